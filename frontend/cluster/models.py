@@ -7,7 +7,8 @@ class ClusterNode(BaseModel):
     """A node of the cluster."""
 
     name: str
-    state: str = Field(description="live, away (it does not take part now), draining, or drained")
+    state: str = Field(description="draining, drained; else live, or away: it does not take part now")
+    alive: bool = Field(description="whether it takes part now; it may be drained while it does not")
     rack: str = Field(description="empty: it names none")
     units: int
     active: int = Field(description="copies on it that answer")
@@ -16,6 +17,9 @@ class ClusterNode(BaseModel):
     host: str
     refused: str | None = Field(None, description="why the last order to drain it was refused")
     lost: int | None = Field(None, description="tasks that get no copy on it until it is started again")
+    was_drained: bool | None = Field(
+        None, description="in the answer to `undrain`: whether it was to be emptied"
+    )
     waits: list[str] | None = Field(None, description="while it is draining: what that waits for")
 
 
@@ -47,6 +51,7 @@ class Cluster(BaseModel):
     moves: int = Field(description="copies that the plan still has to make or to drop")
     warnings: list[str] = Field(description="what somebody should see to")
     behind: int = Field(description="copies that catch up")
+    unheard: int = Field(description="copies that are planned and do not report")
     nodes: list[ClusterNode]
     tasks: list[Task]
 

@@ -11,6 +11,7 @@ import numpy as np
 from frontend.exchange.pending import PendingRequest
 from frontend.problems import refusal
 from railgun.wire.reply import ReplyBatch
+from railgun.wording import counted
 
 ROW_BITS = 20
 EVENTS_MAX = 1 << ROW_BITS
@@ -38,7 +39,10 @@ class PendingTable:
     def check(self, events: int, size_bytes: int) -> None:
         """Raise ProblemError (503) where so much does not fit now."""
         if self.events and self.events + events > self.events_limit:
-            raise refusal(503, f"{self.events} events wait for answers; send it again a little later")
+            raise refusal(
+                503,
+                f"{counted(self.events, 'event waits', 'events wait')} for answers; send it again a little later",
+            )
         if self.size_bytes and self.size_bytes + size_bytes > self.bytes_limit:
             raise refusal(
                 503, f"{self.size_bytes} bytes of events wait for answers; send it again a little later"

@@ -14,10 +14,10 @@ from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.streams import StreamIntakes
 from frontend.exchange.warm_up import warm_up
-from frontend.kafka.broker_wait import BrokerWait, left_behind
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.deadlines import DEADLINES, Deadlines
+from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_live_backfill import NoLiveBackfill
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
@@ -41,6 +41,7 @@ from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus, with_derived
 from railgun.explain.analysis import explained
 from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.kafka.broker_wait import BrokerWait
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
@@ -52,6 +53,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX, Topics
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.wording import counted
 
 T = TypeVar("T")
 _log = logging.getLogger("railgun.frontend")
@@ -127,7 +129,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
         self._requests: Requests | None = None
         self._open = ExitStack()
         self._standing = self._starting = _STARTING
-        self._wait = BrokerWait(cluster.kafka)
+        self._wait = BrokerWait(cluster.kafka, _log)
         self._watchdog = ClientWatchdog(cluster.kafka, Topics(cluster.prefix).catalog)
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()
@@ -353,7 +355,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     # --- the cluster -------------------------------------------------------------------------------
 
     async def cluster(self) -> dict[str, Any]:
-        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts)))
+        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts), parts.unanswered.tasks()))
 
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._call(lambda parts: parts.cluster.what_if(change, _tasks(parts)))
@@ -395,10 +397,10 @@ class KafkaBackend(InThread, NoLiveBackfill):
             await asyncio.wait_for(left_behind(partial(self._let_go, thread)), within_s)
         except TimeoutError:
             _log.error(
-                "it ends as it is, %g s after the last request: the broker does not answer. Of %d records it is not "
+                "it ends as it is, %g s after the last request: the broker does not answer. Of %s it is not "
                 "known whether the broker has them",
                 within_s,
-                0 if parts is None else parts.exchange.unconfirmed,
+                counted(0 if parts is None else parts.exchange.unconfirmed, "record"),
             )
         self._requests = None
 

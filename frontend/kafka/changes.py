@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from frontend.kafka.broker_wait import left_behind
+from frontend.kafka.left_behind import left_behind
 from frontend.problems import ProblemError, refusal
 from railgun.registry.cancellation import CancellationToken
 

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from frontend.problems import refusal
@@ -59,8 +59,11 @@ class ClusterState:
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
-    def overview(self, tasks: Iterable[TaskKey]) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows; while the broker is away, what is known."""
+    def overview(self, tasks: Iterable[TaskKey], unanswered: Sequence[TaskKey]) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows; while the broker is away, what is known.
+
+        unanswered: the tasks that nobody answers.
+        """
         with self._lock:
             away = []
             try:
@@ -70,7 +73,9 @@ class ClusterState:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
-            found = overview(self._outlook, self._reader.plan, self._leader, tasks, time.monotonic())
+            found = overview(
+                self._outlook, self._reader.plan, self._leader, tasks, time.monotonic(), unanswered
+            )
             return {**found, "warnings": [*away, *found["warnings"]]}
 
     def what_if(self, change: str, tasks: Iterable[TaskKey]) -> dict[str, Any]:
@@ -98,13 +103,14 @@ class ClusterState:
             self._check_known(node)
             given = self._outlook.orders.get(node)
             before_ms = 0 if given is None else given.asked_ms
+            was_drained = given is not None and given.is_on
             order = DrainOrder(
                 node=node,
                 asked_ms=max(time.time_ns() // 1_000_000, before_ms + 1),
                 is_on=is_on,
                 fewer_copies=fewer_copies,
             )
-            if is_on or (given is not None and given.is_on):
+            if is_on or was_drained:
                 self._send(order)
         self._await(lambda plan: _is_decided(plan, order))
         drain = self._reader.plan.drains.get(node)
@@ -113,7 +119,8 @@ class ClusterState:
             raise refusal(409, f"{node} is not drained: {drain.refusal}")
         with self._lock:
             self._refresh()
-            return node_overview(self._outlook, self._reader.plan, node, tasks, time.monotonic())
+            found = node_overview(self._outlook, self._reader.plan, node, tasks, time.monotonic())
+        return found if is_on else {**found, "was_drained": was_drained}
 
     def accept_cut(self, task: TaskKey) -> dict[str, Any]:
         """Have a task go on without the records that its log has lost, and return which these are.

@@ -78,7 +78,8 @@ def _say(line: str) -> None:
 
 
 def _show(status: "Status", as_json: bool) -> None:
-    from railgun.cli.wording import counted, duration_text
+    from railgun.cli.wording import duration_text
+    from railgun.wording import counted
 
     if as_json:
         report = {

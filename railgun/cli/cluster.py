@@ -9,7 +9,8 @@ from typing import Any
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted, size_text, table_lines
+from railgun.cli.wording import size_text, table_lines
+from railgun.wording import counted
 
 _PLAN, _ACCEPT_CUT = "plan", "accept-cut"
 
@@ -24,7 +25,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
             f"{counted(len(nodes), 'node')}, {counted(units, 'unit')}, {counted(len(tasks), 'task')} × "
             f"{counted(copies, 'copy', 'copies')}; "
             f"{_leader(cluster['leader'])}, plan {cluster['plan']}; {counted(cluster['moves'], 'move')}, "
-            f"{counted(cluster['behind'], 'copy', 'copies')} behind"
+            f"{counted(cluster['behind'], 'copy', 'copies')} behind{_unheard(cluster)}"
         )
     ]
     if nodes:
@@ -39,10 +40,6 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         if node.get("lost")
     ]
     lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
-    unanswered = [task for task in tasks if not any(copy["state"] == "answering" for copy in task["copies"])]
-    if unanswered:
-        shown = ", ".join(map(_name, unanswered[:3])) + (", …" if len(unanswered) > 3 else "")
-        lines.append(f"WARNING: nobody answers {counted(len(unanswered), 'task')}: {shown}")
     if with_tasks and tasks:
         lines += ["", *table_lines([("task", "copies"), *((_name(task), _copies(task)) for task in tasks)])]
     return "\n".join(lines) + "\n"
@@ -55,9 +52,15 @@ def _leader(name: str | None) -> str:
     return "no node leads" if name is None else f"leader {name}"
 
 
+def _unheard(cluster: Mapping[str, Any]) -> str:
+    unheard = cluster.get("unheard") or 0
+    return f", {unheard:,} {'does' if unheard == 1 else 'do'} not report" if unheard else ""
+
+
 def _node(node: Mapping[str, Any]) -> tuple[str, ...]:
     numbers = (f"{node[key]:,}" for key in ("units", "active", "copies"))
-    return (node["name"], node["state"], node["rack"] or "-", *numbers, node["release"] or "?")
+    away = ", away" if node["state"] != "away" and not node.get("alive", True) else ""
+    return (node["name"], node["state"] + away, node["rack"] or "-", *numbers, node["release"] or "?")
 
 
 def _name(task: Mapping[str, Any]) -> str:
@@ -175,7 +178,7 @@ CLUSTER = Command(
         "records at its end, by a loss of power of a broker or an unclean election; its copies say so and\n"
         "stop. Answers to the lost records were given, and later answers do not count them.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
-        "has none any more, and may be stopped."
+        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`."
     ),
     example=(
         "railgun cluster --tasks\n"

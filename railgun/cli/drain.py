@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted
+from railgun.wording import counted
 
 if TYPE_CHECKING:
     from railgun.client.client import Client
@@ -64,7 +64,7 @@ def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
             progress.at(f"draining {name}", most - left, most)
             time.sleep(_POLL_S)
             node = _node_of(client.cluster(), name)
-            if node.get("state") == "live":
+            if node.get("state") in ("live", "away"):
                 print(
                     f"railgun drain: {name} is used again: somebody has taken the order back", file=sys.stderr
                 )
@@ -77,7 +77,8 @@ def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
                 told_s = time.monotonic()
                 why = "; ".join(node.get("waits") or ["its copies are handed over"])
                 print(f"railgun drain: {counted(left, 'copy', 'copies')} left: {why}", file=sys.stderr)
-    print(f"{name} is drained: it may be stopped; `railgun undrain {name}` has it used again")
+    rest = "it may be stopped" if node.get("alive", True) else "it is away, and its copies are on other nodes"
+    print(f"{name} is drained: {rest}; `railgun undrain {name}` has it used again")
     return 0
 
 
@@ -90,7 +91,11 @@ def _undrain(arguments: argparse.Namespace) -> int:
 
     with Client(url_from(arguments.url)) as client:
         node = client.undrain(arguments.node)
-    print(f"{arguments.node} is used again: {node['state']}")
+    if node.get("was_drained", True):
+        when = f": {node['state']}" if node.get("alive", True) else " once it is back: it is away"
+        print(f"{arguments.node} is used again{when}")
+    else:
+        print(f"{arguments.node} was not drained: nothing is changed; it is {node['state']}")
     return 0
 
 
@@ -101,7 +106,10 @@ DRAIN = Command(
         "Have copies of a node's tasks made on other nodes; once these have caught up, others answer in\n"
         "its place, and its own copies go. No task has fewer copies meanwhile. Returns once the node has\n"
         "none; it can then be stopped, and gets no copies before `railgun undrain`. A short restart needs\n"
-        "no drain. The exit code is 1 where too few nodes are left for all copies."
+        "no drain.\n\n"
+        "The exit code is 0 when the node has no copies (with --no-wait: when the order is accepted), 1 where\n"
+        "the order is refused, as too few nodes are left for all copies, or is taken back meanwhile, and 2\n"
+        "for whatever else is wrong: there is no such node, no server, or no node that leads."
     ),
     example="railgun drain node-2",
     configure=_configure_drain,
@@ -110,7 +118,10 @@ DRAIN = Command(
 UNDRAIN = Command(
     name="undrain",
     summary="use a node of a cluster again that was drained",
-    description="Let a node have copies of tasks again. Those that are still on it stay.",
+    description=(
+        "Let a node have copies of tasks again. Those that are still on it stay. A node that was not drained\n"
+        "is left as it is, which is said; the exit code is 0 then too, and 2 where there is no such node."
+    ),
     example="railgun undrain node-2",
     configure=_configure_undrain,
     execute=_undrain,

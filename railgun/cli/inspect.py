@@ -11,9 +11,10 @@ from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
 from railgun.cli.log_inspection import LogReport
 from railgun.cli.parser import Command
-from railgun.cli.wording import counted, size_text
+from railgun.cli.wording import size_text
 from railgun.state.stored import Amount
 from railgun.wire.rfc3339 import time_text
+from railgun.wording import counted
 from reservoir.segments.describe import SegmentDescription
 
 

@@ -13,7 +13,7 @@ from types import FrameType
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
-from railgun.cli.wording import counted
+from railgun.wording import counted
 
 _LOADING = (
     "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"
@@ -105,7 +105,8 @@ NODE = Command(
     description=(
         "Run tasks: read the topics of streams, keep their events and state in DIR, send replies. Each of the\n"
         "N processes runs its share of all tasks. A process that dies is started again, and goes on from its\n"
-        "last checkpoint. `ready` is printed whenever all of them have come to where their logs ended.\n\n"
+        "last checkpoint. `ready` is printed once all of them have come to where their logs ended, and\n"
+        "again where one was started again. Where the broker is away they wait for it.\n\n"
         "SIGTERM or Ctrl-C: replies are sent, checkpoints taken, and the exit code is 0; 1 where a process\n"
         "did not end well: nothing is lost then either."
     ),

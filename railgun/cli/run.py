@@ -76,7 +76,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _say(summary: "Summary", out: Path) -> None:
-    from railgun.cli.wording import counted, duration_text
+    from railgun.cli.wording import duration_text
+    from railgun.wording import counted
 
     took = f"{counted(summary.events, 'event')} in {duration_text(summary.seconds)}"
     lines = [f"{took}: {summary.events_per_s:,.0f} events/s; results in {out}"]

@@ -11,8 +11,8 @@ import msgspec
 from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_patience, add_url, patient_client
-from railgun.cli.wording import counted
 from railgun.client.errors import ConnectionLostError, problem_text
+from railgun.wording import counted
 
 READ_BYTES = 1 << 20
 LINE_LIMIT_BYTES = 64 << 20

@@ -7,9 +7,10 @@ from typing import Any
 
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_url
-from railgun.cli.wording import counted, size_text, table_lines
+from railgun.cli.wording import size_text, table_lines
 from railgun.language.duration import format_duration
 from railgun.wire.rfc3339 import time_text
+from railgun.wording import counted
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
@@ -46,15 +47,15 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     parts = [
         f"{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
         f"tasks: {states or 'none'}",
-        f"{cluster.get('lag', 0):,} records behind",
-        f"{cluster.get('pending_events', 0):,} events wait for answers",
+        f"{counted(cluster.get('lag', 0), 'record')} behind",
+        f"{counted(cluster.get('pending_events', 0), 'event waits', 'events wait')} for answers",
     ]
     if cluster.get("pending_events"):
         parts[-1] += f", the oldest for {cluster.get('pending_oldest_s', 0.0):.1f} s"
     if cluster.get("unanswered"):
         parts.append(_unanswered(cluster["unanswered"]))
     if cluster.get("unreadable_records"):
-        parts.append(f"{cluster['unreadable_records']:,} records could not be read")
+        parts.append(f"{counted(cluster['unreadable_records'], 'record')} could not be read")
     if cluster.get("log_retention_ms"):
         kept = format_duration(cluster["log_retention_ms"])
         parts.append(

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from railgun.wording import counted
 from reservoir.layout import INT64_MAX, INT64_MIN
 
 
@@ -34,11 +35,6 @@ def _of_number(text: str) -> int:
 
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
-
-
-def counted(number: int, noun: str, nouns: str = "") -> str:
-    """`1 chunk`, `12,345 chunks`. nouns: where it does not end in an s."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:

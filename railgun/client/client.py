@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 
@@ -26,6 +26,7 @@ TIMEOUT_S = 120.0
 _CONNECT_TIMEOUT_S = 10.0
 _FULL = (429, 503)
 _RETRY_S, _RETRY_MAX_S, _TELL_S = 0.5, 10.0, 1.0
+_SLASH = quote("/", safe="")
 _JSON, _NDJSON = "application/json", "application/x-ndjson"
 
 
@@ -179,7 +180,9 @@ class Client:
         try:
             return response.json()
         except ValueError:
-            raise ClientError(f"{self.url}{path}: the answer is no JSON; is this a Railgun server?") from None
+            raise ClientError(
+                f"{self._shown(path)}: the answer is no JSON; is this a Railgun server?"
+            ) from None
 
     def _asked(self, method: str, path: str, content: bytes, content_type: str) -> httpx.Response:
         """The response of success; what was refused for want of room is sent again."""
@@ -194,7 +197,7 @@ class Client:
                 after_s, limit_s = _retry_after_s(response), self._patience_s
                 # A server may have waited too, for what lies behind it.
                 waited_s += time.monotonic() - started_s
-                why = ProblemError(f"{self.url}{path}", response.status_code, _problem(response))
+                why = ProblemError(self._shown(path), response.status_code, _problem(response))
             except RefusedConnectionError as error:
                 after_s, limit_s, why = _RETRY_S, self._connects_within_s, error
             if after_s is None or waited_s + after_s > limit_s:
@@ -213,11 +216,19 @@ class Client:
             return self._http.request(method, path, content=content, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             kind = RefusedConnectionError if _is_refused(error) else UnreachableError
-            raise kind(f"{self.url}: {_why(error)}; is `railgun serve` running?") from None
+            raise kind(f"{self.url}: {_why(error)}; is a server running there?") from None
         except httpx.TimeoutException:
-            raise ConnectionLostError(f"{self.url}{path}: no answer within {self._timeout_s:g} s") from None
+            raise ConnectionLostError(
+                f"{self._shown(path)}: no answer within {self._timeout_s:g} s"
+            ) from None
         except httpx.TransportError as error:
-            raise ConnectionLostError(f"{self.url}{path}: the connection was lost: {_why(error)}") from None
+            raise ConnectionLostError(
+                f"{self._shown(path)}: the connection was lost: {_why(error)}"
+            ) from None
+
+    def _shown(self, path: str) -> str:
+        """The address as people write it, for messages. A slash in a name stays encoded, so that it is none."""
+        return self.url + _SLASH.join(map(unquote, path.split(_SLASH)))
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.records import DrainOrder
 from railgun.cluster.view import ClusterView
+from railgun.wording import counted
 
 
 def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
@@ -51,9 +52,8 @@ def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) 
     if not left:
         return "no other node that lives could take over its tasks; start or add one first"
     if len(left) < min(view.policy.copies, len(able)) and not order.fewer_copies:
-        nodes = "1 node" if len(left) == 1 else f"{len(left)} nodes"
         return (
-            f"{nodes} would be left for {view.policy.copies} copies of each task; add a node first, or let "
-            "tasks have fewer copies (--fewer-copies)"
+            f"{counted(len(left), 'node')} would be left for {view.policy.copies} copies of each task; add a node "
+            "first, or let tasks have fewer copies (--fewer-copies)"
         )
     return ""

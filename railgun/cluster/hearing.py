@@ -59,8 +59,8 @@ class Hearing:
         self._looked_s = self._began_s = self._returned_s = now_s
         self._complete_s = math.inf
         self._interval_s = 0.0
-        # Since when a report has been acknowledged that has not come back.
-        self._missing_since_s = math.inf
+        # Since when a report has been acknowledged that has not come back, and when one was acknowledged last.
+        self._missing_since_s, self._acknowledged_s = math.inf, -math.inf
 
     def write(self, now_s: float, interval_s: float) -> int:
         """Return the number of a report that is being written.
@@ -74,13 +74,21 @@ class Hearing:
 
     def acknowledge(self, number: int, now_s: float) -> None:
         """Note that a report of this unit is in the log, so that it has to come back."""
+        pause_s = max(self._timing.patience_s, 2 * self._interval_s)
+        if now_s - self._acknowledged_s > pause_s:
+            # The broker was away: what it had before then could not come back either.
+            self._missing_since_s = math.inf
+        self._acknowledged_s = now_s
         if self._written and self._written[0][0] <= number:
             self._missing_since_s = min(self._missing_since_s, now_s)
 
     def is_deaf(self, now_s: float) -> bool:
-        """Whether the unit's own reports do not come back, though they are in the log: so others cannot be heard."""
+        """Whether the unit's own reports do not come back, though they are in the log: so others cannot be heard.
+
+        Only the time counts in which reports were acknowledged: while the broker is away nothing comes back.
+        """
         is_looking = now_s - self._looked_s <= self._timing.pause_s
-        return is_looking and now_s - self._missing_since_s > self._timing.deaf_s
+        return is_looking and self._acknowledged_s - self._missing_since_s > self._timing.deaf_s
 
     def read(self, number: int, now_s: float) -> None:
         """Note that a report of this unit has been read."""

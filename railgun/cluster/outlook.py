@@ -89,13 +89,15 @@ class Outlook:
     ) -> ClusterView:
         """Return what the steps from a plan are computed from.
 
-        A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise.
+        A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise. It does not
+        if a node that lives has its data folder: it has another name now.
         tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
         copies: how many each task is to have; None for what the policy says.
         """
         self._note_planned(plan, now_s)
         planned = {copy.node for _, copy in self._planned_s}
         unsteady = self._progress.unsteady(now_s)
+        renamed = {record.folder for name, record in self.nodes.items() if name in self.members}
         nodes = [
             NodeView(
                 ClusterNode(
@@ -108,7 +110,8 @@ class Outlook:
                 name in self.members,
             )
             for name, record in sorted(self.nodes.items())
-            if name in self.members or (name in planned and self._is_awaited(name, now_s))
+            if name in self.members
+            or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
         losses = self._losses(plan, now_s)
         return ClusterView(

@@ -1,7 +1,7 @@
 """A cluster at a glance: its nodes, the copies of each task, and what is under way."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.task_key import TaskKey
@@ -10,19 +10,26 @@ from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.report_table import HeardCopy
 from railgun.cluster.standing import warnings
+from railgun.wording import counted
 
 # So many reasons are given why a node is not empty yet.
 _WAITS_MAX = 3
 
 
 def overview(
-    outlook: Outlook, plan: Plan, leader: str | None, tasks: Iterable[TaskKey], now_s: float
+    outlook: Outlook,
+    plan: Plan,
+    leader: str | None,
+    tasks: Iterable[TaskKey],
+    now_s: float,
+    unanswered: Sequence[TaskKey] = (),
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster` shows.
 
     outlook: what nodes, units and the group said.
     leader: the node that leads; None if none does.
     tasks: all tasks of the catalogue.
+    unanswered: those that nobody answers.
     """
     known = sorted(tasks)
     shown = {task: list(_copies(outlook, plan, task, now_s)) for task in known}
@@ -31,9 +38,10 @@ def overview(
         "leader": leader,
         "plan": plan.epoch,
         "copies": plan.wanted,
-        "moves": sum(_moves(plan, task) for task in known),
+        "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
-        "warnings": list(warnings(outlook, plan, leader, now_s)),
+        "unheard": states[None],
+        "warnings": list(warnings(outlook, plan, leader, now_s, unanswered)),
         "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
         "tasks": [
             {
@@ -60,13 +68,6 @@ def _names(outlook: Outlook, plan: Plan) -> list[str]:
     return sorted(outlook.members | planned | {name for name in plan.drains if plan.is_drained(name)})
 
 
-def _moves(plan: Plan, task: TaskKey) -> int:
-    """How many copies of a task are planned where none is yet, or are to go."""
-    planned = {each.copy for each in plan.copies.get(task, ())}
-    target = set(plan.target.get(task, planned))
-    return max(len(target - planned), len(planned - target))
-
-
 def _node(
     outlook: Outlook, plan: Plan, name: str, shown: Mapping[TaskKey, list[dict[str, Any]]]
 ) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def _node(
     found: dict[str, Any] = {
         "name": name,
         "state": _state(outlook, plan, name, len(copies)),
+        "alive": name in outlook.members,
         "rack": "" if record is None else record.rack,
         "units": 0 if record is None else record.units,
         "active": sum(copy["state"] == str(CopyState.ANSWERING) for _, copy in copies),
@@ -100,11 +102,9 @@ def _node(
 
 
 def _state(outlook: Outlook, plan: Plan, name: str, copies: int) -> str:
-    if name not in outlook.members:
-        return "away"
     if plan.is_drained(name):
         return "draining" if copies else "drained"
-    return "live"
+    return "live" if name in outlook.members else "away"
 
 
 def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -> Iterable[str]:
@@ -119,7 +119,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
         elif heard["state"] is None:
             yield f"{task}: {copy} does not report yet"
         elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED):
-            by = f" by {heard['lag']:,} records" if heard["state"] == CopyState.BEHIND else ""
+            by = f" by {counted(heard['lag'], 'record')}" if heard["state"] == CopyState.BEHIND else ""
             yield f"{task}: {copy} is {heard['state']}{by}"
 
 

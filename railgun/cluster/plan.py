@@ -88,6 +88,19 @@ class Plan:
         copies_of_all = len(self.copies) * min(self.wanted, len(units) - 1)
         return -(-copies_of_all // left) if left else 0
 
+    def to_make(self, task: TaskKey) -> int:
+        """Return how many copies of a task's target the plan does not have yet."""
+        return len(set(self.target.get(task, ())) - self._planned(task))
+
+    def moves(self, task: TaskKey) -> int:
+        """Return how many copies of a task are still to be made, or to go."""
+        planned = self._planned(task)
+        target = set(self.target.get(task, planned))
+        return max(len(target - planned), len(planned - target))
+
+    def _planned(self, task: TaskKey) -> set[CopyName]:
+        return {each.copy for each in self.copies.get(task, ())}
+
     def is_drained(self, node: str) -> bool:
         """Whether a node is being emptied, or is empty for this reason."""
         drain = self.drains.get(node)

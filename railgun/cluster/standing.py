@@ -1,12 +1,13 @@
 """What is wrong with a cluster, for those who are woken for it and those who look at it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
+from railgun.wording import counted
 
 # So many names are told.
 _SHOWN = 3
@@ -45,22 +46,30 @@ def able_copies(outlook: Outlook, task: TaskKey, now_s: float) -> set[CopyName]:
     }
 
 
-def warnings(outlook: Outlook, plan: Plan, leader: str | None, now_s: float) -> Iterator[str]:
-    """Yield what somebody should see to."""
+def warnings(
+    outlook: Outlook, plan: Plan, leader: str | None, now_s: float, unanswered: Sequence[TaskKey]
+) -> Iterator[str]:
+    """Yield what somebody should see to. unanswered: the tasks that nobody answers."""
     if leader is None and outlook.members:
         yield "no node leads: nothing is moved, and no copies are made"
     able = len(outlook.members - {name for name in plan.drains if plan.is_drained(name)})
     if plan.copies and able < plan.wanted:
         yield (
-            f"{plan.wanted} copies of each task are wanted, on nodes of their own, and {able} can have some; start "
+            f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
+            f"own, and {able} can have some; start "
             "more nodes, or set cluster.copies"
         )
     nodes = [record for name, record in outlook.nodes.items() if name in outlook.members]
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
-        shown = ", ".join(without[:_SHOWN]) + (", …" if len(without) > _SHOWN else "")
-        yield f"some nodes name a rack, and {shown} none: set cluster.rack on all nodes, or on none"
+        yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
     short = standing(outlook, plan, now_s).tasks_short
     if short:
-        tasks = "1 task has" if short == 1 else f"{short:,} tasks have"
-        yield f"{tasks} fewer than {plan.wanted} copies that could answer"
+        wanted = counted(plan.wanted, "copy", "copies")
+        yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
+    if unanswered:
+        yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

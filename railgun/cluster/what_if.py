@@ -12,6 +12,7 @@ from railgun.cluster.drains import with_drains
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.plan import Plan
 from railgun.cluster.view import ClusterView
+from railgun.wording import counted
 
 _NODES_MAX, _COPIES_MAX = 1_000, 100
 
@@ -130,9 +131,10 @@ def _not_made(changed: _Changed, target: Mapping[TaskKey, Sequence[CopyName]]) -
     found = []
     if lacking:
         nodes = sum(bool(node.units) and node.is_open for node in changed.nodes)
+        wanted = counted(changed.copies, "copy", "copies")
         found.append(
-            f"{_counted(lacking, 'task')} would have fewer than {_copies(changed.copies)}: there would be "
-            f"{_counted(nodes, 'node')} for them"
+            f"{counted(lacking, 'task')} would have fewer than {wanted}: "
+            f"there would be {counted(nodes, 'node')} for them"
         )
     racks = {node.name: node.rack for node in changed.nodes}
     if len(set(filter(None, racks.values()))) > 1:
@@ -141,7 +143,7 @@ def _not_made(changed: _Changed, target: Mapping[TaskKey, Sequence[CopyName]]) -
             for copies in target.values()
         )
         if together:
-            found.append(f"{_counted(together, 'task')} would have two copies on one rack")
+            found.append(f"{counted(together, 'task')} would have two copies on one rack")
     return found
 
 
@@ -160,11 +162,3 @@ def _nodes(
         }
         for node in sorted(nodes, key=lambda node: node.name)
     ]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _copies(number: int) -> str:
-    return "1 copy" if number == 1 else f"{number:,} copies"

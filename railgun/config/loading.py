@@ -41,8 +41,9 @@ def load_settings(
     """The settings in force. Raises ConfigError, and OSError for a file that cannot be read."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     passed: dict[str, PassedThrough] = {}
+    tables = {} if file is None else _tables(Path(file))
+    _refuse_removed(str(file), tables, environment or {})
     if file is not None:
-        tables = _tables(Path(file))
         passed.update(_passed_of_file(str(file), tables.pop(PASSED_THROUGH, {})))
         _put(values, _of_file(Path(file), tables))
     passed.update(_passed_of_environment(environment or {}))
@@ -118,25 +119,32 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, 
         if variable.startswith(_PASSED_VARIABLE):
             continue
         key = by_variable.get(variable)
-        for name in _REPLACED:
-            if variable == ENVIRONMENT_PREFIX + name.upper().replace(".", "__"):
-                raise ConfigError(variable, _REPLACED[name])
         if key is None:
             raise ConfigError(variable, f"unknown setting; {_meant(variable, by_variable)}")
         yield variable, key, key.kind.from_text(environment[variable])
 
 
-_BY_PLAN = (
-    "nodes share tasks by a plan that they make themselves (docs/operations.md, Several nodes); leave it out"
+_REMOVED = ("cluster.node_index", "cluster.node_count")
+"""Settings that were there before."""
+_INSTEAD = (
+    "nodes share tasks by a plan that they make themselves (docs/operations.md, Several nodes); leave out "
 )
-_REPLACED = {"cluster.node_index": _BY_PLAN, "cluster.node_count": _BY_PLAN}
-"""Settings that were there before, and what is there instead."""
+
+
+def _refuse_removed(file: str, tables: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    """Raise ConfigError with all settings that were removed and are given, so that they are taken out at once."""
+    given = []
+    for full_name in _REMOVED:
+        section, _, name = full_name.partition(".")
+        body, variable = tables.get(section), ENVIRONMENT_PREFIX + full_name.upper().replace(".", "__")
+        given += [f"{file}: {full_name}"] if isinstance(body, dict) and name in body else []
+        given += [variable] if variable in environment else []
+    if given:
+        raise ConfigError(", ".join(given), _INSTEAD + ("this setting" if len(given) == 1 else "all of them"))
 
 
 def _key(place: str, full_name: str) -> Key:
     key = KEYS.get(full_name)
-    if full_name in _REPLACED:
-        raise ConfigError(place, _REPLACED[full_name])
     if key is None:
         own = {str(key): key.name for key in KEYS.values() if key.section == full_name.partition(".")[0]}
         near = nearest(full_name.partition(".")[2], own.values())

@@ -25,6 +25,7 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
+from railgun.wording import counted
 from reservoir.executor import Lane
 
 _log = logging.getLogger("railgun.unit")
@@ -250,10 +251,10 @@ class TaskHost:
         except TransportError:
             durable = self._task.checkpoints.durable_position
             _log.warning(
-                "%s is not checkpointed, replies are not acknowledged: the next start processes %d records again, from "
+                "%s is not checkpointed, replies are not acknowledged: the next start processes %s again, from "
                 "offset %d on",
                 self.place.identity,
-                self.position - durable,
+                counted(self.position - durable, "record"),
                 durable,
             )
             raise
@@ -271,9 +272,9 @@ class TaskHost:
         )
 
     def _recover(self) -> None:
-        task = recovered(self.place, self.log, self.settings, self.sink.wait)
+        # First, as the broker may be away: a task that is open would hold its folder.
         self._ready_at = self.log.end
-        self._run(task)
+        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
 
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position

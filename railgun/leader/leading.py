@@ -29,6 +29,7 @@ from railgun.cluster.records import (
 from railgun.cluster.reports import ReportError, unit_key
 from railgun.cluster.standing import Standing, standing
 from railgun.cluster.steps import next_plan
+from railgun.leader.cluster_log import ClusterLog, shown
 from railgun.leader.start_checks import NodeRefusedError, name_in_use
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
@@ -93,6 +94,7 @@ class Leading:
         self._members_s = -math.inf
         self._members: set[str] = set()
         self._other_policy: ClusterPolicy | None = None
+        self._cluster_log = ClusterLog()
         self._began_s = now_s()
         self._due_s = 0.0
         self._tidied_s = -math.inf
@@ -129,16 +131,20 @@ class Leading:
         except TransportUnavailableError as error:
             _log.warning("the cluster cannot be led or followed for now: %s", error)
             # After an error a writer cannot go on.
-            self.resign()
+            self._lead_no_more("the broker does not answer")
             self._membership.poll(_MEMBERS_S)
         if not self._membership.leads:
-            self.resign()
+            self._lead_no_more("the lead has gone to another node")
 
     def resign(self) -> None:
-        """Write no more plans."""
+        """Write no more plans, because the process ends."""
+        self._lead_no_more("it stops")
+
+    def _lead_no_more(self, why: str) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
+            _log.info("this node leads no more: %s", why)
 
     def _say(self) -> None:
         record, now_s = self._record(), self._now_s()
@@ -216,11 +222,13 @@ class Leading:
             return
         self._members_s = now_s
         try:
-            self._members = self._membership.members()
+            before, self._members = self._members, self._membership.members()
         except TransportError as error:
             _log.debug("who the members are is not known: %s", error)
         else:
             self._outlook.hear_members(self._members, now_s)
+            if self.leads:
+                self._cluster_log.members(before, self._members)
 
     def _lead(self) -> None:
         if self._writer is None:
@@ -231,7 +239,9 @@ class Leading:
                 return
             # What a leader before has written is read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
-            _log.info("this node leads, from plan %d on", self.plan.epoch)
+            _log.info(
+                "this node leads, from plan %d on; nodes that live: %s", self.plan.epoch, shown(self._members)
+            )
             return
         self._tidy()
         if self._now_s() < self._due_s:
@@ -247,11 +257,12 @@ class Leading:
         try:
             self._writer.append(self._assignment, records)
         except WriterFencedError:
-            _log.info("another node leads")
-            self.resign()
+            self._lead_no_more("another node leads")
             return
+        before = self.plan
         for _, record in records:
             self._plan.take(record)
+        self._cluster_log.plan(before, plan, self._members, started_s)
 
     def _tidy(self) -> None:
         """Delete the records of nodes and units that are gone for good."""

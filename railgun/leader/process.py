@@ -19,6 +19,7 @@ from railgun.host.place import task_folder
 from railgun.leader.leading import Leading
 from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_releases
 from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka.broker_wait import reached
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -66,13 +67,15 @@ def run_leader(
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
 ) -> None:
-    """Run until asked to stop. Raises TransportError and RegistryError: the process has to be started again then; and
-    NodeRefusedError.
+    """Wait for the broker, and run until asked to stop. Raises TransportError and RegistryError: the process has to be
+    started again then; and NodeRefusedError.
 
     checked: is called when the node may take part.
     tell: is called after each round.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
+    if not reached(kafka, _log, stopped):
+        return
     topics = Topics(cluster.topic_prefix)
     with (
         KafkaTransport(kafka) as transport,

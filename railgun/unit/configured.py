@@ -33,14 +33,24 @@ def kafka_settings(settings: Settings) -> KafkaSettings:
         raise ConfigError(place, message) from None
 
 
+# Units wait for a broker that is away, however long: nothing that is on its way is given up, whatever the user's
+# setting says, by either of its names.
+_GIVEN_UP, _ALIAS = "message.timeout.ms", "delivery.timeout.ms"
 # A task with much to do makes the others wait for everything that was fetched ahead for it. So at most about a tenth
 # of a second's work is fetched ahead.
 _FAIR = {"queued.min.messages": 10_000, "fetch.message.max.bytes": 1 << 20}
 
 
-def for_shared_consumer(settings: KafkaSettings) -> KafkaSettings:
-    """Return these settings for a consumer that many tasks share."""
-    return replace(settings, pass_through={**_FAIR, **settings.pass_through})
+def for_reports(settings: KafkaSettings) -> KafkaSettings:
+    """Return these settings for clients of a unit, which never give up what they send."""
+    passed = {key: value for key, value in settings.pass_through.items() if key != _ALIAS}
+    return replace(settings, pass_through={**passed, _GIVEN_UP: 0})
+
+
+def for_tasks(settings: KafkaSettings) -> KafkaSettings:
+    """Return these settings for the clients of a unit's logs and replies, which many tasks share."""
+    patient = for_reports(settings)
+    return replace(patient, pass_through={**_FAIR, **patient.pass_through})
 
 
 def units_of(cluster: ClusterSettings) -> int:

@@ -1,5 +1,5 @@
 """Keeps replies to front-ends whose topic is not there. The broker that is asked may not know yet of a topic that was
-just made; so a front-end counts as gone only when its topic has been missing for a while.
+just made, or be away; so a front-end counts as gone only when its topic has been missing for a while.
 """
 
 import threading
@@ -61,7 +61,7 @@ class HeldReplies:
             if missing is None:
                 try:
                     return self._submit(entry)
-                except TopicMissingError:
+                except (TopicMissingError, TransportUnavailableError):
                     missing = self._missing[front_end] = _Missing(self._clock.now())
             future: Sent = Future()
             missing.held.append((entry, future))

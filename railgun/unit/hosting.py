@@ -45,10 +45,6 @@ class WarmRecords:
                 self._written[warm] = self._transport.submit([Entry(place.where, records)])
 
 
-# What a unit waits for acknowledgements unless told otherwise.
-ACKNOWLEDGE_TIMEOUT_S = 180.0
-
-
 class TaskReplies:
     """A `ReplySink` that sends replies through the unit's producer."""
 
@@ -98,7 +94,8 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
-    timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again.
+    timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again. In operation it
+        waits for them until it is asked to stop.
     """
 
     def __init__(
@@ -108,7 +105,7 @@ class Hosting:
         environment: TaskEnvironment,
         lanes: HostLanes,
         copy: str = "",
-        timeout_s: float = ACKNOWLEDGE_TIMEOUT_S,
+        timeout_s: float = math.inf,
         clock: Clock = CLOCK,
     ) -> None:
         self._transport, self._sending, self._environment = transport, sending, environment

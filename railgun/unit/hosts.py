@@ -1,12 +1,13 @@
 """The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 from railgun.catalog.task_key import TaskKey
 from railgun.host.host_state import OF_ONE_TASK
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TopicMissingError
+from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
 from railgun.state.errors import StoreError, StoreLockedError
 from railgun.task.errors import LogCutError, LogGapError
 from railgun.unit.clock import CLOCK, Clock
@@ -14,7 +15,10 @@ from railgun.unit.cut_logs import with_remedy
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
-_LOCKED_S = 0.5
+# Pauses before a host is opened again.
+_LOCKED_S, _AWAY_S = 0.5, 1.0
+
+_log = logging.getLogger("railgun.unit")
 
 
 class UnitHosts:
@@ -35,13 +39,13 @@ class UnitHosts:
         self._make, self._closed, self._clock = make, closed, clock
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
-        self._locked: dict[TaskKey, float] = {}
+        self._again: dict[TaskKey, float] = {}
         self._closing: dict[TaskKey, tuple[TaskHost, Job[None]]] = {}
 
     @property
     def are_open(self) -> bool:
         """Whether no host is waiting to be opened or being opened."""
-        return not self._opening and not self._locked
+        return not self._opening and not self._again
 
     def assign(self, places: Sequence[Place]) -> bool:
         """Set which tasks the unit runs: close the hosts of others, and open those that are new, or that go on after an
@@ -62,15 +66,15 @@ class UnitHosts:
 
     def advance(self) -> None:
         """Note which hosts have been opened or closed since the last call, and open hosts again whose folder was
-        locked.
+        locked, or whose broker was away.
         """
         for key, opening in list(self._opening.items()):
             if opening.done():
                 del self._opening[key]
                 self._opened(key, opening)
-        for key, again_s in list(self._locked.items()):
+        for key, again_s in list(self._again.items()):
             if self._clock.now() >= again_s:
-                del self._locked[key]
+                del self._again[key]
                 self._open(key)
         for key, (host, closing) in list(self._closing.items()):
             if closing.done():
@@ -96,7 +100,7 @@ class UnitHosts:
     def _open(self, key: TaskKey) -> None:
         if key in self._closing:
             # The unit had this task before, and its old host is still closing. `advance` tries again.
-            self._locked[key] = 0.0
+            self._again[key] = 0.0
             return
         host = self.by_key[key]
         self._opening[key] = host.lane.submit(host.open)
@@ -107,7 +111,10 @@ class UnitHosts:
             opening.result()
         except StoreLockedError:
             # Another process still holds the folder.
-            self._locked[key] = self._clock.now() + _LOCKED_S
+            self._again[key] = self._clock.now() + _LOCKED_S
+        except TransportUnavailableError as error:
+            _log.warning("%s cannot be opened for now: %s", host.place.identity, error)
+            self._again[key] = self._clock.now() + _AWAY_S
         except TopicMissingError as error:
             stop_task(host, LogGapError(str(host.place.where), error.reason))
         except OF_ONE_TASK as error:
@@ -116,7 +123,7 @@ class UnitHosts:
     def _let_go(self, key: TaskKey) -> None:
         host = self.by_key.pop(key)
         self._opening.pop(key, None)
-        self._locked.pop(key, None)
+        self._again.pop(key, None)
         # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)
 

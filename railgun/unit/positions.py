@@ -2,6 +2,7 @@
 (railgun/cluster/FORMAT.md).
 """
 
+import logging
 import math
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -26,6 +27,8 @@ _REPORTS_PER_S, _BYTES_PER_S = 2_000, 1_000_000
 _MOVING_S = 0.2
 # Wait at least this long, even when the time is over. A broker that is reachable has answered by then.
 _LEAST_S = 0.5
+
+_log = logging.getLogger("railgun.unit")
 
 
 class Positions:
@@ -58,7 +61,8 @@ class Positions:
     def note(self, hosts: Iterable[TaskHost]) -> None:
         """Write a report if something has changed and the interval is over, or if one is due anyway.
 
-        Raises TransportError if replies or the last report could not be delivered.
+        One that could not be delivered while the broker is away is said anew.
+        Raises TransportError if replies could not be delivered, or if the broker refuses a report.
         """
         time_s = self._clock.now()
         if time_s - self._looked_s < self._least_s():
@@ -67,8 +71,12 @@ class Positions:
         if self._sent is not None:
             if not self._sent.done():
                 return
-            self._sent.result()
-            self._copies.acknowledge(self._number)
+            try:
+                self._sent.result()
+            except TransportUnavailableError as error:
+                self._say_undelivered(error)
+            else:
+                self._copies.acknowledge(self._number)
         copies = [self._status(host, last=False) for host in hosts]
         if copies != self._reported:
             self._changed_s = time_s
@@ -85,6 +93,11 @@ class Positions:
         self._settle(until_s)
         self._write([self._status(host, last=True) for host in hosts])
         self._settle(until_s)
+
+    def _say_undelivered(self, error: TransportUnavailableError) -> None:
+        """Have how the tasks stand reported anew."""
+        _log.warning("how tasks stand cannot be reported for now: %s", error)
+        self._reported, self._sent = None, None
 
     def _least_s(self) -> float:
         """The least time between two reports: `interval_s`, or this unit's share of what all may write."""
@@ -121,6 +134,10 @@ class Positions:
         try:
             self._sent = self._transport.submit([Entry(self._where, records, [unit_key(*self._name)])])
         except TransportFullError:
+            return
+        except TransportUnavailableError as error:
+            # It is asked whether the topic is there, after a report that was not delivered.
+            self._say_undelivered(error)
             return
         self._reported, self._number = copies, number
 

@@ -22,6 +22,7 @@ from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError, TransportFailedError
+from railgun.messaging.kafka.broker_wait import reached
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
@@ -31,7 +32,7 @@ from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import for_shared_consumer, kafka_settings, task_settings
+from railgun.unit.configured import for_reports, for_tasks, kafka_settings, task_settings
 from railgun.unit.copies import UnitCopies
 from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
@@ -100,15 +101,18 @@ def run_unit(
     parent: Parent,
     deadlines: Deadlines = DEADLINES,
 ) -> None:
-    """Run tasks until asked to stop. Then wait until every reply is sent, and take a checkpoint of every task.
+    """Wait for the broker, and run tasks until asked to stop. Then wait until every reply is sent, and take a
+    checkpoint of every task.
 
     Raises TransportError, RegistryError, OSError, and what tasks raise after an error of the disk. The process then
     has to end and to be started again.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
+    if not reached(kafka, _log, stopped):
+        return
     with (
-        KafkaTransport(for_shared_consumer(kafka)) as transport,
-        KafkaTransport(kafka) as reports,
+        KafkaTransport(for_tasks(kafka)) as transport,
+        KafkaTransport(for_reports(kafka)) as reports,
         KafkaRegistry(
             kafka,
             cluster.topic_prefix,

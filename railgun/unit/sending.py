@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
-from railgun.messaging.errors import TopicExistsError, TransportFullError
+from railgun.messaging.errors import TopicExistsError, TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
@@ -19,8 +19,9 @@ from railgun.unit.figures import UnitFigures
 from railgun.unit.held_replies import HeldReplies, Sent
 from railgun.unit.outstanding import Outstanding
 from railgun.wire.records import Records
+from railgun.wording import counted
 
-_FULL_S = 0.002
+_FULL_S, _AWAY_S = 0.002, 0.5
 
 _log = logging.getLogger("railgun.unit")
 
@@ -36,7 +37,7 @@ class DeadLetter:
 
 class Sending:
     """Sends records through the unit's producer. Back-pressure: if the transport is full, a call blocks until there is
-    room.
+    room; and until the broker is there, if it has to be asked.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
@@ -76,10 +77,6 @@ class Sending:
         and the reason.
         """
         topic = self._topics.dead(stream)
-        if topic not in self._transport.topics():
-            # A front-end may just have created it with more partitions. Any of them can take the records.
-            with contextlib.suppress(TopicExistsError):
-                self._transport.create_topic(topic, 1)
         headers = [
             [
                 ("reason", letter.reason.encode()),
@@ -90,16 +87,24 @@ class Sending:
             for letter in letters
         ]
         _log.warning(
-            "%s: %d records from offset %d on cannot be read (%s)",
+            "%s: %s from offset %d on cannot be read (%s)",
             where,
-            len(letters),
+            counted(len(letters), "record"),
             letters[0].offset,
             letters[0].reason,
         )
         records = Records.of([letter.record for letter in letters])
         entry = Entry(TopicPartition(topic, 0), records, None, headers)
-        sent = self._when_there_is_room(lambda: self._transport.submit([entry]))
+        sent = self._when_there_is_room(partial(self._put_aside, entry))
         outstanding.add(letters[0].offset, sent)
+
+    def _put_aside(self, entry: Entry) -> Sent:
+        topic = entry.where.topic
+        if topic not in self._transport.topics():
+            # A front-end may just have created it with more partitions. Any of them can take the records.
+            with contextlib.suppress(TopicExistsError):
+                self._transport.create_topic(topic, 1)
+        return self._transport.submit([entry])
 
     def _when_there_is_room(self, send: Callable[[], Sent]) -> Sent:
         while True:
@@ -107,6 +112,9 @@ class Sending:
                 return send()
             except TransportFullError:
                 self._clock.sleep(_FULL_S)
+            except TransportUnavailableError as error:
+                _log.warning("nothing can be sent for now: %s", error)
+                self._clock.sleep(_AWAY_S)
 
     def _gone(self, replies: int) -> None:
         self.figures.dropped += replies

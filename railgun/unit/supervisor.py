@@ -16,6 +16,7 @@ import msgspec
 
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
 from railgun.unit.parent import METRICS
+from railgun.wording import counted
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
 # starts at the first value again.
@@ -31,7 +32,7 @@ _OWN = {"backfill", "lost+found", IDENTITY}
 AGAIN = "--again"
 """Tells the leader's process that its node runs already."""
 NODE_READY = "ready"
-"""What a node prints whenever all its units have caught up."""
+"""What a node prints once all its units have caught up, and again where one was started again."""
 
 _log = logging.getLogger("railgun.node")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -205,13 +206,14 @@ class Supervisor:
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
-        on_ready: called whenever all units have caught up.
+        on_ready: called once all units have caught up, and again once they have after one was started again. Units
+            that do not hear one another for a while, as while the broker is away, are no news.
         interval_s: how often the units are watched, in seconds.
         """
         with _held(self._folder):
             # The units read it, and must not make one each.
             node_identity(self._folder, self._name)
-            processes, units_run, was_ready = list(self._others), False, False
+            processes, units_run, said_starts = list(self._others), False, -1
             try:
                 while not stopped.wait(interval_s):
                     for process in processes:
@@ -220,10 +222,11 @@ class Supervisor:
                     if not units_run and all(each.is_ready for each in self._others):
                         # The node may have its name.
                         processes, units_run = processes + self.units, True
-                    if self.is_ready and not was_ready:
-                        _log.info("ready: %d unit%s", len(self.units), "" if len(self.units) == 1 else "s")
+                    starts = sum(unit.starts for unit in self.units)
+                    if self.is_ready and starts != said_starts:
+                        said_starts = starts
+                        _log.info("ready: %s", counted(len(self.units), "unit"))
                         on_ready()
-                    was_ready = self.is_ready
             finally:
                 for process in processes:
                     process.ask_to_stop()

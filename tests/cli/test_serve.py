@@ -146,7 +146,10 @@ def test_what_cannot_be_asked_is_one_line(server: Server, tmp_path: Path) -> Non
     for words, said in (
         (("score", "nope"), "'nope'"),
         (("score", "nope", str(tmp_path / "none")), "is the path right?"),
-        (("status", "--url", "http://127.0.0.1:1"), "connection refused; is `railgun serve` running?"),
+        (
+            ("status", "--url", "http://127.0.0.1:1"),
+            "connection refused; is a server running there?",
+        ),
         (("apply", str(tmp_path / "none")), "is the path right?"),
     ):
         done = railgun(*words, url=server.url, sent=event(1))
@@ -162,7 +165,7 @@ def test_a_server_that_does_not_listen_yet_is_waited_for(server: Server, tmp_pat
         words = ["apply", definitions(tmp_path, "w"), "--url", url]
         with Forked("railgun", words, stderr=subprocess.PIPE, text=True) as applying:
             assert applying.stderr is not None
-            refused = f"{url}: connection refused; is `railgun serve` running?"
+            refused = f"{url}: connection refused; is a server running there?"
             assert applying.stderr.readline() == f"railgun apply: waiting, up to 300 s: {refused}\n"
             with leading_to(server.url.removeprefix("http://"), address):
                 assert applying.wait(100) == 0

@@ -84,6 +84,11 @@ def test_a_cluster_at_a_glance() -> None:
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"
     )
+    ones = {**empty, "lag": 1, "unreadable_records": 1, "pending_events": 1}
+    assert as_text({"cluster": ones}).splitlines()[1] == (
+        "cluster: 0 nodes, 0 units; tasks: none; 1 record behind; 1 event waits for answers, the oldest for 0.0 s; "
+        "1 record could not be read"
+    )
 
 
 def test_a_deepening_under_way() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from railgun.cli.wording import counted, duration_text, size_text
+from railgun.cli.wording import duration_text, size_text
 from railgun.wire.rfc3339 import time_text
+from railgun.wording import counted
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (1234567, "1,234,567 rows")])

@@ -113,7 +113,7 @@ def test_a_server_that_is_about_to_listen_is_waited_for_and_that_is_told_once() 
     ) as asked:
         assert asked.score_lines("s", b"{}\n") == b"{}\n"
         assert slept == [0.5] * 4
-        assert [str(each) for each in told] == ["http://h:1: connection refused; is `railgun serve` running?"]
+        assert [str(each) for each in told] == ["http://h:1: connection refused; is a server running there?"]
         answers += [None] * 5
         with pytest.raises(UnreachableError, match="connection refused"):
             asked.status()
@@ -174,15 +174,28 @@ def test_an_answer_that_is_no_json() -> None:
         asked.status()
 
 
+def test_an_address_is_shown_as_people_write_it() -> None:
+    refused = {"detail": "there is no node 'x'"}
+    with client(lambda _: httpx.Response(422, json=refused)) as asked:
+        with pytest.raises(ProblemError, match=r"/v1/cluster/plan\?what_if=remove=node 2: there is no node"):
+            asked.what_if("remove=node 2")
+        with pytest.raises(ProblemError, match="/v1/streams/größe/metrics: "):
+            asked.metrics("größe")
+
+
 @pytest.mark.parametrize(
     ("failure", "kind", "message"),
     [
         (
             httpx.ConnectError("[Errno 111] Connection refused"),
             UnreachableError,
-            "refused; is `railgun serve` running?",
+            "refused; is a server running there?",
         ),
-        (httpx.ConnectTimeout("t"), UnreachableError, "is `railgun serve` running?"),
+        (
+            httpx.ConnectTimeout("t"),
+            UnreachableError,
+            "is a server running there?",
+        ),
         (httpx.ReadTimeout("t"), ConnectionLostError, "no answer within 120 s"),
         (httpx.ReadError("reset"), ConnectionLostError, "the connection was lost: reset"),
         (httpx.RemoteProtocolError(""), ConnectionLostError, "the connection was lost: RemoteProtocolError"),

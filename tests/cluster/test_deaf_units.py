@@ -60,6 +60,20 @@ def test_while_the_broker_is_away_nobody_is_deaf(unit: Unit) -> None:
     assert not unit.is_deaf
 
 
+def test_what_the_broker_had_before_it_went_away_makes_nobody_deaf(unit: Unit) -> None:
+    unit.hears = False
+    unit.pass_s(1)
+    unit.acknowledges = False
+    unit.pass_s(600)
+    assert not unit.is_deaf
+    # The next one is acknowledged before the first one comes back.
+    unit.acknowledges = True
+    unit.pass_s(1)
+    assert not unit.is_deaf
+    unit.pass_s(17)
+    assert unit.is_deaf
+
+
 def test_after_a_pause_time_counts_anew(unit: Unit) -> None:
     unit.hears = False
     unit.pass_s(5)

@@ -26,8 +26,8 @@ def _node(name: str, incarnation: int = 1, folder: str = "f", disk: tuple[DiskCo
 @pytest.fixture
 def outlook() -> Outlook:
     made = Outlook(ClusterPolicy(replace_after_s=300.0), 0.0)
-    for name in ("node-1", "node-2"):
-        made.hear_said(_node(name), 0.0)
+    for name, folder in (("node-1", "f"), ("node-2", "g")):
+        made.hear_said(_node(name, folder=folder), 0.0)
     made.hear_members(["node-1", "node-2"], 0.0)
     return made
 
@@ -52,6 +52,16 @@ def test_a_node_that_is_away_is_awaited_for_a_while_if_the_plan_names_it(outlook
     assert _nodes(outlook, 310.0) == {}
     outlook.hear_members(["node-1"], 400.0)
     assert _nodes(outlook, 400.0) == {"node-1": True}
+
+
+def test_a_node_is_not_awaited_whose_folder_another_one_has(outlook: Outlook) -> None:
+    outlook.hear_members(["node-2"], 10.0)
+    assert _nodes(outlook, 11.0) == {"node-1": False, "node-2": True}
+    # It was started with another name.
+    outlook.hear_said(_node("new-name", folder="f"), 12.0)
+    assert _nodes(outlook, 12.0) == {"node-1": False, "node-2": True}
+    outlook.hear_members(["node-2", "new-name"], 13.0)
+    assert _nodes(outlook, 13.0) == {"node-2": True, "new-name": True}
 
 
 def test_what_an_earlier_run_of_a_node_said_is_left_out(outlook: Outlook) -> None:

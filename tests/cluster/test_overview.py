@@ -81,6 +81,8 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     shown = overview(_outlook(PLAN, states, members="bc"), PLAN, None, [ONE, OTHER], 10.0)
     assert [copy["state"] for copy in shown["tasks"][1]["copies"]] == ["answering", None]
     assert [copy["planned"] for copy in shown["tasks"][0]["copies"]] == [True, True, False]
+    assert shown["unheard"] == 1
+    assert "0 copies behind, 1 does not report\n" in as_text(shown)
     assert [node["state"] for node in shown["nodes"]] == ["away", "live", "live"]
     # What was heard long ago is not heard now.
     late = overview(_outlook(PLAN, states), PLAN, None, [ONE], 20.0)
@@ -110,6 +112,16 @@ def test_a_drain_says_what_it_waits_for() -> None:
     ]
     empty = replace(plan, copies={ONE: (), OTHER: ()})
     assert overview(_outlook(empty, {}), empty, None, [ONE], 10.0)["nodes"][0]["state"] == "drained"
+
+
+def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
+    plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
+    shown = overview(_outlook(plan, STATES, members="bc"), plan, None, [ONE, OTHER], 10.0)
+    assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("draining", False)
+    assert "  node-a  draining, away  " in as_text(shown)
+    empty = replace(plan, copies={ONE: (), OTHER: ()})
+    shown = overview(_outlook(empty, {}, members="bc"), empty, None, [ONE], 10.0)
+    assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
 
 
 def _view(nodes: int, copies: int = 2) -> ClusterView:
@@ -230,3 +242,12 @@ def test_warnings() -> None:
         "2 tasks have fewer than 2 copies that could answer",
     ]
     assert "WARNING: some nodes name a rack" in as_text(shown)
+
+
+def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
+    outlook = _outlook(PLAN, {})
+    shown = overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0)
+    # None of their copies is heard, though not for long yet.
+    assert "nobody answers" not in as_text(shown)
+    shown = overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0, [OTHER])
+    assert f"WARNING: nobody answers 1 task: {OTHER}\n" in as_text(shown)

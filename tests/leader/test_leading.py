@@ -11,7 +11,8 @@ from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
 
-def test_one_leads_and_all_see_its_plan(nodes: Nodes) -> None:
+def test_one_leads_and_all_see_its_plan(nodes: Nodes, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "railgun.node")
     nodes.start(1)
     awaited(lambda: nodes.places() == {frozenset({"node-1"})})
     nodes.start(2)
@@ -24,6 +25,14 @@ def test_one_leads_and_all_see_its_plan(nodes: Nodes) -> None:
     assert nodes.running[2].plan.epoch >= epoch
     nodes.start(3)
     awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()))
+    for said in (
+        "this node leads, from plan 0 on; nodes that live: node-1",
+        "plan 1: 4 moves, 4 copies to make",
+        "node-2 has joined",
+        "this node leads no more: it stops",
+        "node-3 has joined",
+    ):
+        assert caplog.messages.count(said) == 1, caplog.messages
 
 
 def test_a_node_whose_configuration_differs_from_the_leaders_says_so_once(

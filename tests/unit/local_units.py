@@ -17,7 +17,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import for_shared_consumer
+from railgun.unit.configured import for_tasks
 from railgun.unit.copies import UnitCopies
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -63,7 +63,7 @@ class LocalUnit:
     ) -> None:
         self.error: Exception | None = None
         self._stopped = threading.Event()
-        self.transport = KafkaTransport(for_shared_consumer(quick_settings(broker)))
+        self.transport = KafkaTransport(for_tasks(quick_settings(broker)))
         self.registry = KafkaRegistry(quick_settings(broker), prefix)
         topics = self.registry.topics
         self._reports = KafkaTransport(quick_settings(broker))

@@ -1,4 +1,6 @@
-"""Units that are asked to stop while the broker is away: they end by themselves, in time, and nothing is lost."""
+"""Units wait for a broker that is away. Those that are asked to stop meanwhile end by themselves, in time, and nothing
+is lost.
+"""
 
 import os
 import signal
@@ -15,6 +17,7 @@ from frontend.kafka import serving
 from railgun.broker.local import LocalBroker
 from railgun.unit import supervisor
 from railgun.unit.ending import DEADLINES, Deadlines, Ending
+from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
 from tests.broker.quick_broker import unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
@@ -42,6 +45,40 @@ def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
 def test_the_limits_lie_within_one_another() -> None:
     assert DEADLINES.acknowledged_s + DEADLINES.closed_s < DEADLINES.over_s
     assert DEADLINES.over_s < supervisor.STOP_S < serving._NODE_STOP_S
+
+
+# By the configuration, what is sent is given up after so long. That is not for units.
+_GIVEN_UP_MS = 1_500
+
+
+@pytest.mark.timeout(400)
+def test_a_unit_waits_for_the_broker_longer_than_messages_may_take(tmp_path: Path) -> None:
+    network = FaultyNetwork(0, 0)
+    broker = NetworkedBroker(tmp_path / "a folder", [network])
+    status = broker.start(0, unheard)
+    prefix = f"p{uuid.uuid4().hex[:12]}"
+    config = write_config(tmp_path, network.address, prefix)
+    with config.open("a") as file:
+        file.write(f"message.timeout.ms = {_GIVEN_UP_MS}\n")
+    player = ClusterPlayer(status.address, prefix)
+    try:
+        player.apply(DEFINITIONS)
+        with unit_process(tmp_path / "data", config) as process:
+            player.score(event(0))
+            player.flush()
+            player.front_end.await_all()
+            network.refuse()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(3 * _GIVEN_UP_MS / 1000)
+            network.accept()
+            player.score(event(1))
+            player.flush()
+            player.front_end.await_all()
+            assert process.poll() is None
+    finally:
+        player.close()
+        broker.stop()
+        network.close()
 
 
 @pytest.mark.timeout(400)

@@ -95,6 +95,16 @@ def test_while_nobody_says_that_the_topic_is_missing_they_are_kept(world: World,
     assert future.done()
 
 
+def test_a_reply_whose_topic_cannot_be_looked_for_is_kept(world: World) -> None:
+    world.error = TransportUnavailableError("b", "away", "wait")
+    future = world.held.send(FRONT_END, reply(b"a"))
+    world.pass_s(20.0)
+    assert not future.done()
+    world.error = None
+    world.pass_s(0.4)
+    assert world.sent == [b"a"]
+
+
 def test_what_is_kept_has_a_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_replies, "_LIMIT_BYTES", 100)
     first = world.held.send(1, reply(b"x" * 60))

@@ -1,4 +1,6 @@
-"""How often a unit reports, and as which run: whatever its clock says, as a later one than those before."""
+"""How often a unit reports, anew where the broker was away, and as which run: whatever its clock says, as a later one
+than those before.
+"""
 
 from concurrent.futures import Future
 from typing import cast
@@ -7,6 +9,7 @@ import pytest
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.reports import decode_report, encode_report
+from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.clock import Clock
@@ -32,12 +35,20 @@ class Time:
 
 
 class Log:
-    """Takes what is written."""
+    """Takes what is written. refused: raised at once.  failed: what becomes of what is sent."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
+        self.refused: Exception | None = None
+        self.failed: Exception | None = None
 
     def submit(self, entries: list[Entry]) -> Future[list[int]]:
+        if self.refused is not None:
+            raise self.refused
+        if self.failed is not None:
+            given_up: Future[list[int]] = Future()
+            given_up.set_exception(self.failed)
+            return given_up
         self.written += entries[0].records.to_list()
         done: Future[list[int]] = Future()
         done.set_result([len(self.written)])
@@ -63,6 +74,34 @@ def test_all_units_together_report_no_more_than_each_process_can_read(
     assert decode_report(log.written[-1]).interval_ms == interval_ms
     expected = STEPS * STEP_S * 1000 / interval_ms
     assert 0.8 * expected <= len(log.written) <= expected + 8
+
+
+def test_a_report_that_was_not_delivered_is_said_anew() -> None:
+    log, time = Log(), Time()
+    positions = Positions(
+        cast(Transport, log), Topics("p"), NAME, cast(UnitCopies, LoneCopies(1)), 0.05, cast(Clock, time)
+    )
+
+    def pass_s(seconds: float) -> int:
+        before = len(log.written)
+        for _ in range(round(seconds / STEP_S)):
+            time.now_s += STEP_S
+            positions.note([])
+        return len(log.written) - before
+
+    assert pass_s(1.0)
+    away = TransportUnavailableError("positions-0", "Message timed out", "Check the broker")
+    log.failed = away
+    assert not pass_s(5.0)
+    # The topic has to be looked for again, at a broker that is away.
+    log.failed, log.refused = None, away
+    assert not pass_s(5.0)
+    log.refused = None
+    assert pass_s(0.1)
+    # Waiting does not mend what the broker refuses.
+    log.failed = TransportRefusedError("positions-0", "not authorized", "Give the right")
+    with pytest.raises(TransportRefusedError):
+        pass_s(1.0)
 
 
 def _heard(generation: int) -> Heard:

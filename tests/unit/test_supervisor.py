@@ -1,7 +1,7 @@
 """A node's supervisor: units are started again, later and later, and its folder is its own."""
 
 import os
-import re
+import subprocess
 import sys
 import threading
 import time
@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from railgun.config.settings import ClusterSettings, Settings
-from railgun.messaging.errors import TransportUnavailableError
-from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.unit import process, supervisor
-from railgun.unit.parent import Parent
-from railgun.unit.process import UnitPlace, run_unit
+from railgun.unit import supervisor
 from railgun.unit.supervisor import NodeFolderError, Supervisor, UnitProcess
+from tests.unit.local_units import awaited
 
 _TELL = "import sys; sys.stdout.write('{\"ready\": true}\\n'); sys.stdout.flush(); sys.stdin.read()"
 
@@ -106,17 +102,52 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
         Supervisor(tmp_path / "mine.txt", 0).run(ended)
 
 
-def test_a_broker_that_is_away_at_the_start_ends_the_unit(
+def test_a_unit_that_is_not_ready_for_a_while_is_no_news(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "kafka_settings", lambda settings: KafkaSettings("127.0.0.1:1", -1, {}, 1.0))
-    settings = Settings(cluster=ClusterSettings(broker="127.0.0.1:1"))
-    reads, writes = os.pipe()
-    stopped = threading.Event()
+    said = list[float]()
+    supervised, stopped = Supervisor(tmp_path, 1), threading.Event()
+    # It says, turn by turn, that it is ready and that it is not; after a second it ends.
+    turns = (
+        "import sys, time\n"
+        "for turn in range(10):\n"
+        "    print('{\"ready\": %s}' % ('false' if turn % 2 else 'true'), flush=True)\n"
+        "    time.sleep(0.1)\n"
+    )
+    supervised.units[:] = [UnitProcess(0, _command(turns))]
+    supervision = threading.Thread(target=supervised.run, args=[stopped, lambda: said.append(0.0), 0.01])
+    supervision.start()
     try:
-        with pytest.raises(TransportUnavailableError, match=re.escape("127.0.0.1:1")):
-            run_unit(settings, UnitPlace(tmp_path, 0, 1), stopped, Parent(stopped, reads))
+        awaited(lambda: supervised.units[0].starts > 2)
+        assert 2 <= len(said) <= 3
     finally:
-        os.close(writes)
-    assert stopped.wait(60)
-    os.close(reads)
+        stopped.set()
+        supervision.join()
+
+
+_NOWHERE = "127.0.0.1:1"
+
+
+@pytest.mark.parametrize("part", ["railgun.unit", "railgun.leader"])
+def test_a_broker_that_is_away_at_the_start_is_waited_for(tmp_path: Path, part: str) -> None:
+    words = ["--node-folder", str(tmp_path), "--units", "1", "--broker", _NOWHERE]
+    words += ["--index", "0"] if part == "railgun.unit" else ["--release", "1", "--began-ms", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", part, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as started:
+        try:
+            assert started.stderr is not None
+            begun_s = time.monotonic()
+            said = next(line for line in started.stderr if b"waiting for the broker" in line).decode()
+            assert f"which is asked again: {_NOWHERE}: " in said
+            # The node tells nobody for long: librdkafka would, after half a minute.
+            assert time.monotonic() - begun_s < 20.0
+            begun_s = time.monotonic()
+            started.terminate()
+            assert started.wait(60) == 0
+            assert time.monotonic() - begun_s < 10.0
+        finally:
+            started.kill()

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from railgun.messaging.kafka.clients import produce_all
 from railgun.messaging.kafka.settings import LINGERING
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.wording import counted
 
 IN_FLIGHT_LIMIT = 5
 """Records of a partition that are pipelined. Each of them may become a request of its own."""
@@ -210,7 +211,7 @@ class BatchingProducer:
         with self._changed:
             self._changed.wait_for(lambda: not self._partitions, max(_POLL_S, deadline_s - time.monotonic()))
         if given_up:
-            _log.warning("%d records were given up: the broker did not confirm that it has them", given_up)
+            _log.warning("given up, as the broker has not confirmed it: %s", counted(given_up, "record"))
         for thread in self._threads:
             thread.join(_JOIN_S)
         if not any(thread.is_alive() for thread in self._threads):

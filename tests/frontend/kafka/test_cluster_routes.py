@@ -4,11 +4,13 @@ The nodes have no units, so that their copies never report; `tests/unit/test_uni
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from frontend.kafka.backend import Cluster
+from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
 from tests.leader.leading_nodes import Nodes
@@ -25,7 +27,8 @@ def nodes(kafka: str) -> Iterator[Nodes]:
 
 @pytest.fixture
 def running(kafka: str, nodes: Nodes) -> Iterator[RunningFrontEnd]:
-    with front_end(Cluster(quick_settings(kafka), nodes.prefix)) as opened:
+    deadlines = replace(DEADLINES, silent_s=1.0)
+    with front_end(Cluster(quick_settings(kafka), nodes.prefix, deadlines=deadlines)) as opened:
         yield opened
 
 
@@ -63,8 +66,12 @@ def test_nodes_are_shown_and_emptied(
 
     url = ["--url", running.service.url]
     assert main(["cluster", "--tasks", *url]) == 0
-    assert "2 nodes, 4 units, 4 tasks × 2 copies; leader node-1" in (said := capsys.readouterr().out)
-    assert "WARNING: nobody answers 4 tasks" in said
+    said = capsys.readouterr().out
+    assert "2 nodes, 4 units, 4 tasks × 2 copies; leader node-1" in said
+    assert "0 copies behind, 8 do not report" in said
+    # What `/readyz` calls unanswered, and as soon as that does.
+    awaited(lambda: running.client.get("/readyz").status_code == 503)
+    assert "nobody answers 4 tasks: s/card/0, " in "".join(_shown(running)["warnings"])
     assert main(["cluster", "plan", "--what-if", "remove=node-2", *url]) == 0
     assert "WARNING: 4 tasks would have fewer than 2 copies" in capsys.readouterr().out
     assert main(["cluster", "plan", *url]) == 2
@@ -81,6 +88,8 @@ def test_nodes_are_shown_and_emptied(
     awaited(lambda: any("does not report yet" in each for each in _shown(running)["nodes"][1]["waits"]))
     assert main(["undrain", "node-2", *url]) == 0
     assert capsys.readouterr().out == "node-2 is used again: live\n"
+    assert main(["undrain", "node-2", *url]) == 0
+    assert capsys.readouterr().out == "node-2 was not drained: nothing is changed; it is live\n"
 
     # Without a leader the order stands, and the next one follows it.
     nodes.stop(1)
@@ -91,6 +100,9 @@ def test_nodes_are_shown_and_emptied(
     assert _states(running) == {"node-1": "away", "node-2": "away"}
     nodes.start(2)
     awaited(lambda: nodes.running[2].plan.is_drained("node-1"))
+    # The order is to a node that is away: that does not hide it, nor has it to be stopped.
+    awaited(lambda: _states(running)["node-1"] in ("draining", "drained"))
+    assert not _shown(running)["nodes"][0]["alive"]
 
 
 def test_what_cannot_be_asked_is_refused(nodes: Nodes, running: RunningFrontEnd) -> None:

@@ -311,6 +311,6 @@ def test_what_was_given_up_is_logged_and_a_thread_that_does_not_come_back_is_lef
     closing.start()
     closing.join(_LIMIT_S)
     assert not closing.is_alive()
-    assert "31 records were given up" in caplog.text
+    assert "the broker has not confirmed it: 31 records" in caplog.text
     sent.broker.answers = _BOTH
     _wait(lambda: sent.done == 2)

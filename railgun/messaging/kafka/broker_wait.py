@@ -1,55 +1,48 @@
 """Waits for the broker: a start waits until it answers, and later it is asked again and again.
 
-An outage is logged at once and now and then, and told to whoever asks. A caller may leave a call that waits for the
-broker: a broker that is away answers no sooner for being waited for.
+An outage is logged at once and now and then, and so is its end. It is told to whoever asks.
 """
 
-import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
 
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 
-T = TypeVar("T")
-
-
-async def left_behind(call: Callable[[], T]) -> T:
-    """What a call gives, made in a thread that nobody waits for once this is cancelled: not even the process's end."""
-    made: Future[T] = Future()
-    # From here on whoever leaves cancels only the waiting.
-    made.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            made.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            made.set_exception(error)
-
-    threading.Thread(target=run, name="starting", daemon=True).start()
-    return await asyncio.wrap_future(made)
-
-
 _ANSWER_S, _PAUSE_S, _SAY_AGAIN_S, _LOOK_S = 2.0, 1.0, 30.0, 2.0
-_log = logging.getLogger("railgun.frontend")
+
+
+def reached(settings: KafkaSettings, log: logging.Logger, stopped: threading.Event) -> bool:
+    """Return True once the broker answers, False if `stopped` is set before.
+
+    Raises TransportRefusedError where it never will.
+    """
+    try:
+        BrokerWait(settings, log, stopped).until_there()
+    except TransportClosedError:
+        return False
+    return True
 
 
 class BrokerWait:
-    """reason: why it waits; None while nothing is known to be wrong."""
+    """log: of the process that waits.
+    stopped: ends the waiting where it is set; None: `stop` does.
+    reason: why it waits; None while nothing is known to be wrong.
+    """
 
-    def __init__(self, settings: KafkaSettings) -> None:
-        self._settings = settings
-        self._stopped = threading.Event()
+    def __init__(
+        self, settings: KafkaSettings, log: logging.Logger, stopped: threading.Event | None = None
+    ) -> None:
+        self._settings, self._log = settings, log
+        self._stopped = threading.Event() if stopped is None else stopped
         self._said_s: float | None = None
         self.reason: str | None = None
 
     def until_there(self) -> None:
-        """Return once the broker answers. Raises TransportRefusedError where it never will, TransportClosedError."""
+        """Return once the broker answers. Raises TransportRefusedError where it never will, TransportClosedError where
+        the waiting was ended."""
         topics = KafkaTopics(self._settings)
         while not self._stopped.is_set():
             try:
@@ -57,7 +50,7 @@ class BrokerWait:
             except TransportUnavailableError as error:
                 self.away(error)
             else:
-                self.reason = None
+                self._there()
                 return
         raise TransportClosedError(self._settings.broker)
 
@@ -73,7 +66,7 @@ class BrokerWait:
             except TransportError as error:
                 self.away(error)
             else:
-                self.reason = None
+                self._there()
 
     def away(self, error: TransportError) -> None:
         """Note that it does not answer, or not any more, and give it a moment."""
@@ -81,8 +74,13 @@ class BrokerWait:
         now_s = time.monotonic()
         if self._said_s is None or now_s - self._said_s >= _SAY_AGAIN_S:
             self._said_s = now_s
-            _log.warning("%s; does it run, and is its address right?", self.reason)
+            self._log.warning("%s; does it run, and is its address right?", self.reason)
         self._stopped.wait(_PAUSE_S)
+
+    def _there(self) -> None:
+        if self.reason is not None:
+            self.reason, self._said_s = None, None
+            self._log.info("the broker answers")
 
     def stop(self) -> None:
         """Wait and watch no more. From any thread."""
