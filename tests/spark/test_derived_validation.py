@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 DERIVED = """
 [[metrics]]
 sql = '''DERIVE m0_0 + 1 AS more, amount > 2e0 * m0_1 AS unusual, m1_1 - 1 AS fewer, price - m2_1 AS dearer,
-         COALESCE(note, 'none') AS said, fewer * 1.5 AS scaled, m2_1 < 1e0 AS unsaid FROM s'''
+         COALESCE(note, 'none') AS said, fewer * 1.5 AS scaled, m2_1 < amount AS unsaid FROM s'''
 """
 
 

@@ -1,8 +1,8 @@
 """Derived metrics again, from the metrics and fields that they read, compared with what was recorded.
 
-They are recomputed from the recorded results of their metrics, which other checks compare with the logs. A run has all of
-them in every row. A reply of a service has those that are in force in all tasks that answered; there, only events whose
-ids came once are looked at.
+They are recomputed from the recorded results of their metrics, which other checks compare with the logs. A run has all
+of them in every row. A reply of a service has those that are in force in all tasks that answered; there, only events
+whose ids came once are looked at.
 """
 
 from collections.abc import Mapping, Sequence
