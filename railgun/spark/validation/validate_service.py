@@ -1,7 +1,7 @@
 """Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +11,6 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.spark.errors import OptionError, ReplyFileError
 from railgun.spark.sessions import divide, in_force, kept, kept_alone, own_session
@@ -196,10 +195,9 @@ def validate_service(
         ]
         unanswered = 0
         all_controls_seen = {name: each for name, (each, _) in by_partitioner.items()}
-        derived = {each.name for each in lives_of(entry)}
         for partitioner, log in logs.items():
             one = _Partitioner(
-                stream, partitioner, all_controls_seen, columns, log, replies, past, times, place, derived
+                entry, partitioner, all_controls_seen, columns, log, replies, past, times, place
             )
             checks += one.checks(sample)
             unanswered += one.unanswered
@@ -249,7 +247,7 @@ class _Partitioner:
 
     def __init__(
         self,
-        stream: StreamDefinition,
+        entry: StreamEntry,
         partitioner: str,
         all_controls_seen: Mapping[str, ControlHistory],
         columns: Sequence[Answered],
@@ -258,10 +256,10 @@ class _Partitioner:
         past: StreamPast | None,
         times: TimeRange,
         place: ReplyPlace,
-        derived: Set[str],
     ) -> None:
         self._past, self._times, self._place = past, times, place
-        self._stream, self._name, self._controls_seen = stream, partitioner, all_controls_seen[partitioner]
+        stream = self._stream = entry.stream
+        self._name, self._controls_seen = partitioner, all_controls_seen[partitioner]
         self._columns = [
             each for each in columns if int(each.column.removeprefix("r_")) in self._controls_seen.lives
         ]
@@ -270,7 +268,7 @@ class _Partitioner:
             for name, controls_seen in all_controls_seen.items()
             for life in controls_seen.lives.values()
             if name != partitioner
-        } | derived
+        } | {each.name for each in lives_of(entry)}
         self._log, self._replies = log.where(f"{CONTROL} IS NULL"), replies
         self._place_in_stream = stream.partitioners.index(partitioner)
         self.unanswered = 0
