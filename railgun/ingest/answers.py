@@ -37,6 +37,15 @@ class Answers:
         self._made = ResultBlock.nothing(form, n)
         self._heap = StringHeap()
 
+    @classmethod
+    def of(cls, block: ResultBlock) -> "Answers":
+        """Results alone: nothing is late, duplicate, warming or partial."""
+        found, n = cls.__new__(cls), block.low.shape[1]
+        found.late, found.duplicate = np.zeros((2, n), np.uint8)
+        found.warming, found.warming_sets, found.partials = np.zeros(n, np.int32), [()], []
+        found._made, found._heap = block, StringHeap()
+        return found
+
     def take(self, replies: Replies, rows: Rows) -> None:
         """Copy a task's replies into the rows of the events that they answer."""
         n, out, nulls, made = replies.n, replies.out, replies.nulls, self._made

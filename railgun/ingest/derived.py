@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from railgun.ingest.answers import Answers, StringHeap
+from railgun.ingest.answers import Answers, Rows, StringHeap
 from railgun.language.derive import ResolvedDerived
 from railgun.language.evaluator import Evaluator
 from railgun.language.kernels.layout import HEAP_SHIFT
 from railgun.language.program import compile_program
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
-from railgun.plan.result_block import NO_METRICS, ResultBlock, ResultForm
+from railgun.plan.result_block import ResultBlock, ResultForm, chosen
 from railgun.wire.columns import REF_LENGTH_BITS, EventColumns
 from railgun.wire.decode import Decoder
 from railgun.wire.records import Records
@@ -26,6 +26,9 @@ _KNOWN_MAX = 64
 _DECIMALS = (1 - 10**DECIMAL_DIGITS, 10**DECIMAL_DIGITS - 1)
 _LONGS = (-(1 << 63), (1 << 63) - 1)
 _NO_BOUND = np.iinfo(np.int64).min
+_NO_ROWS = slice(0, 0)
+_NO_BYTES = np.zeros(0, np.uint8)
+_HEAP_SHIFT, _WITHIN_HEAP = np.uint64(HEAP_SHIFT), np.uint64((1 << HEAP_SHIFT) - 1)
 
 Events = EventColumns | Callable[[], Records]
 """Events as columns, or what makes their records, which is called where fields are read."""
@@ -78,8 +81,8 @@ class _Source(NamedTuple):
     """
 
     form: ResultForm
-    places: NDArray[np.int64]
-    columns: NDArray[np.int64]
+    places: Rows
+    columns: Rows
     wide: list[tuple[int, int, tuple[int, int]]]
     strings: list[int]
 
@@ -96,10 +99,13 @@ class DerivedProgram:
         self._fields, self._columns = tuple(fields), [*fields.items(), *operands.items()]
         self._column_of = {name: place for place, (name, _) in enumerate(self._columns)}
         self._program = compile_program([each.expression for each in derived], self._columns)
-        self._roots = np.array(self._program.roots, np.int64)
+        # By result: which of the evaluator's own vectors it is, or, below 0, which column.
+        self._roots = [root - len(self._columns) for root in self._program.roots]
+        self._own_roots = chosen(self._roots)
         self._evaluator = Evaluator(self._program, _ROWS_AT_FIRST)
         self._form = ResultForm.of((each.name, each.result_type) for each in derived)
         self._operands_of = [(each.name, frozenset(each.operands)) for each in derived]
+        self._reads_strings = any(type_.kind is Kind.STRING for _, type_ in self._columns)
         self._sources: dict[int, _Source] = {}
         self._decoder: tuple[Schema, Decoder] | None = None
         self._lock = threading.Lock()
@@ -130,12 +136,12 @@ class DerivedProgram:
             for each in answers.values():
                 self._take_results(each.block(), heap, n)
             self._words[:, :n] *= self._nulls[:, :n] == 0
-            block = self._evaluated(heap.joined(), n)
-        found = Answers(n, NO_METRICS)
-        found.late[:] = found.duplicate[:] = 0
-        self._note_warming(found, block, answers.values())
-        self._note_partial(found, answers.values())
-        found.put(block)
+            block = self._evaluated(heap, n)
+        found = Answers.of(block)
+        if any(len(each.warming_sets) > 1 for each in answers.values()):
+            self._note_warming(found, block, answers.values())
+        if any(each.partials for each in answers.values()):
+            self._note_partial(found, answers.values())
         return found
 
     def _make_room(self, n: int) -> None:
@@ -184,7 +190,7 @@ class DerivedProgram:
 
     def _take_results(self, block: ResultBlock, heap: StringHeap, n: int) -> None:
         source = self._source(block.form)
-        if not len(source.places):
+        if source.places is _NO_ROWS:
             return
         self._words[source.columns, :n] = block.low[source.places]
         self._nulls[source.columns, :n] = block.nulls[source.places]
@@ -214,34 +220,40 @@ class DerivedProgram:
                 wide.append((column, wide_row[place], _DECIMALS if is_decimal else _LONGS))
             if place in form.strings:
                 strings.append(column)
-        made = _Source(form, np.array(places, np.int64), np.array(columns, np.int64), wide, strings)
+        made = _Source(form, chosen(places), chosen(columns), wide, strings)
+        if not places:
+            made = made._replace(places=_NO_ROWS)
         self._sources[id(form)] = made
         return made
 
     # --- results
 
-    def _evaluated(self, heap: NDArray[np.uint8], n: int) -> ResultBlock:
-        evaluator, inputs = self._evaluator, len(self._columns)
-        evaluator.bind_heap(address(heap))
+    def _evaluated(self, heap: StringHeap, n: int) -> ResultBlock:
+        evaluator, joined = self._evaluator, _NO_BYTES
+        if self._reads_strings:
+            joined = heap.joined()
+            evaluator.bind_heap(address(joined))
         evaluator.evaluate(n)
         words, nulls = evaluator.own_vectors
-        if (self._roots >= inputs).all():
-            low, null = words[self._roots - inputs, :n], nulls[self._roots - inputs, :n]
-        else:
-            low = np.empty((len(self._roots), n), np.uint64)
-            null = np.empty((len(self._roots), n), np.uint8)
-            for row, root in enumerate(self._roots.tolist()):
-                own = root >= inputs
-                low[row] = words[root - inputs, :n] if own else self._words[root, :n]
-                null[row] = nulls[root - inputs, :n] if own else self._nulls[root, :n]
+        low, null = words[self._own_roots, :n].copy(), nulls[self._own_roots, :n].copy()
+        for row, root in enumerate(self._roots):
+            if root < 0:
+                column = root + len(self._columns)
+                low[row], null[row] = self._words[column, :n], self._nulls[column, :n]
         if self._form.strings:
-            heaps = (heap, *evaluator.own_heaps)
-            starts = np.cumsum([0, *(len(each) for each in heaps)]).astype(np.uint64) << REF_LENGTH_BITS
-            for row in self._form.strings:
-                whose = low[row] >> np.uint64(HEAP_SHIFT)
-                low[row] = (low[row] & np.uint64((1 << HEAP_SHIFT) - 1)) + starts[whose]
-            heap = np.concatenate(heaps)
-        return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, heap)
+            joined = self._moved(low, joined)
+        return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, joined)
+
+    def _moved(self, low: NDArray[np.uint64], joined: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Put the bytes of all three heaps behind one another, and point the strings of results there."""
+        heaps = (joined, *self._evaluator.own_heaps)
+        starts = np.array(
+            [0, len(joined) << REF_LENGTH_BITS, (len(joined) + len(heaps[1])) << REF_LENGTH_BITS], np.uint64
+        )
+        for row in self._form.strings:
+            whose = low[row] >> _HEAP_SHIFT
+            low[row] = (low[row] & _WITHIN_HEAP) + starts[whose]
+        return np.concatenate(heaps)
 
     def _note_warming(self, found: Answers, block: ResultBlock, answers: Iterable[Answers]) -> None:
         warming: NDArray[np.bool_] | None = None

@@ -21,13 +21,17 @@ from railgun.ingest.derived import DERIVED, NOTHING_DERIVED, DerivedMetrics, Rec
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
 from railgun.plan.outputs import MetricColumn, is_wide
-from railgun.plan.result_block import ResultBlock, ResultForm
-from railgun.wire.columns import EventColumns
+from railgun.plan.result_block import ResultBlock, ResultForm, chosen
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
 
 JsonValue = int | float | bool | str | None
 # The n values of each of m metrics, metric after metric, in one list. One list is faster to build and to change than m
 # lists.
 Values = list[Any]
+
+
+# Arrow's way takes as long for one string as this does for so many.
+_FEW_STRINGS = 16
 
 
 class _Words(NamedTuple):
@@ -76,19 +80,12 @@ def _groups(form: ResultForm, selection: tuple[str, ...] | None) -> tuple[_Group
     return tuple(
         _Group(
             tuple(form.names[place] for place in places),
-            _chosen(places),
-            _chosen([wide[place] for place in places if place in wide]),
+            chosen(places),
+            chosen([wide[place] for place in places if place in wide]),
             _values(type_),
         )
         for type_, places in by_type.items()
     )
-
-
-def _chosen(places: list[int]) -> NDArray[np.int64] | slice:
-    """Return the rows as a slice if they are evenly spaced, else as an array."""
-    step = places[1] - places[0] if len(places) > 1 else 1
-    first, after = (places[0], places[-1] + 1) if places else (0, 0)
-    return slice(first, after, step) if places == [*range(first, after, step)] else np.array(places, np.int64)
 
 
 def _values(type_: Type) -> Callable[[_Words], Values]:
@@ -117,6 +114,12 @@ def _wide(words: _Words) -> Values:
 
 def _strings(words: _Words) -> Values:
     """Reads only the strings that these words refer to. The heap may belong to thousands of events."""
+    if words.low.size <= _FEW_STRINGS:
+        found: Values = []
+        for word in words.low.reshape(-1).tolist():
+            start = word >> REF_LENGTH_BITS
+            found.append(words.heap[start : start + (word & REF_LENGTH_MASK)].tobytes().decode())
+        return found
     column = MetricColumn("", STRING, words.low.reshape(-1, 1), words.nulls.reshape(-1), words.heap)
     return list(column.arrow().to_pylist())
 

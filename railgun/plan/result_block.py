@@ -38,6 +38,15 @@ class ResultForm:
 NO_METRICS = ResultForm.of(())
 
 
+def chosen(places: list[int]) -> NDArray[np.int64] | slice:
+    """Rows to be chosen, as a slice if they are evenly spaced, else as an array."""
+    step = places[1] - places[0] if len(places) > 1 else 1
+    first, after = (places[0], places[-1] + 1) if places else (0, 0)
+    if step > 0 and places == [*range(first, after, step)]:
+        return slice(first, after, step)
+    return np.array(places, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class ResultBlock:
     """Results of m metrics for n records.
