@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from railgun.language.types import Type
+
 
 class Aggregator(StrEnum):
     """What a metric computes. `stddev` is `STDDEV_SAMP`; `count(*)` is `COUNT` without an argument."""
@@ -30,8 +32,18 @@ class Function(StrEnum):
     """What may be called in an expression."""
 
     ABS = "abs"
+    CEIL = "ceil"
     COALESCE = "coalesce"
+    FLOOR = "floor"
+    GREATEST = "greatest"
+    LEAST = "least"
+    LENGTH = "length"
     LOWER = "lower"
+    NULLIF = "nullif"
+    ROUND = "round"
+    SQRT = "sqrt"
+    SUBSTR = "substr"
+    TRIM = "trim"
     UPPER = "upper"
 
 
@@ -41,6 +53,7 @@ class ArithmeticOperator(StrEnum):
     MULTIPLY = "*"
     DIVIDE = "/"
     REMAINDER = "%"
+    CONCATENATE = "||"
 
 
 class ComparisonOperator(StrEnum):
@@ -195,6 +208,14 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    """`CAST(operand AS type)`."""
+
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Window(Node):
     """`size_ms` is None for `INFINITE` alone; `delay_ms` is 0 without `DELAYED BY`."""
 
@@ -259,7 +280,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case And() | Or():
             return node.operands
-        case Not() | Negation() | IsNull() | Like():
+        case Not() | Negation() | IsNull() | Like() | Cast():
             return (node.operand,)
         case Between():
             return (node.operand, node.low, node.high)
