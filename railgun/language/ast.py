@@ -34,17 +34,23 @@ class Function(StrEnum):
     ABS = "abs"
     CEIL = "ceil"
     COALESCE = "coalesce"
+    DAY = "day"
+    DAY_OF_WEEK = "day_of_week"
     FLOOR = "floor"
     GREATEST = "greatest"
+    HOUR = "hour"
     LEAST = "least"
     LENGTH = "length"
     LOWER = "lower"
+    MINUTE = "minute"
+    MONTH = "month"
     NULLIF = "nullif"
     ROUND = "round"
     SQRT = "sqrt"
     SUBSTR = "substr"
     TRIM = "trim"
     UPPER = "upper"
+    YEAR = "year"
 
 
 class ArithmeticOperator(StrEnum):

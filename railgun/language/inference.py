@@ -77,6 +77,16 @@ def typed_as(typed: TypedExpression, common: Type) -> TypedExpression:
     return Constant(common, typed.value) if isinstance(typed, Constant) else typed
 
 
+_CALENDAR = frozenset(
+    {
+        ast.Function.HOUR,
+        ast.Function.MINUTE,
+        ast.Function.DAY_OF_WEEK,
+        ast.Function.DAY,
+        ast.Function.MONTH,
+        ast.Function.YEAR,
+    }
+)
 _NEGATABLE = (Kind.LONG, Kind.DOUBLE, Kind.DECIMAL)
 _LISTED_FIELDS = 12
 
@@ -241,6 +251,8 @@ class Inference:
             case ast.Function.SQRT:
                 number = self._of_kind(node.arguments[0], name, *_NEGATABLE)
                 return Apply(DOUBLE, operation, (to_double(number),))
+            case _ if function in _CALENDAR:
+                return Apply(LONG, operation, (self._timestamp(node.arguments[0], name),))
             case ast.Function.SUBSTR:
                 text, *places = node.arguments
                 numbers = [self._of_kind(place, f"{name}'s place", Kind.LONG) for place in places]
@@ -248,6 +260,13 @@ class Inference:
         kinds = _NEGATABLE if function is ast.Function.ABS else (Kind.STRING,)
         typed = self._of_kind(node.arguments[0], name, *kinds)
         return Apply(LONG if function is ast.Function.LENGTH else typed.type, operation, (typed,))
+
+    def _timestamp(self, node: ast.Expression, where: str) -> TypedExpression:
+        typed = self.infer(node)
+        if typed.type != TIMESTAMP:
+            hint = "CAST(x AS timestamp) makes one of a long" if typed.type == LONG else None
+            raise Misfit(f"{where} takes timestamp, not {typed.type}", node.position, hint)
+        return typed
 
     def _nullif(self, node: ast.Call) -> TypedExpression:
         left, right = node.arguments

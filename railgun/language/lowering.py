@@ -57,6 +57,14 @@ _DOUBLE_WHOLE_CODES = {
     Operation.FLOOR: layout.DOUBLE_FLOOR,
     Operation.CEIL: layout.DOUBLE_CEIL,
 }
+_CALENDAR_CODES = {
+    Operation.HOUR: layout.HOUR,
+    Operation.MINUTE: layout.MINUTE,
+    Operation.DAY_OF_WEEK: layout.DAY_OF_WEEK,
+    Operation.DAY: layout.DAY,
+    Operation.MONTH: layout.MONTH,
+    Operation.YEAR: layout.YEAR,
+}
 _CHOICE_CODES = {Kind.DOUBLE: layout.CHOOSE_DOUBLE, Kind.STRING: layout.CHOOSE_STRING}
 _CAST_CODES = {
     (Kind.DOUBLE, Kind.LONG): layout.DOUBLE_TO_LONG,
@@ -172,6 +180,8 @@ class Lowering:
                 return self._row(layout.IS_NULL, *values)
             case _ if operation in _STRING_CODES:
                 return self._row(_STRING_CODES[operation], *values)
+            case _ if operation in _CALENDAR_CODES:
+                return self._row(_CALENDAR_CODES[operation], *values)
             case Operation.SUBSTR:
                 return self._row(layout.SUBSTR, *values, x=len(values) > 2)
             case Operation.GREATEST | Operation.LEAST:

@@ -57,6 +57,12 @@ class Operation(StrEnum):
     SUBSTR = "substr"  # the string, from which code point (the first is 1), perhaps how many
     LENGTH = "length"  # in code points
     TRIM = "trim"  # without the spaces (U+0020) at both ends
+    HOUR = "hour"  # of a timestamp, UTC, as a long; so the following
+    MINUTE = "minute"
+    DAY_OF_WEEK = "day_of_week"  # Monday is 1
+    DAY = "day"  # of the month
+    MONTH = "month"
+    YEAR = "year"  # before 1 as astronomers count
 
 
 @dataclass(frozen=True, slots=True)

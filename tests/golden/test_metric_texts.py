@@ -44,6 +44,8 @@ QUERIES = (
     "SELECT max(greatest(n, x)) AS v, min(LEAST(n, 7)) AS w, sum(round(p, 1)) AS y, sum(FLOOR(x)) AS z FROM s",
     "SELECT sum(ceil(p)) AS aa, sum(sqrt(n)) AS ab, max(cast(n as STRING)) AS ac, sum(cast(x AS long)) AS ad FROM s",
     "SELECT sum(cast(n AS Decimal( 9 , 2))) AS ae, max(cast(n as timestamp)) AS af, sum(round(x)) AS ag FROM s",
+    "SELECT max(hour(ts)) AS ah, max(MINUTE(ts)) AS ai, max(day_of_week(ts)) AS aj, max(day(ts)) AS ak FROM s",
+    "SELECT max(month(ts)) AS al, max(year(ts)) AS am FROM s",
 )
 
 

@@ -152,6 +152,12 @@ MEANING = [
     ),
     ("SELECT max(¦CAST(items AS long)) FROM s OVER INFINITE", "long cannot be cast", "it is one already"),
     ("SELECT max(¦CAST(items AS boolean)) FROM s OVER INFINITE", "long cannot be cast to boolean", None),
+    (
+        "SELECT max(HOUR(¦items)) FROM s OVER INFINITE",
+        "HOUR takes timestamp, not long",
+        "CAST(x AS timestamp)",
+    ),
+    ("SELECT max(YEAR(¦card)) FROM s OVER INFINITE", "YEAR takes timestamp, not string", None),
     ("SELECT sum(items), ¦sum(items) FROM s OVER INFINITE", "two metrics are named sum_items_infinite", "AS"),
     ("SELECT sum(items) AS a, avg(items) AS ¦a FROM s OVER INFINITE", "two metrics are named a", "AS"),
     ("SELECT sum(items) AS ¦late_card FROM s OVER INFINITE", "begin with late_", None),

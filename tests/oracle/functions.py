@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -60,6 +61,24 @@ def _cast(node: Typed, value: Any) -> Value:
     return whole if LONG_MIN <= whole <= LONG_MAX else None
 
 
+_DAY = timedelta(days=1)
+_CYCLE_YEARS = 400
+# Leap years repeat after as many years, and weekdays too.
+_CYCLE = date(2400, 1, 1) - date(2000, 1, 1)
+
+
+def _date(time_ms: int) -> tuple[date, int]:
+    """The day of a time, moved by whole cycles to one that Python knows, and by how many years."""
+    days = time_ms // 86_400_000 - (date(2000, 1, 1) - date(1970, 1, 1)).days
+    cycles, rest = divmod(days, _CYCLE.days)
+    return date(2000, 1, 1) + rest * _DAY, cycles * _CYCLE_YEARS
+
+
+def _year(node: Typed, time_ms: int) -> Value:
+    day, moved = _date(time_ms)
+    return day.year + moved
+
+
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "substr": _substr,
     "length": lambda node, text: len(text),
@@ -70,4 +89,10 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ceil": _whole(math.ceil),
     "sqrt": _sqrt,
     "cast": _cast,
+    "hour": lambda node, time_ms: time_ms // 3_600_000 % 24,
+    "minute": lambda node, time_ms: time_ms // 60_000 % 60,
+    "day_of_week": lambda node, time_ms: _date(time_ms)[0].isoweekday(),
+    "day": lambda node, time_ms: _date(time_ms)[0].day,
+    "month": lambda node, time_ms: _date(time_ms)[0].month,
+    "year": _year,
 }

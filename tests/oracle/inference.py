@@ -210,6 +210,8 @@ def _call(node: syntax.Call, fields: Mapping[str, Type]) -> Typed:
     if node.function == "substr":
         places = [_of_kind(infer(place, fields), "SUBSTR", "long") for place in node.arguments[1:]]
         return Typed(STRING, "substr", (_of_kind(operand, "SUBSTR", "string"), *places))
+    if node.function in ("hour", "minute", "day_of_week", "day", "month", "year"):
+        return Typed(LONG, node.function, (_of_kind(operand, node.function, "timestamp"),))
     if node.function == "length":
         return Typed(LONG, "length", (_of_kind(operand, "LENGTH", "string"),))
     if node.function == "abs":

@@ -40,6 +40,7 @@ AGGREGATORS = {
 _FUNCTIONS: dict[str, tuple[int | None, ...]] = {
     **dict.fromkeys(("abs", "lower", "upper", "length", "trim", "floor", "ceil", "sqrt"), (1,)),
     **dict.fromkeys(("coalesce", "greatest", "least"), (None,)),
+    **dict.fromkeys(("hour", "minute", "day_of_week", "day", "month", "year"), (1,)),
     "nullif": (2,),
     "round": (1, 2),
     "substr": (2, 3),

@@ -18,6 +18,7 @@ FIELDS = {
     **dict.fromkeys(("t", "u"), "timestamp"),
     **dict.fromkeys(("p", "q"), "boolean"),
 }
+CALENDAR = ("HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR")
 TEXTS = (
     *(
         "SUBSTR(s, i)",
@@ -43,6 +44,7 @@ TEXTS = (
         "CAST(w AS decimal(3,2))",
         "CAST(e AS decimal(18,0))",
     ),
+    *(f"{part}({time})" for part in CALENDAR for time in ("t", "u")),
     *("CAST(n AS timestamp)", "CAST(t AS long)", "CAST(n AS string)", "CAST(s AS long)", "CAST(r AS long)"),
 )
 
@@ -110,6 +112,10 @@ def _value(rng: random.Random, name: str) -> Value:
     kind = FIELDS[name]
     if name in "ic" and rng.random() < 0.8:
         return rng.randrange(-1, 9)
+    if name == "t":
+        # Around midnights, of the years that people know and of some others.
+        midnight: int = 86_400_000 * rng.randrange(-1_500_000, 1_500_000)
+        return midnight + rng.choice((0, -1, 1, rng.randrange(86_400_000)))
     if kind in ("long", "timestamp"):
         return rng.choice(_LONGS) if rng.random() < 0.3 else _signed(rng, 63)
     if kind == "double":

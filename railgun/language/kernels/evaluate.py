@@ -3,6 +3,7 @@
 from typing import Any
 
 from railgun.language.kernels.arithmetic import run_decimals, run_doubles
+from railgun.language.kernels.calendar import run_calendar
 from railgun.language.kernels.choices import run_choices
 from railgun.language.kernels.comparisons import run_comparisons, run_logic
 from railgun.language.kernels.layout import (
@@ -21,6 +22,7 @@ from railgun.language.kernels.layout import (
     ROWS,
     SCRATCH_USED,
     STRINGS_END,
+    TEXTS_END,
 )
 from railgun.language.kernels.longs import run_longs
 from railgun.language.kernels.rounding import run_rounding
@@ -59,9 +61,11 @@ def evaluate(context: Any) -> Any:
             run_rounding(context, row, n)
         elif code < CHOICES_END:
             run_choices(context, row, n)
-        else:
+        elif code < TEXTS_END:
             status = run_texts(context, row, n)
             if status != DONE:
                 return status
+        else:
+            run_calendar(context, row, n)
         row += ROW_BYTES
     return DONE

@@ -119,7 +119,16 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     CONCATENATE,
     LONG_TO_STRING,
     STRING_TO_LONG,
-) = range(128, 134)
+    TEXTS_END,
+) = range(128, 135)
+(
+    HOUR,
+    MINUTE,
+    DAY_OF_WEEK,
+    DAY,
+    MONTH,
+    YEAR,
+) = range(144, 150)
 
 # What a pattern's items mean beside the bytes 0-255 that stand for themselves.
 ANY_ONE = 256

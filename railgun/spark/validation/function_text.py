@@ -24,8 +24,22 @@ _WITHIN_64_BITS = (
 # In hexadecimal: in Spark's strings a backslash begins something else.
 _WHOLE_NUMBER = "CAST(X'" + rb"\A-?[0-9]+\z".hex() + "' AS STRING)"
 
+_DAY_MS = "86400000L"
+_CYCLE_DAYS = "146097L"
+# Spark counts days in 32 bits: times are moved by whole cycles of 400 years, in which leap years and weekdays repeat.
+_DATE = "date_add(DATE'1970-01-01', CAST(pmod(r.d, " + _CYCLE_DAYS + ") AS INT))"
+_CALENDAR = {
+    Operation.HOUR: "r.ms DIV 3600000L",
+    Operation.MINUTE: "r.ms DIV 60000L % 60L",
+    Operation.DAY_OF_WEEK: "pmod(r.d + 3L, 7L) + 1L",
+    Operation.DAY: f"CAST(day({_DATE}) AS BIGINT)",
+    Operation.MONTH: f"CAST(month({_DATE}) AS BIGINT)",
+    Operation.YEAR: f"year({_DATE}) + 400L * ((r.d - pmod(r.d, {_CYCLE_DAYS})) DIV {_CYCLE_DAYS})",
+}
+
 OF_STRINGS = frozenset({Operation.SUBSTR, Operation.LENGTH, Operation.TRIM, Operation.CONCATENATE})
 OF_NUMBERS = frozenset({*_WHOLE, Operation.SQRT})
+OF_TIMES = frozenset(_CALENDAR)
 
 
 def bound(body: str, **operands: str) -> str:
@@ -63,6 +77,14 @@ def of_numbers(operation: Operation, type_: Type, operand: str) -> str:
     whole = f"CASE WHEN abs(r.x) >= {_WHOLE_DOUBLES} THEN r.x {_WHOLE[operation]} ELSE r.t END"
     cut = f"transform(array({operand}), x -> struct(x AS x, CAST(CAST(x AS BIGINT) AS DOUBLE) AS t))"
     return f"transform({cut}, r -> {whole})[0]"
+
+
+def of_times(operation: Operation, operand: str) -> str:
+    """SQL text of one of OF_TIMES. DIV goes toward zero: days before 1970 are one less, unless they are whole."""
+    ms = f"pmod(t, {_DAY_MS})"
+    day = f"t DIV {_DAY_MS} - IF(t % {_DAY_MS} < 0L, 1L, 0L)"
+    parts = f"transform(array({operand}), t -> struct({day} AS d, {ms} AS ms))"
+    return f"transform({parts}, r -> {_CALENDAR[operation]})[0]"
 
 
 def cast(of: Type, to: Type, operand: str) -> str:

@@ -14,7 +14,15 @@ from math import ceil, floor
 from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.spark.errors import SparkSideError
-from railgun.spark.validation.function_text import OF_NUMBERS, OF_STRINGS, cast, of_numbers, of_strings
+from railgun.spark.validation.function_text import (
+    OF_NUMBERS,
+    OF_STRINGS,
+    OF_TIMES,
+    cast,
+    of_numbers,
+    of_strings,
+    of_times,
+)
 from railgun.wire.schema import STRING_LIMIT_BYTES
 
 _SEPARATOR = "\x01"
@@ -165,6 +173,8 @@ def _apply(type_: Type, operation: Operation, arguments: tuple[TypedExpression, 
         return cast(of.type, type_, _exact(of) if type_.kind is Kind.DECIMAL else sql_of(of))
     if operation in OF_STRINGS:
         return of_strings(operation, [sql_of(each) for each in arguments])
+    if operation in OF_TIMES:
+        return of_times(operation, sql_of(arguments[0]))
     if operation in OF_NUMBERS:
         return of_numbers(operation, type_, sql_of(arguments[0]))
     if len(arguments) == 2 and operation is not Operation.LIKE:
