@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from railgun.language.types import Type
+
 
 class Aggregator(StrEnum):
     """What a metric computes. `stddev` is `STDDEV_SAMP`; `count(*)` is `COUNT` without an argument."""
@@ -30,9 +32,25 @@ class Function(StrEnum):
     """What may be called in an expression."""
 
     ABS = "abs"
+    CEIL = "ceil"
     COALESCE = "coalesce"
+    DAY = "day"
+    DAY_OF_WEEK = "day_of_week"
+    FLOOR = "floor"
+    GREATEST = "greatest"
+    HOUR = "hour"
+    LEAST = "least"
+    LENGTH = "length"
     LOWER = "lower"
+    MINUTE = "minute"
+    MONTH = "month"
+    NULLIF = "nullif"
+    ROUND = "round"
+    SQRT = "sqrt"
+    SUBSTR = "substr"
+    TRIM = "trim"
     UPPER = "upper"
+    YEAR = "year"
 
 
 class ArithmeticOperator(StrEnum):
@@ -41,6 +59,7 @@ class ArithmeticOperator(StrEnum):
     MULTIPLY = "*"
     DIVIDE = "/"
     REMAINDER = "%"
+    CONCATENATE = "||"
 
 
 class ComparisonOperator(StrEnum):
@@ -195,6 +214,14 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    """`CAST(operand AS type)`."""
+
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Window(Node):
     """`size_ms` is None for `INFINITE` alone; `delay_ms` is 0 without `DELAYED BY`."""
 
@@ -277,7 +304,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (node.left, node.right)
         case And() | Or():
             return node.operands
-        case Not() | Negation() | IsNull() | Like():
+        case Not() | Negation() | IsNull() | Like() | Cast():
             return (node.operand,)
         case Between():
             return (node.operand, node.low, node.high)

@@ -19,12 +19,24 @@ from railgun.language.literals import (
     negative,
     unquote,
 )
+from railgun.language.types import Type, TypeTextError, parse_type
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | {
     "stddev": ast.Aggregator.STDDEV_SAMP
 }
 _FUNCTIONS = {str(function): function for function in ast.Function}
+_CAST = "cast"
+# How many arguments a function takes, least and most (None: any number); one where it is not named here.
+_ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
+    ast.Function.COALESCE: (1, None),
+    ast.Function.GREATEST: (2, None),
+    ast.Function.LEAST: (2, None),
+    ast.Function.NULLIF: (2, 2),
+    ast.Function.ROUND: (1, 2),
+    ast.Function.SUBSTR: (2, 3),
+}
+_NUMBERS = ("no", "one", "two", "three")
 
 
 def _start(token: Token) -> int:
@@ -46,6 +58,27 @@ def _aggregator(token: Token) -> ast.Aggregator:
     if aggregator is None:
         raise _unknown("aggregator", token, _AGGREGATORS)
     return aggregator
+
+
+def _function(token: Token) -> ast.Function:
+    function = _FUNCTIONS.get(token.lower())
+    if function is None:
+        if token.lower() in _AGGREGATORS:
+            raise Misfit(f"{token!s} is an aggregator: it cannot stand in an expression", _start(token))
+        if token.lower() == _CAST:
+            raise Misfit("CAST names no type", _start(token), "write CAST(x AS long)")
+        raise _unknown("function", token, (*_FUNCTIONS, _CAST))
+    return function
+
+
+def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ...], start: int) -> None:
+    least, most = _ARGUMENTS.get(function, (1, 1))
+    if least <= len(arguments) and (most is None or len(arguments) <= most):
+        return
+    numbers = _NUMBERS[least] if most in (None, least) else f"{_NUMBERS[least]} or {_NUMBERS[most or least]}"
+    noun = "argument" if least == most == 1 else "arguments"
+    place = start if len(arguments) < least else arguments[most or least].position
+    raise Misfit(f"{function} takes {numbers} {noun}{'' if most else ' or more'}", place)
 
 
 def _unknown(what: str, token: Token, known: Iterable[str]) -> Misfit:
@@ -153,14 +186,22 @@ class Builder(Transformer[Token, Any]):
         return ast.NullLiteral(position=_start(token))
 
     def call(self, token: Token, *arguments: ast.Expression) -> ast.Call:
-        function = _FUNCTIONS.get(token.lower())
-        if function is None:
-            if token.lower() in _AGGREGATORS:
-                raise Misfit(f"{token!s} is an aggregator: it cannot stand in an expression", _start(token))
-            raise _unknown("function", token, _FUNCTIONS)
-        if function is not ast.Function.COALESCE and len(arguments) != 1:
-            raise Misfit(f"{function} takes one argument", arguments[1].position)
+        function = _function(token)
+        _check_arguments(function, arguments, _start(token))
         return ast.Call(function, arguments, position=_start(token))
+
+    def cast(self, token: Token, operand: ast.Expression, type_: Type) -> ast.Cast:
+        if token.lower() != _CAST:
+            message = f"AS stands in CAST alone, not in {str(token)[:80]}"
+            raise Misfit(message, _start(token), "write CAST(x AS long)")
+        return ast.Cast(operand, type_, position=_start(token))
+
+    def type(self, name: Token, *digits: Token) -> Type:
+        text = f"{name.lower()}({','.join(digits)})" if digits else name.lower()
+        try:
+            return parse_type(text)
+        except TypeTextError as error:
+            raise Misfit(str(error), _start(name)) from None
 
     def branch(self, when: ast.Expression, then: ast.Expression) -> tuple[ast.Expression, ast.Expression]:
         return when, then

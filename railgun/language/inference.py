@@ -77,6 +77,16 @@ def typed_as(typed: TypedExpression, common: Type) -> TypedExpression:
     return Constant(common, typed.value) if isinstance(typed, Constant) else typed
 
 
+_CALENDAR = frozenset(
+    {
+        ast.Function.HOUR,
+        ast.Function.MINUTE,
+        ast.Function.DAY_OF_WEEK,
+        ast.Function.DAY,
+        ast.Function.MONTH,
+        ast.Function.YEAR,
+    }
+)
 _NEGATABLE = (Kind.LONG, Kind.DOUBLE, Kind.DECIMAL)
 _LISTED_FIELDS = 12
 
@@ -118,6 +128,8 @@ class Inference:
                 return self._case(node)
             case ast.Call():
                 return self._call(node)
+            case ast.Cast(operand, type_):
+                return _cast(node, self.infer(operand), type_)
             case _:
                 return literal(node)
 
@@ -168,6 +180,8 @@ class Inference:
     def _arithmetic(
         self, node: ast.Arithmetic, operation: Operation, a: TypedExpression, b: TypedExpression
     ) -> TypedExpression:
+        if operation is Operation.CONCATENATE:
+            return _concatenation(node, a, b)
         if a.type == TIMESTAMP and operation in (Operation.ADD, Operation.SUBTRACT):
             if b.type == LONG:
                 return Apply(TIMESTAMP, operation, (a, b))
@@ -229,12 +243,52 @@ class Inference:
         return Apply(common, Operation.CASE, (*parts, values[-1]))
 
     def _call(self, node: ast.Call) -> TypedExpression:
-        if node.function is ast.Function.COALESCE:
-            common, values = self._of_one_type(node, "COALESCE", node.arguments)
-            return Apply(common, Operation.COALESCE, tuple(values))
-        kinds = _NEGATABLE if node.function is ast.Function.ABS else (Kind.STRING,)
-        typed = self._of_kind(node.arguments[0], node.function.upper(), *kinds)
-        return Apply(typed.type, Operation(node.function), (typed,))
+        function, operation, name = node.function, Operation(node.function), node.function.upper()
+        match function:
+            case ast.Function.COALESCE | ast.Function.GREATEST | ast.Function.LEAST:
+                common, values = self._of_one_type(node, name, node.arguments)
+                return Apply(common, operation, tuple(values))
+            case ast.Function.NULLIF:
+                return self._nullif(node)
+            case ast.Function.ROUND | ast.Function.FLOOR | ast.Function.CEIL:
+                return self._whole(node, operation)
+            case ast.Function.SQRT:
+                number = self._of_kind(node.arguments[0], name, *_NEGATABLE)
+                return Apply(DOUBLE, operation, (to_double(number),))
+            case _ if function in _CALENDAR:
+                return Apply(LONG, operation, (self._timestamp(node.arguments[0], name),))
+            case ast.Function.SUBSTR:
+                text, *places = node.arguments
+                numbers = [self._of_kind(place, f"{name}'s place", Kind.LONG) for place in places]
+                return Apply(STRING, operation, (self._of_kind(text, name, Kind.STRING), *numbers))
+        kinds = _NEGATABLE if function is ast.Function.ABS else (Kind.STRING,)
+        typed = self._of_kind(node.arguments[0], name, *kinds)
+        return Apply(LONG if function is ast.Function.LENGTH else typed.type, operation, (typed,))
+
+    def _timestamp(self, node: ast.Expression, where: str) -> TypedExpression:
+        typed = self.infer(node)
+        if typed.type != TIMESTAMP:
+            hint = "CAST(x AS timestamp) makes one of a long" if typed.type == LONG else None
+            raise Misfit(f"{where} takes timestamp, not {typed.type}", node.position, hint)
+        return typed
+
+    def _nullif(self, node: ast.Call) -> TypedExpression:
+        left, right = node.arguments
+        a, b = self._pair(left, right)
+        if a.type == NULL:
+            raise Misfit("NULLIF of NULL has no type", left.position)
+        equal = _comparison(node, Operation.EQUAL, a, b)
+        return a if isinstance(equal, Constant) else Apply(a.type, Operation.NULLIF, (a, b))
+
+    def _whole(self, node: ast.Call, operation: Operation) -> TypedExpression:
+        """ROUND, FLOOR, CEIL: what has no digits to lose is itself."""
+        typed = self._of_kind(node.arguments[0], operation.upper(), *_NEGATABLE)
+        scale = _digits(node.arguments[1], typed.type) if len(node.arguments) > 1 else 0
+        if typed.type == DOUBLE:
+            return Apply(DOUBLE, operation, (typed,))
+        if typed.type.scale == scale:
+            return typed
+        return Apply(decimal(DECIMAL_DIGITS, scale), operation, (typed,))
 
     def _of_one_type(
         self, node: ast.Expression, where: str, branches: Sequence[ast.Expression]
@@ -266,6 +320,47 @@ class Inference:
             )
         common = max(types, key=lambda type_: type_.precision)
         return common, [typed_as(value, common) for value in values]
+
+
+# --- functions
+
+# What may become what; the other way round, and everything else, differs between languages or loses what it means.
+_CASTS = {
+    Kind.DOUBLE: (Kind.LONG, Kind.DECIMAL),
+    Kind.LONG: (Kind.DOUBLE, Kind.DECIMAL, Kind.TIMESTAMP, Kind.STRING),
+    Kind.DECIMAL: (Kind.LONG, Kind.DECIMAL),
+    Kind.TIMESTAMP: (Kind.LONG,),
+    Kind.STRING: (Kind.LONG,),
+}
+
+
+def _cast(node: ast.Expression, typed: TypedExpression, type_: Type) -> TypedExpression:
+    takes = _CASTS.get(type_.kind, ())
+    if typed.type.kind not in takes:
+        hint = f"only {' or '.join(takes)} can" if takes else None
+        hint = "it is one already" if typed.type == type_ else hint
+        raise Misfit(f"{typed.type} cannot be cast to {type_}", node.position, hint)
+    if type_ == DOUBLE:
+        return to_double(typed)
+    return Apply(type_, Operation.CAST, (typed,))
+
+
+def _concatenation(node: ast.Expression, a: TypedExpression, b: TypedExpression) -> TypedExpression:
+    if not a.type == b.type == STRING:
+        hint = "CAST(x AS string) makes a string of a long" if LONG in (a.type, b.type) else None
+        raise Misfit(f"{a.type} || {b.type} is not defined", node.position, hint)
+    return Apply(STRING, Operation.CONCATENATE, (a, b))
+
+
+def _digits(node: ast.Expression, type_: Type) -> int:
+    """How many digits ROUND leaves behind the point of a decimal."""
+    if type_.kind is not Kind.DECIMAL:
+        message = f"ROUND takes digits beside a decimal, not beside a {type_}"
+        raise Misfit(message, node.position, "ROUND(x) gives a whole number")
+    if not (isinstance(node, ast.LongLiteral) and 0 <= node.value <= type_.scale):
+        message = f"the digits that ROUND leaves of a {type_} are a number from 0 to {type_.scale}"
+        raise Misfit(message, node.position)
+    return node.value
 
 
 # --- comparisons

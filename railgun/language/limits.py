@@ -10,5 +10,5 @@ GROUP_BY_LIMIT = 32
 LIKE_PATTERN_LIMIT_BYTES = 1_000
 NUMBER_LIMIT_DIGITS = 400
 NAME_LIMIT = 63
-# Bytes of a string, as a field's value or made by LOWER and UPPER: what state can hold.
+# Bytes of a string, as a field's value or made by an expression: what state can hold.
 STRING_BYTES_MAX = 65_535

@@ -45,7 +45,32 @@ _DECIMAL_CODES = {
     Operation.NEGATE: layout.LONG_NEGATE,
     Operation.ABS: layout.LONG_ABS,
 }
-_STRING_CODES = {Operation.LOWER: layout.LOWER, Operation.UPPER: layout.UPPER}
+_STRING_CODES = {
+    Operation.LOWER: layout.LOWER,
+    Operation.UPPER: layout.UPPER,
+    Operation.LENGTH: layout.LENGTH,
+    Operation.TRIM: layout.TRIM,
+    Operation.CONCATENATE: layout.CONCATENATE,
+}
+_DOUBLE_WHOLE_CODES = {
+    Operation.ROUND: layout.DOUBLE_ROUND,
+    Operation.FLOOR: layout.DOUBLE_FLOOR,
+    Operation.CEIL: layout.DOUBLE_CEIL,
+}
+_CALENDAR_CODES = {
+    Operation.HOUR: layout.HOUR,
+    Operation.MINUTE: layout.MINUTE,
+    Operation.DAY_OF_WEEK: layout.DAY_OF_WEEK,
+    Operation.DAY: layout.DAY,
+    Operation.MONTH: layout.MONTH,
+    Operation.YEAR: layout.YEAR,
+}
+_CHOICE_CODES = {Kind.DOUBLE: layout.CHOOSE_DOUBLE, Kind.STRING: layout.CHOOSE_STRING}
+_CAST_CODES = {
+    (Kind.DOUBLE, Kind.LONG): layout.DOUBLE_TO_LONG,
+    (Kind.LONG, Kind.STRING): layout.LONG_TO_STRING,
+    (Kind.STRING, Kind.LONG): layout.STRING_TO_LONG,
+}
 
 
 class Row(NamedTuple):
@@ -93,6 +118,10 @@ class Lowering:
                 return self._row(layout.LIKE, self.value(operand), x=self._place(items), y=len(items))
             case Apply(operation=operation, arguments=(left, right)) if operation in _OUTCOMES:
                 return self._comparison(left, right, _OUTCOMES[operation])
+            case Apply(operation=Operation.NULLIF, type=type_, arguments=(left, right)):
+                equal = self._comparison(left, right, layout.IS_EQUAL)
+                null = self._constant(Constant(type_, None))
+                return self._row(layout.SELECT, equal, null, self.value(left))
             case Apply():
                 return self._simple(expression)
             case _:
@@ -149,8 +178,21 @@ class Lowering:
                 return self._row(layout.NOT, *values)
             case Operation.IS_NULL:
                 return self._row(layout.IS_NULL, *values)
-            case Operation.LOWER | Operation.UPPER:
+            case _ if operation in _STRING_CODES:
                 return self._row(_STRING_CODES[operation], *values)
+            case _ if operation in _CALENDAR_CODES:
+                return self._row(_CALENDAR_CODES[operation], *values)
+            case Operation.SUBSTR:
+                return self._row(layout.SUBSTR, *values, x=len(values) > 2)
+            case Operation.GREATEST | Operation.LEAST:
+                code = _CHOICE_CODES.get(type_.kind, layout.CHOOSE_LONG)
+                return self._chain(code, values, x=1 if operation is Operation.GREATEST else -1)
+            case Operation.SQRT:
+                return self._row(layout.DOUBLE_SQRT, *values)
+            case Operation.ROUND | Operation.FLOOR | Operation.CEIL:
+                return self._whole(operation, type_, expression.arguments[0].type, values[0])
+            case Operation.CAST:
+                return self._cast(type_, expression.arguments[0].type, values[0])
             case Operation.TO_DOUBLE:
                 scale = expression.arguments[0].type.scale
                 if scale == 0:
@@ -165,11 +207,33 @@ class Lowering:
         x, y = (10 ** (type_.scale - argument.type.scale) for argument in expression.arguments)
         return self._row(_DECIMAL_CODES[operation], *values, x=x, y=y)
 
-    def _chain(self, code: int, values: Sequence[int]) -> int:
+    def _chain(self, code: int, values: Sequence[int], x: int = 0) -> int:
         result = values[0]
         for value in values[1:]:
-            result = self._row(code, result, value)
+            result = self._row(code, result, value, x=x)
         return result
+
+    def _whole(self, operation: Operation, type_: Type, of: Type, value: int) -> int:
+        if type_ == DOUBLE:
+            return self._row(_DOUBLE_WHOLE_CODES[operation], value)
+        if operation is Operation.ROUND:
+            return self._rescaled(type_, of, value)
+        code = layout.DECIMAL_FLOOR if operation is Operation.FLOOR else layout.DECIMAL_CEIL
+        return self._row(code, value, x=10 ** (of.scale - type_.scale))
+
+    def _cast(self, type_: Type, of: Type, value: int) -> int:
+        """A timestamp is the word of a long, and so is a decimal without digits behind its point."""
+        if type_.kind is Kind.DECIMAL:
+            return self._rescaled(type_, of, value)
+        code = _CAST_CODES.get((of.kind, type_.kind))
+        if code is not None:
+            return self._row(code, value)
+        return value if of.scale == 0 else self._row(layout.DECIMAL_TRUNCATE, value, x=10**of.scale)
+
+    def _rescaled(self, type_: Type, of: Type, value: int) -> int:
+        gap = type_.scale - of.scale
+        factor = 10**gap if gap >= 0 else -(10**-gap)
+        return self._row(layout.DECIMAL_RESCALE, value, x=factor, y=10**type_.precision)
 
     def _case(self, arguments: Sequence[TypedExpression]) -> int:
         result = self.value(arguments[-1])

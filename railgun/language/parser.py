@@ -39,6 +39,7 @@ _SAID = {
     "MINUS": "'-'",
     "SLASH": "'/'",
     "PERCENT": "'%'",
+    "CONCAT": "'||'",
     "_OPEN": "'('",
     "_CLOSE": "')'",
     "_COMMA": "','",
@@ -46,7 +47,7 @@ _SAID = {
 }
 _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR"}
+_ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
 
 
 def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:

@@ -7,7 +7,11 @@ from railgun.language.duration import format_duration_words
 RESERVED = frozenset({"case", "distinct", "false", "not", "null", "true", "when"})
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = range(1, 8)
-_SUMS = (ast.ArithmeticOperator.ADD, ast.ArithmeticOperator.SUBTRACT)
+_SUMS = (
+    ast.ArithmeticOperator.ADD,
+    ast.ArithmeticOperator.SUBTRACT,
+    ast.ArithmeticOperator.CONCATENATE,
+)
 
 
 def print_query(query: ast.Query) -> str:
@@ -130,6 +134,8 @@ def _print_atom(expression: ast.Expression) -> str:
             return text if "e" in text else f"{text}e0"
         case ast.Call(function, arguments):
             return f"{function.upper()}({', '.join(map(print_expression, arguments))})"
+        case ast.Cast(operand, type_):
+            return f"CAST({print_expression(operand)} AS {type_})"
         case ast.Case():
             return _print_case(expression)
         case _:

@@ -31,6 +31,7 @@ _SPOKEN = {
     "/": "div",
     "%": "mod",
     "-": "minus",
+    "||": "concat",
 }
 _OPERATOR = re.compile("|".join(map(re.escape, _SPOKEN)))
 _NO_WORD = re.compile(r"[^a-z0-9]+")

@@ -24,6 +24,7 @@ class Operation(StrEnum):
     MULTIPLY = "*"
     DIVIDE = "/"
     REMAINDER = "%"
+    CONCATENATE = "||"  # two strings
     NEGATE = "negate"
     ABS = "abs"
     EQUAL = "="
@@ -43,6 +44,25 @@ class Operation(StrEnum):
     LOWER = "lower"
     UPPER = "upper"
     TO_DOUBLE = "to_double"  # a long or decimal, rounded to nearest, ties to even
+    GREATEST = "greatest"  # two operands or more of one type; nulls are skipped
+    LEAST = "least"  # likewise
+    NULLIF = "nullif"  # the first, null where the two are equal; null only there and where the first is
+    ROUND = (
+        "round"  # of a double to a whole one, of a decimal to the scale of the result; half away from zero
+    )
+    FLOOR = "floor"  # likewise, of a decimal to scale 0
+    CEIL = "ceil"
+    SQRT = "sqrt"  # of a double; null of a negative one
+    CAST = "cast"  # what TO_DOUBLE is not, to the type of the result
+    SUBSTR = "substr"  # the string, from which code point (the first is 1), perhaps how many
+    LENGTH = "length"  # in code points
+    TRIM = "trim"  # without the spaces (U+0020) at both ends
+    HOUR = "hour"  # of a timestamp, UTC, as a long; so the following
+    MINUTE = "minute"
+    DAY_OF_WEEK = "day_of_week"  # Monday is 1
+    DAY = "day"  # of the month
+    MONTH = "month"
+    YEAR = "year"  # before 1 as astronomers count
 
 
 @dataclass(frozen=True, slots=True)

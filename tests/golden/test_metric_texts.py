@@ -12,6 +12,7 @@ from railgun.language.ast import (
     WindowKind,
 )
 from railgun.language.types import Kind
+from railgun.plan.hot import text_of
 from tests.golden.promises import held
 
 STREAM = """
@@ -39,6 +40,12 @@ QUERIES = (
     "SELECT count(*) AS l FROM s WHERE card LIKE 'a%' OR card NOT LIKE '_b' OR x IS NOT NULL",
     "SELECT sum(CASE WHEN ok THEN n ELSE 0 END) AS m, sum(CASE card WHEN 'a' THEN 1 END) AS o FROM s",
     'SELECT last("x") AS q FROM s OVER INFINITE',
+    "SELECT max(substr(card, 1, 2) || trim(card)) AS r, sum(LENGTH(card)) AS t, max(nullif(n, 0)) AS u FROM s",
+    "SELECT max(greatest(n, x)) AS v, min(LEAST(n, 7)) AS w, sum(round(p, 1)) AS y, sum(FLOOR(x)) AS z FROM s",
+    "SELECT sum(ceil(p)) AS aa, sum(sqrt(n)) AS ab, max(cast(n as STRING)) AS ac, sum(cast(x AS long)) AS ad FROM s",
+    "SELECT sum(cast(n AS Decimal( 9 , 2))) AS ae, max(cast(n as timestamp)) AS af, sum(round(x)) AS ag FROM s",
+    "SELECT max(hour(ts)) AS ah, max(MINUTE(ts)) AS ai, max(day_of_week(ts)) AS aj, max(day(ts)) AS ak FROM s",
+    "SELECT max(month(ts)) AS al, max(year(ts)) AS am FROM s",
 )
 
 
@@ -61,6 +68,15 @@ def test_metrics_have_the_texts_names_and_types_that_they_had() -> None:
             }
             for each in metrics()
         ],
+    )
+
+
+def test_expressions_have_the_columns_that_they_had() -> None:
+    """The names of hot columns are stored with them."""
+    arguments = {each.name: each.resolved.argument for each in metrics()}
+    held(
+        "column_texts.json",
+        {name: text_of(argument) for name, argument in arguments.items() if argument is not None},
     )
 
 

@@ -91,6 +91,8 @@ def rows(fields: dict[str, Type] = FIELDS) -> st.SearchStrategy:
 _LONG_LITERALS = ["0", "1", "-1", "2", "3", "10", "100", "9223372036854775807", "-9223372036854775808"]
 _POINT_LITERALS = ["0.0", "0.5", "1.5", "-1.5", "0.10", "12.50", "0.0000000000000001", "123456789012345.6789"]
 _DOUBLE_LITERALS = ["1e0", "-2.5e3", "1e308", "1e-320", "9.223372036854775807e18"]
+_CALENDAR = ["HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR"]
+_WHOLE = ["ROUND", "FLOOR", "CEIL"]
 _PATTERNS = ["%", "_", "a%", "%a", "%a%b", "_%", "a_", "\\%", "\\_%", "a\\\\", "%ß%", "__", "日%", "%😀_"]
 
 
@@ -130,6 +132,8 @@ def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
         return f"CASE WHEN {part('boolean')} THEN {part(kind)}{otherwise} END"
     if shape == 1:
         return f"COALESCE({part(kind)}, {part(kind)})"
+    if shape == 2 and draw(st.booleans()):
+        return f"{draw(st.sampled_from(['GREATEST', 'LEAST', 'NULLIF']))}({part(kind)}, {part(kind)})"
     if shape == 2:
         of = draw(st.sampled_from(["long", "double", "decimal", "string"]))
         return f"CASE {part(of)} WHEN {part(of)} THEN {part(kind)} ELSE {part(kind)} END"
@@ -140,7 +144,10 @@ def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
             numbers = ("long", "double", "double", "decimal")
             operator = draw(st.sampled_from("+-*/%"))
             binary = f"({part(*numbers)} {operator} {part(*numbers)})"
-            return draw(st.sampled_from([binary, f"-({part(kind)})", f"ABS({part(kind)})"]))
+            whole = f"{draw(st.sampled_from(_WHOLE))}({part('double', 'long')})"
+            made = f"CAST({part('long', 'decimal')} AS double)"
+            unary = [f"-({part(kind)})", f"ABS({part(kind)})", f"SQRT({part(*numbers)})", whole, made]
+            return draw(st.sampled_from([binary, binary, *unary]))
         case "decimal":
             operator = draw(st.sampled_from("+-*%"))
             return draw(
@@ -150,11 +157,16 @@ def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
                         f"({part('long')} {operator} {part(kind)})",
                         f"-({part(kind)})",
                         f"ABS({part(kind)})",
+                        f"{draw(st.sampled_from(_WHOLE))}({part(kind)})",
+                        f"ROUND({part(kind)}, {draw(st.integers(0, 4))})",
+                        f"CAST({part('long', 'decimal', 'double')} AS decimal(9,{draw(st.integers(0, 4))}))",
                     ]
                 )
             )
         case "string":
-            return f"{draw(st.sampled_from(['LOWER', 'UPPER']))}({part(kind)})"
+            return _string(draw, part)
+        case "timestamp" if draw(st.booleans()):
+            return f"CAST({part('long')} AS timestamp)"
         case "timestamp":
             return f"({part(kind)} {draw(st.sampled_from('+-'))} {part('long')})"
         case _:
@@ -170,6 +182,24 @@ def _long(draw: st.DrawFn, part) -> str:
                 f"({part('timestamp')} - {part('timestamp')})",
                 f"-({part('long')})",
                 f"ABS({part('long')})",
+                f"LENGTH({part('string')})",
+                f"{draw(st.sampled_from(_CALENDAR))}({part('timestamp')})",
+                f"{draw(st.sampled_from(_WHOLE))}({part('long')})",
+                f"CAST({part('double', 'decimal', 'timestamp', 'string', 'long')} AS long)",
+            ]
+        )
+    )
+
+
+def _string(draw: st.DrawFn, part) -> str:
+    return draw(
+        st.sampled_from(
+            [
+                f"{draw(st.sampled_from(['LOWER', 'UPPER', 'TRIM']))}({part('string')})",
+                f"({part('string')} || {part('string')})",
+                f"SUBSTR({part('string')}, {part('long')})",
+                f"SUBSTR({part('string')}, {draw(st.integers(-1, 4))}, {draw(st.integers(-1, 4))})",
+                f"CAST({part('long')} AS string)",
             ]
         )
     )

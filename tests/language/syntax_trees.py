@@ -5,6 +5,7 @@ import math
 from hypothesis import strategies as st
 
 from railgun.language import ast
+from railgun.language.types import parse_type
 
 WORDS = ["a", "b", "amount", "over", "case", "NOT", "day", "Null", "distinct", "when", "first", "_x", "sum"]
 
@@ -25,7 +26,15 @@ patterns = st.text("ab%_'é", max_size=5).flatmap(
 )
 
 
-_ONE_ARGUMENT = [ast.Function.ABS, ast.Function.LOWER, ast.Function.UPPER]
+_ARGUMENTS = {
+    ast.Function.COALESCE: (1, 3),
+    ast.Function.GREATEST: (2, 3),
+    ast.Function.LEAST: (2, 3),
+    ast.Function.NULLIF: (2, 2),
+    ast.Function.ROUND: (1, 2),
+    ast.Function.SUBSTR: (2, 3),
+}
+_TYPES = [parse_type(text) for text in ("long", "double", "string", "timestamp", "boolean", "decimal(12,2)")]
 
 
 @st.composite
@@ -40,7 +49,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> ast.Expression:
     def some(least: int) -> tuple[ast.Expression, ...]:
         return tuple(child() for _ in range(draw(st.integers(least, 3))))
 
-    match draw(st.integers(0, 11)):
+    match draw(st.integers(0, 12)):
         case 0:
             return ast.Arithmetic(draw(st.sampled_from(ast.ArithmeticOperator)), child(), child())
         case 1:
@@ -62,7 +71,11 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> ast.Expression:
         case 9:
             return ast.IsNull(child())
         case 10:
-            return _call(draw, some(1))
+            function = draw(st.sampled_from(ast.Function))
+            least, most = _ARGUMENTS.get(function, (1, 1))
+            return ast.Call(function, tuple(child() for _ in range(draw(st.integers(least, most)))))
+        case 11:
+            return ast.Cast(child(), draw(st.sampled_from(_TYPES)))
         case _:
             operand, default = (child() if draw(st.booleans()) else None for _ in range(2))
             branches = tuple((child(), child()) for _ in range(draw(st.integers(1, 2))))
@@ -78,12 +91,6 @@ def _chain(kind: type[ast.And] | type[ast.Or], operands: tuple[ast.Expression, .
             for part in (operand.operands if type(operand) is kind else (operand,))
         )
     )
-
-
-def _call(draw: st.DrawFn, arguments: tuple[ast.Expression, ...]) -> ast.Call:
-    if draw(st.booleans()):
-        return ast.Call(ast.Function.COALESCE, arguments)
-    return ast.Call(draw(st.sampled_from(_ONE_ARGUMENT)), arguments[:1])
 
 
 durations = st.integers(1, 1 << 48) | st.sampled_from([1_000, 60_000, 604_800_000, 90_000])

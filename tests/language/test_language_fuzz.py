@@ -16,6 +16,7 @@ from tests.language.expression_text import FIELDS
 _VOCABULARY = (
     "SELECT FROM WHERE GROUP BY OVER SLIDING TUMBLING INFINITE DELAYED DISTINCT AS AND OR NOT IN BETWEEN "
     "LIKE IS NULL TRUE FALSE CASE WHEN THEN ELSE END DAYS HOUR MILLISECONDS count sum avg first lower abs "
+    "cast substr trim round nullif greatest || long decimal "
     "coalesce n m x d s t p 1 0 7 2.5 1e3 9223372036854775808 'a' '' 'it''s' \"n\" \"\" 'open "
     '"open ( ) , * + - / % = <> != < <= > >= ; . \\ # -- /* é 😀 \x00 \t \n _'
 )
@@ -38,6 +39,8 @@ OPERANDS = _OPERANDS.split(" ")
 _SHAPES = (
     "{} + {}; {} - {}; {} * {}; {} / {}; {} % {}; -{}; {} = {}; {} < {}; {} AND {}; {} OR {}; NOT {}; "
     "{} IN ({}, {}); {} NOT BETWEEN {} AND {}; {} LIKE 'a%'; {} IS NULL; LOWER({}); ABS({}); COALESCE({}, {})"
+    "; {} || {}; SUBSTR({}, {}); TRIM({}); LENGTH({}); ROUND({}); ROUND({}, 1); FLOOR({}); SQRT({}); NULLIF({}, {})"
+    "; GREATEST({}, {}); CAST({} AS long); CAST({} AS decimal(9,2)); CAST({} AS string); HOUR({}); YEAR({})"
     "; CASE WHEN {} THEN {} END; CASE {} WHEN {} THEN {} ELSE {} END"
 )
 SHAPES = _SHAPES.split("; ")

@@ -140,6 +140,8 @@ def test_canonical_text_resolves_to_the_same_metric() -> None:
 
 
 NAMES = [
+    ("max(SUBSTR(card, 1, 2) || merchant)", "OVER INFINITE", "max_substr_card_1_2_concat_merchant_infinite"),
+    ("sum(CAST(d AS decimal(9,1)))", "OVER INFINITE", "sum_cast_d_as_decimal_9_1_infinite"),
     ("count(*)", "OVER INFINITE", "count_infinite"),
     ("sum(amount)", "GROUP BY card OVER SLIDING 7 DAYS", "sum_amount_by_card_sliding_7d"),
     ("stddev(n)", "OVER SLIDING 5 MINUTES DELAYED BY 1 HOUR", "stddev_samp_n_sliding_5m_delayed_1h"),

@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from tests.oracle.exact import fraction_to_double, normalised
+from tests.oracle.functions import FUNCTIONS, STRING_BYTES_MAX
 from tests.oracle.inference import Typed
 from tests.oracle.types import DECIMAL_DIGITS, LONG_MAX, LONG_MIN, Row, Type, Value
-
-STRING_BYTES_MAX = 65_535
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": op.eq,
@@ -39,6 +38,11 @@ def evaluate(node: Typed, row: Row) -> Value:
         return _any(values)
     if node.operation == "coalesce":
         return next((value for value in values if value is not None), None)
+    if node.operation in ("greatest", "least"):
+        choose = max if node.operation == "greatest" else min
+        return choose((value for value in values if value is not None), key=_ordered, default=None)
+    if node.operation == "nullif":
+        return None if values[1] is True else values[0]
     if None in values:
         return None
     if node.operation in _COMPARISONS:
@@ -92,6 +96,8 @@ def _strict(node: Typed, values: list[Any]) -> Value:
     if name in ("lower", "upper"):
         made = "".join(c.lower() if name == "lower" else c.upper() for c in values[0])
         return made if len(made.encode()) <= STRING_BYTES_MAX else None
+    if name in FUNCTIONS:
+        return FUNCTIONS[name](node, *values)
     if name == "to_double":
         return fraction_to_double(Fraction(values[0]))
     if name == "abs":

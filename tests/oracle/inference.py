@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tests.oracle import syntax
-from tests.oracle.errors import QueryRefused
+from tests.oracle.errors import DefinitionRefused, QueryRefused
 from tests.oracle.exact import normalised
 from tests.oracle.types import (
     BOOLEAN,
@@ -20,6 +20,7 @@ from tests.oracle.types import (
     Type,
     Value,
     decimal,
+    parse_type,
 )
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -30,7 +31,8 @@ class Typed:
     """An operation on typed arguments; `value` is a literal's value, a field's name, or a pattern.
 
     `operation`: literal, field, neg, + - * / %, = <> < <= > >=, and, or, not, in, like, is_null, case
-    (condition, branch, ..., otherwise), coalesce, abs, lower, upper, to_double.
+    (condition, branch, ..., otherwise), coalesce, abs, lower, upper, to_double, ||, cast (`value`: how many digits
+    a decimal may have), greatest, least, nullif (the value, whether the two are equal), and functions by name.
     """
 
     type: Type
@@ -55,6 +57,8 @@ def infer(node: syntax.Expression, fields: Mapping[str, Type]) -> Typed:
     if isinstance(node, syntax.Call):
         return _call(node, fields)
     operand = infer(node.operand, fields)
+    if isinstance(node, syntax.Cast):
+        return _cast(operand, node.type)
     if isinstance(node, syntax.Like):
         return Typed(BOOLEAN, "like", (_of_kind(operand, "LIKE", "string"),), _checked_pattern(node.pattern))
     if isinstance(node, syntax.IsNull):
@@ -143,6 +147,9 @@ def _binary(node: syntax.Binary, fields: Mapping[str, Type]) -> Typed:
     if node.operator in ("and", "or"):
         both = infer(node.left, fields), infer(node.right, fields)
         return Typed(BOOLEAN, node.operator, tuple(_of_kind(x, node.operator, "boolean") for x in both))
+    if node.operator == "||":
+        both = infer(node.left, fields), infer(node.right, fields)
+        return Typed(STRING, "||", tuple(_of_kind(x, "||", "string") for x in both))
     return _arithmetic(node.operator, *_pair(node.left, node.right, fields))
 
 
@@ -186,13 +193,71 @@ def _case(node: syntax.Case, fields: Mapping[str, Type]) -> Typed:
 
 
 def _call(node: syntax.Call, fields: Mapping[str, Type]) -> Typed:
-    if node.function == "coalesce":
+    if node.function in ("coalesce", "greatest", "least"):
         results = _one_type(list(node.arguments), fields)
-        return Typed(_common(results), "coalesce", tuple(results))
+        return Typed(_common(results), node.function, tuple(results))
+    if node.function == "nullif":
+        left, right = node.arguments
+        value, _ = _pair(left, right, fields)
+        if value.type == NULL:
+            raise QueryRefused("NULLIF of NULL")
+        return Typed(value.type, "nullif", (value, _comparison("=", left, right, fields)))
     operand = infer(node.arguments[0], fields)
+    if node.function in ("round", "floor", "ceil"):
+        return _whole(node, _of_kind(operand, node.function, "long", "double", "decimal"))
+    if node.function == "sqrt":
+        return Typed(DOUBLE, "sqrt", (_to_double(_of_kind(operand, "SQRT", "long", "double", "decimal")),))
+    if node.function == "substr":
+        places = [_of_kind(infer(place, fields), "SUBSTR", "long") for place in node.arguments[1:]]
+        return Typed(STRING, "substr", (_of_kind(operand, "SUBSTR", "string"), *places))
+    if node.function in ("hour", "minute", "day_of_week", "day", "month", "year"):
+        return Typed(LONG, node.function, (_of_kind(operand, node.function, "timestamp"),))
+    if node.function == "length":
+        return Typed(LONG, "length", (_of_kind(operand, "LENGTH", "string"),))
     if node.function == "abs":
         return Typed(operand.type, "abs", (_of_kind(operand, "ABS", "long", "double", "decimal"),))
     return Typed(STRING, node.function, (_of_kind(operand, node.function, "string"),))
+
+
+def _whole(node: syntax.Call, operand: Typed) -> Typed:
+    """ROUND, FLOOR, CEIL."""
+    scale = 0
+    if len(node.arguments) == 2:
+        digits = node.arguments[1]
+        if operand.type.kind != "decimal" or not isinstance(digits, syntax.Literal):
+            raise QueryRefused("digits are a literal beside a decimal")
+        if digits.kind != "integer" or not 0 <= int(digits.text) <= operand.type.scale:
+            raise QueryRefused(f"{operand.type} cannot be rounded to {digits.text} digits")
+        scale = int(digits.text)
+    kept = operand.type if operand.type.kind != "decimal" else decimal(scale)
+    return Typed(kept, node.function, (operand,))
+
+
+_CASTS = {
+    ("long", "double"),
+    ("decimal", "double"),
+    ("double", "long"),
+    ("decimal", "long"),
+    ("long", "decimal"),
+    ("decimal", "decimal"),
+    ("long", "timestamp"),
+    ("timestamp", "long"),
+    ("long", "string"),
+    ("string", "long"),
+}
+
+
+def _cast(operand: Typed, text: str) -> Typed:
+    try:
+        to = parse_type(text)
+    except DefinitionRefused as refused:
+        raise QueryRefused(str(refused)) from refused
+    if (operand.type.kind, to.kind) not in _CASTS:
+        raise QueryRefused(f"no {to} is made of a {operand.type}")
+    if to == DOUBLE:
+        return _to_double(operand)
+    made = decimal(to.scale) if to.kind == "decimal" else to
+    return Typed(made, "cast", (operand,), to.precision)
 
 
 def _common(results: Sequence[Typed]) -> Type:

@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"|(?P<integer>[0-9]+)"
     r"|(?P<name>[A-Za-z][A-Za-z0-9_]*)"
     r"|(?P<string>'(?:[^']|'')*')"
-    r"|(?P<symbol><>|!=|<=|>=|[-+*/%=<>(),])"
+    r"|(?P<symbol><>|!=|<=|>=|\|\||[-+*/%=<>(),])"
 )
 
 KEYWORDS = frozenset(

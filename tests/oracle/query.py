@@ -7,6 +7,7 @@ from tests.oracle.syntax import (
     Binary,
     Call,
     Case,
+    Cast,
     Derived,
     Expression,
     Field,
@@ -36,7 +37,15 @@ AGGREGATORS = {
     "prev": "prev",
     "count_distinct": "count_distinct",
 }
-_FUNCTIONS = {"abs": 1, "lower": 1, "upper": 1, "coalesce": None}
+# How many arguments each takes; None is any number.
+_FUNCTIONS: dict[str, tuple[int | None, ...]] = {
+    **dict.fromkeys(("abs", "lower", "upper", "length", "trim", "floor", "ceil", "sqrt"), (1,)),
+    **dict.fromkeys(("coalesce", "greatest", "least"), (None,)),
+    **dict.fromkeys(("hour", "minute", "day_of_week", "day", "month", "year"), (1,)),
+    "nullif": (2,),
+    "round": (1, 2),
+    "substr": (2, 3),
+}
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -246,7 +255,7 @@ class _Parser:
 
     def sum(self) -> Expression:
         left = self.product()
-        while operator := self.accept("symbol", "+", "-"):
+        while operator := self.accept("symbol", "+", "-", "||"):
             left = Binary(operator, left, self.product())
         return left
 
@@ -288,12 +297,30 @@ class _Parser:
         return Field(name)
 
     def call(self, function: str) -> Expression:
+        if function == "cast":
+            return self.cast()
         if function not in _FUNCTIONS:
             raise QueryRefused(f"{function!r} is no function")
         arguments = self.list_of_expressions()
-        if _FUNCTIONS[function] not in (None, len(arguments)):
-            raise QueryRefused(f"{function} takes {_FUNCTIONS[function]} argument")
+        allowed = _FUNCTIONS[function]
+        if not (None in allowed or len(arguments) in allowed):
+            raise QueryRefused(f"{function} does not take {len(arguments)} arguments")
+        if function in ("greatest", "least") and len(arguments) < 2:
+            raise QueryRefused(f"{function} of one value")
         return Call(function, arguments)
+
+    def cast(self) -> Expression:
+        self.expect("symbol", "(")
+        operand = self.expression()
+        self.expect("keyword", "AS")
+        type_ = self.expect("name").lower()
+        if self.accept("symbol", "("):
+            precision = self.expect("integer")
+            self.expect("symbol", ",")
+            type_ += f"({precision},{self.expect('integer')})"
+            self.expect("symbol", ")")
+        self.expect("symbol", ")")
+        return Cast(operand, type_)
 
     def case(self) -> Expression:
         subject = None

@@ -31,7 +31,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Binary:
-    """`operator`: + - * / % = <> < <= > >= and or."""
+    """`operator`: + - * / % || = <> < <= > >= and or."""
 
     operator: str
     left: "Expression"
@@ -63,13 +63,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Call:
-    """`function`: abs, lower, upper or coalesce."""
+    """`function`: abs, lower, upper, coalesce and what else `tests.oracle.query` lists."""
 
     function: str
     arguments: tuple["Expression", ...]
 
 
-Expression = Literal | Field | Negation | Not | Binary | In | Like | IsNull | Case | Call
+@dataclass(frozen=True)
+class Cast:
+    """`type` as a definitions file writes it."""
+
+    operand: "Expression"
+    type: str
+
+
+Expression = Literal | Field | Negation | Not | Binary | In | Like | IsNull | Case | Call | Cast
 
 
 @dataclass(frozen=True)

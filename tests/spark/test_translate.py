@@ -26,6 +26,7 @@ from tests.oracle.expressions import evaluate
 from tests.oracle.inference import infer
 from tests.oracle.query import parse_query as oracle_query
 from tests.oracle.values import to_decimal
+from tests.strategies import function_arguments
 from tests.strategies.seeded import expression_case
 
 CASES = 60
@@ -81,6 +82,46 @@ def test_expressions_are_the_oracles(spark: SparkSession, first: int) -> None:
             found = got[row][place]
             if not _same(found, value):
                 wrong.append(f"{text}: {rows[row]}: {value!r}, Spark says {found!r}")
+                break
+    assert not wrong, "\n".join(wrong)
+
+
+FUNCTION_ROWS = 2_000
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.torture)])
+def test_functions_are_the_oracles(spark: SparkSession, seed: int) -> None:
+    """All of them over the arguments that the kernels are tried on."""
+    session = own_session(spark)
+    fields = function_arguments.FIELDS
+    count = FUNCTION_ROWS if seed == 0 else 50 * FUNCTION_ROWS
+    rows = list(function_arguments.rows(seed, count))
+    schema = StructType([StructField(FIELD_PREFIX + name, spark_type(text)) for name, text in fields.items()])
+    data = [[_as_spark(row[name], fields[name]) for name in fields] for row in rows]
+    table = session.createDataFrame(data, schema).coalesce(1)
+    made, wanted = [], []
+    types = {name: parse_type(kind) for name, kind in fields.items()}
+    for number, text in enumerate(function_arguments.TEXTS):
+        query = f"SELECT count({text}) AS x FROM s OVER INFINITE"
+        argument, theirs = (
+            resolve(parse_query(query), types, "s")[0].argument,
+            oracle_query(query)[0].argument,
+        )
+        assert argument is not None
+        assert theirs is not None
+        try:
+            made.append(f"{sql_of(argument)} AS e{number}")
+        except InexpressibleError:
+            continue
+        typed = infer(theirs, {name: _oracle_type(kind) for name, kind in fields.items()})
+        wanted.append((text, [evaluate(typed, row) for row in rows]))
+    assert len(made) == len(function_arguments.TEXTS)
+    got, wrong = table.selectExpr(*made).collect(), []
+    for place, (text, values) in enumerate(wanted):
+        for row, value in enumerate(values):
+            if not _same(got[row][place], value):
+                wrong.append(f"{text}: {rows[row]}: {value!r}, Spark says {got[row][place]!r}"[:1000])
                 break
     assert not wrong, "\n".join(wrong)
 

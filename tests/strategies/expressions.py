@@ -1,7 +1,7 @@
 """Type-correct expressions as query text, of every operator and function."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.oracle.types import BOOLEAN, DECIMAL_DIGITS, DOUBLE, LONG, STRING, TIMESTAMP, Type, decimal
 from tests.strategies.source import Source
@@ -26,6 +26,9 @@ _LONGS = (
 )
 _POINTS = ("0.5", "0.1", "1.0", "-0.25", "2.50", "0.0", "100.001", "-0.0", "0.30")
 _EXPONENTS = ("1e0", "1e-1", "25e-2", "1.5E1", "-1e16", "1e308", "5e-324", "0e0", "9007199254740993e0")
+_PLACES = ("1", "2", "3", "0", "-1")
+_CALENDAR = ("HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR")
+_WHOLE = ("ROUND", "FLOOR", "CEIL")
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "!=")
 
 
@@ -124,13 +127,32 @@ class ExpressionSource:
     def long(self, depth: int) -> Drawn:
         if "timestamp" in self.by_kind and self.source.chance(15):
             return self.binary("-", self.timestamp(depth), self.draw("timestamp", depth), LONG, SUM)
+        if self.source.chance(20):
+            return self.long_function(depth)
         a = self.draw("long", depth)
         if self.source.chance(20):
             return self.minus(a) if self.source.chance(50) else self.call("ABS", LONG, [a])
         operator = self.source.choice(("+", "-", "*", "%"))
         return self.binary(operator, a, self.draw("long", depth), LONG, _level(operator))
 
+    def long_function(self, depth: int) -> Drawn:
+        kinds = ("double", "string", *(kind for kind in ("decimal", "timestamp") if kind in self.by_kind))
+        form = self.source.integer(0, 3)
+        if form == 0:
+            return self.call("LENGTH", LONG, [self.draw("string", depth)])
+        if form == 1 and "timestamp" in self.by_kind and self.source.chance(70):
+            return self.call(self.source.choice(_CALENDAR), LONG, [self.draw("timestamp", depth)])
+        if form == 1:
+            return self.call(self.source.choice(_WHOLE), LONG, [self.draw("long", depth)])
+        return self.cast(self.draw(self.source.choice(kinds), depth), LONG)
+
+    def cast(self, operand: Drawn, type_: Type) -> Drawn:
+        name = self.source.choice(("CAST", "cast"))
+        return Drawn(f"{name}({operand.text} {self.source.choice(('AS', 'as'))} {type_})", type_)
+
     def double(self, depth: int) -> Drawn:
+        if self.source.chance(15):
+            return self.double_function(depth)
         if self.source.chance(15):
             a = self.draw("double", depth)
             return self.minus(a) if self.source.chance(50) else self.call("ABS", DOUBLE, [a])
@@ -144,7 +166,17 @@ class ExpressionSource:
         operator = self.source.choice(("+", "-", "*", "%"))
         return self.binary(operator, a, b, DOUBLE, _level(operator))
 
+    def double_function(self, depth: int) -> Drawn:
+        if self.source.chance(40):
+            return self.call("SQRT", DOUBLE, [self.number(depth)])
+        if self.source.chance(60):
+            return self.call(self.source.choice(_WHOLE), DOUBLE, [self.draw("double", depth)])
+        kinds = [kind for kind in ("long", "decimal") if kind == "long" or kind in self.by_kind]
+        return self.cast(self.draw(self.source.choice(kinds), depth), DOUBLE)
+
     def decimal(self, depth: int) -> Drawn:
+        if self.source.chance(15):
+            return self.decimal_function(depth)
         a = self.draw("decimal", depth)
         if self.source.chance(15):
             return self.minus(a) if self.source.chance(50) else self.call("ABS", a.type, [a])
@@ -161,6 +193,18 @@ class ExpressionSource:
         operator = self.source.choice(operators)
         result = decimal(multiplied if operator == "*" else max(left_scale, scale))
         return self.binary(operator, a, b, result, _level(operator))
+
+    def decimal_function(self, depth: int) -> Drawn:
+        """Rounded to some of its digits, or to whole ones, or cast: to digits that may be too few."""
+        a = self.draw(self.source.choice(("decimal", "decimal", "long")), depth)
+        if a.type.kind == "decimal" and self.source.chance(60):
+            if self.source.chance(50):
+                return self.call(self.source.choice(_WHOLE), decimal(0), [a])
+            digits = self.source.integer(0, a.type.scale)
+            return self.call("ROUND", decimal(digits), [a, Drawn(str(digits), LONG)])
+        precision = self.source.choice((18, 12, 4, 1))
+        scale = self.source.integer(0, min(precision, 6))
+        return replace(self.cast(a, Type("decimal", precision, scale)), type=decimal(scale))
 
     def beside_decimal(self, depth: int) -> tuple[Drawn, int]:
         """An operand that makes a decimal with another one, and its scale there."""
@@ -181,18 +225,38 @@ class ExpressionSource:
     # --- the rest
 
     def string(self, depth: int) -> Drawn:
-        return self.call(self.source.choice(("LOWER", "UPPER")), STRING, [self.draw("string", depth)])
+        form = self.source.integer(0, 5)
+        if form <= 1:
+            return self.call(self.source.choice(("LOWER", "UPPER")), STRING, [self.draw("string", depth)])
+        if form == 2:
+            return self.call("TRIM", STRING, [self.draw("string", depth)])
+        if form == 3:
+            return self.binary("||", self.draw("string", depth), self.draw("string", depth), STRING, SUM)
+        if form == 4:
+            return self.cast(self.draw("long", depth), STRING)
+        places = [
+            self.literal(_PLACES, LONG) if self.source.chance(70) else self.draw("long", depth)
+            for _ in range(self.source.integer(1, 2))
+        ]
+        return self.call("SUBSTR", STRING, [self.draw("string", depth), *places])
 
     def timestamp(self, depth: int) -> Drawn:
+        if self.source.chance(15):
+            return self.cast(self.draw("long", depth), TIMESTAMP)
         operator = self.source.choice(("+", "-"))
         return self.binary(operator, self.draw("timestamp", depth), self.draw("long", depth), TIMESTAMP, SUM)
 
     def branches(self, kind: str, depth: int) -> Drawn:
-        """CASE or COALESCE of one type; doubles have longs among them."""
+        """CASE, COALESCE, GREATEST or LEAST of one type; doubles have longs among them; NULLIF."""
         kinds = [kind, source_kind] if (source_kind := self.widened(kind)) else [kind]
         a, b = self.draw(kind, depth - 1), self.draw(kinds[-1], depth - 1)
-        if self.source.chance(40):
-            return self.call("COALESCE", a.type, [a, b] if self.source.chance(50) else [b, a])
+        if self.source.chance(15):
+            other = self.number(depth - 1) if a.type.numeric and not a.point else self.draw(kind, depth - 1)
+            return self.call("NULLIF", a.type, [a, other])
+        if self.source.chance(50):
+            function = self.source.choice(("COALESCE", "COALESCE", "GREATEST", "LEAST"))
+            others = [b] if self.source.chance(80) else [b, Drawn("NULL", a.type)]
+            return self.call(function, a.type, [a, *others] if self.source.chance(50) else [*others, a])
         pairs = [(self.draw("boolean", depth - 1), a)]
         if self.source.chance(30):
             pairs.append((self.draw("boolean", depth - 1), b))

@@ -3,8 +3,11 @@
 from typing import Any
 
 from railgun.language.kernels.arithmetic import run_decimals, run_doubles
+from railgun.language.kernels.calendar import run_calendar
+from railgun.language.kernels.choices import run_choices
 from railgun.language.kernels.comparisons import run_comparisons, run_logic
 from railgun.language.kernels.layout import (
+    CHOICES_END,
     CODE,
     COMPARISONS_END,
     DECIMALS_END,
@@ -14,12 +17,17 @@ from railgun.language.kernels.layout import (
     LONGS_END,
     PROGRAM,
     PROGRAM_LENGTH,
+    ROUNDING_END,
     ROW_BYTES,
     ROWS,
     SCRATCH_USED,
+    STRINGS_END,
+    TEXTS_END,
 )
 from railgun.language.kernels.longs import run_longs
+from railgun.language.kernels.rounding import run_rounding
 from railgun.language.kernels.strings import run_strings
+from railgun.language.kernels.texts import run_texts
 from reservoir.native.jit import jit, ldi64, sti64
 
 
@@ -45,9 +53,19 @@ def evaluate(context: Any) -> Any:
             run_comparisons(context, row, n)
         elif code < LOGIC_END:
             run_logic(context, row, n)
-        else:
+        elif code < STRINGS_END:
             status = run_strings(context, row, n)
             if status != DONE:
                 return status
+        elif code < ROUNDING_END:
+            run_rounding(context, row, n)
+        elif code < CHOICES_END:
+            run_choices(context, row, n)
+        elif code < TEXTS_END:
+            status = run_texts(context, row, n)
+            if status != DONE:
+                return status
+        else:
+            run_calendar(context, row, n)
         row += ROW_BYTES
     return DONE

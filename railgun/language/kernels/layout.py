@@ -18,7 +18,7 @@ ROW_BYTES = 8 * ROW_WORDS
     POOL,  # address of the pool: int64, the sorted items of IN and the patterns of LIKE
     HEAP_BATCH,  # address of heap 0: the batch's strings
     HEAP_CONSTANT,  # address of heap 1: the program's own strings
-    HEAP_SCRATCH,  # address of heap 2: what LOWER and UPPER make
+    HEAP_SCRATCH,  # address of heap 2: the strings that operations make
     SCRATCH_CAPACITY,  # bytes of heap 2
     SCRATCH_USED,  # bytes of heap 2 taken in this batch (written by the evaluator)
     SCRATCH_WANTED,  # bytes of heap 2 without which the batch cannot be evaluated (written by the evaluator)
@@ -92,7 +92,43 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     LIKE,  # X: where the pattern begins in the pool; Y: its length
     LOWER,
     UPPER,
-) = range(80, 83)
+    STRINGS_END,
+) = range(80, 84)
+(
+    DOUBLE_ROUND,
+    DOUBLE_FLOOR,
+    DOUBLE_CEIL,
+    DOUBLE_SQRT,
+    DOUBLE_TO_LONG,
+    DECIMAL_FLOOR,  # X: the power of ten that a is divided by
+    DECIMAL_CEIL,  # X likewise
+    DECIMAL_TRUNCATE,  # X likewise
+    DECIMAL_RESCALE,  # X: the power of ten that brings a to the result's scale, below 0 where it divides; Y: the limit
+    ROUNDING_END,
+) = range(96, 106)
+(
+    CHOOSE_LONG,  # X: 1 for the greater of a and b, −1 for the less
+    CHOOSE_DOUBLE,  # X likewise
+    CHOOSE_STRING,  # X likewise
+    CHOICES_END,
+) = range(112, 116)
+(
+    LENGTH,
+    SUBSTR,  # a from code point b on; X: whether c says how many
+    TRIM,
+    CONCATENATE,
+    LONG_TO_STRING,
+    STRING_TO_LONG,
+    TEXTS_END,
+) = range(128, 135)
+(
+    HOUR,
+    MINUTE,
+    DAY_OF_WEEK,
+    DAY,
+    MONTH,
+    YEAR,
+) = range(144, 150)
 
 # What a pattern's items mean beside the bytes 0-255 that stand for themselves.
 ANY_ONE = 256

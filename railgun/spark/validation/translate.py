@@ -5,6 +5,7 @@ not multiply it. Times are BIGINT milliseconds. LOWER and UPPER use the language
 itself, Unicode 14.0.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib import resources
@@ -13,6 +14,15 @@ from math import ceil, floor
 from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.spark.errors import SparkSideError
+from railgun.spark.validation.function_text import (
+    OF_NUMBERS,
+    OF_STRINGS,
+    OF_TIMES,
+    cast,
+    of_numbers,
+    of_strings,
+    of_times,
+)
 from railgun.wire.schema import STRING_LIMIT_BYTES
 
 _SEPARATOR = "\x01"
@@ -104,6 +114,13 @@ def text_literal(text: str) -> str:
     return f"CAST(X'{text.encode().hex()}' AS STRING)" if text else "''"
 
 
+@dataclass(frozen=True, slots=True)
+class _Bound(TypedExpression):
+    """An operand whose value has a name in the text already."""
+
+    name: str
+
+
 def sql_of(expression: TypedExpression) -> str:
     """The SQL text with the same value on every event. Raises InexpressibleError."""
     match expression:
@@ -111,6 +128,8 @@ def sql_of(expression: TypedExpression) -> str:
             return quoted(FIELD_PREFIX + name)
         case Constant():
             return _constant(expression)
+        case _Bound(name=name):
+            return name
         case Apply(operation=operation, arguments=arguments):
             return _apply(expression.type, operation, arguments)
         case _:
@@ -145,8 +164,19 @@ def _apply(type_: Type, operation: Operation, arguments: tuple[TypedExpression, 
         return _in(arguments[0], arguments[1:])
     if operation is Operation.CASE:
         return _case(type_, arguments)
-    if operation is Operation.COALESCE:
-        return f"coalesce({', '.join(_as(type_, each) for each in arguments)})"
+    if operation in (Operation.COALESCE, Operation.GREATEST, Operation.LEAST):
+        return f"{operation}({', '.join(_as(type_, each) for each in arguments)})"
+    if operation is Operation.NULLIF:
+        return _nullif(type_, *arguments)
+    if operation is Operation.CAST:
+        of = arguments[0]
+        return cast(of.type, type_, _exact(of) if type_.kind is Kind.DECIMAL else sql_of(of))
+    if operation in OF_STRINGS:
+        return of_strings(operation, [sql_of(each) for each in arguments])
+    if operation in OF_TIMES:
+        return of_times(operation, sql_of(arguments[0]))
+    if operation in OF_NUMBERS:
+        return of_numbers(operation, type_, sql_of(arguments[0]))
     if len(arguments) == 2 and operation is not Operation.LIKE:
         return _arithmetic(type_, operation, *arguments)
     operand = sql_of(arguments[0])
@@ -211,6 +241,15 @@ def _case(type_: Type, parts: tuple[TypedExpression, ...]) -> str:
         for condition, value in zip(parts[:-1:2], parts[1:-1:2])
     ]
     return f"(CASE {' '.join(branches)} ELSE {_as(type_, parts[-1])} END)"
+
+
+def _nullif(type_: Type, value: TypedExpression, other: TypedExpression) -> str:
+    """Both are named, but for literals: how a number compares with one depends on which it is."""
+    a = value if isinstance(value, Constant) else _Bound(value.type, "q.a")
+    b = other if isinstance(other, Constant) else _Bound(other.type, "q.b")
+    equal = _comparison(Operation.EQUAL, a, b)
+    chosen = f"CASE WHEN {equal} THEN CAST(NULL AS {type_name(type_)}) ELSE q.a END"
+    return f"transform(array(struct({sql_of(value)} AS a, {sql_of(other)} AS b)), q -> {chosen})[0]"
 
 
 def _in(operand: TypedExpression, items: tuple[TypedExpression, ...]) -> str:
@@ -286,7 +325,7 @@ def _long_with_double(operation: Operation, a: str, b: str) -> str:
     """A long and a double by exact values: rounded first, which keeps their order; ties by the whole number."""
     sign = (
         "CASE WHEN CAST(r.a AS DOUBLE) < r.b THEN -1 WHEN CAST(r.a AS DOUBLE) > r.b THEN 1 "
-        "WHEN r.b >= CAST('9223372036854775808' AS DOUBLE) THEN -1 "
+        "WHEN r.a IS NULL THEN NULL WHEN r.b >= CAST('9223372036854775808' AS DOUBLE) THEN -1 "
         "WHEN r.a < CAST(r.b AS BIGINT) THEN -1 WHEN r.a > CAST(r.b AS BIGINT) THEN 1 "
         "WHEN r.a IS NOT NULL AND r.b IS NOT NULL THEN 0 END"
     )

@@ -1,0 +1,56 @@
+"""Parts of a timestamp in the proleptic Gregorian calendar, UTC: hour, minute, day of the week, day, month, year."""
+
+from typing import Any
+
+import numpy as np
+
+from railgun.language.kernels.layout import CODE, DAY, DAY_OF_WEEK, HOUR, MINUTE, MONTH, RESULT, A
+from railgun.language.kernels.vectors import nulls_of, words_of
+from reservoir.native.jit import jit, ldi64
+
+_ZERO = np.uint64(0)
+_DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
+# 1970-01-01 was the fourth day of its week.
+_WEEKDAY_OF_DAY_0 = 3
+# Days from 0000-03-01 to 1970-01-01, of 400 years, of 100, of 4 (each less the leap day at its end), of one.
+_TO_DAY_0, _ERA, _CENTURY, _FOUR_YEARS, _YEAR = 719_468, 146_097, 36_524, 1_460, 365
+
+
+@jit
+def _date_part(code: Any, day: Any) -> Any:
+    """Day, month or year of a day since 1970. Years begin in March here, so that a leap day is the last of one."""
+    shifted = day + _TO_DAY_0
+    day_of_era = shifted % _ERA
+    leaps = day_of_era // _FOUR_YEARS - day_of_era // _CENTURY + day_of_era // (_ERA - 1)
+    year_of_era = (day_of_era - leaps) // _YEAR
+    day_of_year = day_of_era - (_YEAR * year_of_era + year_of_era // 4 - year_of_era // 100)
+    # From March on the months have 31, 30, 31, 30, 31 days, and so again: 153 for five.
+    months = (5 * day_of_year + 2) // 153
+    if code == DAY:
+        return day_of_year - (153 * months + 2) // 5 + 1
+    month = months + 3 if months < 10 else months - 9
+    if code == MONTH:
+        return month
+    return year_of_era + 400 * (shifted // _ERA) + np.int64(month <= 2)
+
+
+@jit
+def run_calendar(context: Any, row: Any, n: Any) -> None:
+    """Evaluate one row of the calendar family over n events."""
+    code = ldi64(row + 8 * CODE)
+    d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
+    a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
+    for i in range(n):
+        time_ms = np.int64(a[i])
+        # Both round down, so that a time before 1970 is a day's like any other.
+        day, ms = time_ms // _DAY_MS, time_ms % _DAY_MS
+        if code == HOUR:
+            part = ms // _HOUR_MS
+        elif code == MINUTE:
+            part = ms % _HOUR_MS // _MINUTE_MS
+        elif code == DAY_OF_WEEK:
+            part = (day + _WEEKDAY_OF_DAY_0) % 7 + 1
+        else:
+            part = _date_part(code, day)
+        d[i] = _ZERO if an[i] != 0 else np.uint64(part)
+        dn[i] = an[i]

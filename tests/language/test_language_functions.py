@@ -1,0 +1,19 @@
+"""Every function is the oracle's, over random arguments at the edges of what it does."""
+
+import pytest
+
+from railgun.language.types import parse_type
+from tests.counts import examples
+from tests.language.test_language_against_oracle import check
+from tests.strategies.function_arguments import FIELDS, TEXTS, rows
+
+_FIELDS = {name: parse_type(text) for name, text in FIELDS.items()}
+_ROWS_AT_ONCE = 2_000
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_functions_are_the_oracles(text: str) -> None:
+    values = 0
+    for part in range(examples(1, 50)):
+        values += check([text], _FIELDS, list(rows(part, _ROWS_AT_ONCE)))
+    assert values > 100, "nulls hide what it computes"
