@@ -101,7 +101,8 @@ class DerivedProgram:
         self._program = compile_program([each.expression for each in derived], self._columns)
         # By result: which of the evaluator's own vectors it is, or, below 0, which column.
         self._roots = [root - len(self._columns) for root in self._program.roots]
-        self._own_roots = chosen(self._roots)
+        self._own_roots = chosen([root for root in self._roots if root >= 0])
+        self._own_places = chosen([place for place, root in enumerate(self._roots) if root >= 0])
         self._evaluator = Evaluator(self._program, _ROWS_AT_FIRST)
         self._form = ResultForm.of((each.name, each.result_type) for each in derived)
         self._operands_of = [(each.name, frozenset(each.operands)) for each in derived]
@@ -235,11 +236,12 @@ class DerivedProgram:
             evaluator.bind_heap(address(joined))
         evaluator.evaluate(n)
         words, nulls = evaluator.own_vectors
-        low, null = words[self._own_roots, :n].copy(), nulls[self._own_roots, :n].copy()
-        for row, root in enumerate(self._roots):
+        low, null = np.empty((len(self._form), n), np.uint64), np.empty((len(self._form), n), np.uint8)
+        low[self._own_places], null[self._own_places] = words[self._own_roots, :n], nulls[self._own_roots, :n]
+        for place, root in enumerate(self._roots):
             if root < 0:
                 column = root + len(self._columns)
-                low[row], null[row] = self._words[column, :n], self._nulls[column, :n]
+                low[place], null[place] = self._words[column, :n], self._nulls[column, :n]
         if self._form.strings:
             joined = self._moved(low, joined)
         return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, joined)

@@ -15,7 +15,7 @@ from railgun.ingest.routing import Router
 from railgun.task.replies import Replies
 from tests.engine.campaign import run
 
-SEEDS = range(8)
+SEEDS = range(40)
 
 take = Answers.take
 partitions = Router.partitions

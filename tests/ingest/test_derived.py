@@ -1,0 +1,64 @@
+"""Derived metrics by columns: results that are an operand as it is, constants, strings of every origin; many threads."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from railgun.engine.engine import Engine
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+
+STREAM = """
+[streams.s]
+time = "ts"
+[streams.s.fields]
+ts = "timestamp"
+x = "long"
+t = "string"
+[[metrics]]
+sql = "SELECT count(*) AS n, max(t) AS word, min(t) AS least FROM s OVER INFINITE"
+"""
+FORMS = (
+    "n AS a",
+    "word AS a, n AS b",
+    "x AS a",
+    "t AS a, ts AS b",
+    "7 AS a",
+    "'seven' AS a, UPPER(word) AS b",
+    "COALESCE(t, least, 'none') AS a, LOWER(t) AS b, 'x' AS c, n + x AS d",
+    "n = x AS a, word AS b",
+)
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    texts = (None, "", "Ää", "b" * 40, "c")
+    return [
+        {"ts": 1_000 + number, "x": None if number % 3 == 0 else number, "t": texts[number % len(texts)]}
+        for number in range(count)
+    ]
+
+
+def test_each_form_of_one_and_of_many_events_is_what_the_oracle_says(tmp_path: Path) -> None:
+    for number, form in enumerate(FORMS):
+        definitions = STREAM + f'[[metrics]]\nsql = "DERIVE {form} FROM s"\n'
+        model = Oracle(definitions).streams["s"]
+        with Engine(tmp_path / str(number), durability="os") as engine:
+            engine.apply(definitions)
+            for event in events(12):
+                assert not differences(model.score(event), engine.score("s", event)), (form, event)
+            many = events(300)
+            for event, reply in zip(many, engine.score_many("s", many)):
+                assert not differences(model.score(event), reply), (form, event)
+
+
+def test_threads_share_a_program(tmp_path: Path) -> None:
+    with Engine(tmp_path / "data", durability="os") as engine:
+        engine.apply(STREAM + '[[metrics]]\nsql = "DERIVE x + x AS twice, LOWER(t) AS low FROM s"\n')
+
+        def score(number: int) -> bool:
+            event = {"ts": 1_000, "x": number, "t": f"T{number}"}
+            metrics = engine.score("s", event)["metrics"]
+            return (metrics["twice"], metrics["low"]) == (2 * number, f"t{number}")
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(score, range(800)))
