@@ -15,6 +15,7 @@ from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
+from railgun.language.zones import zone_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,9 @@ class AddMetric:
 
     def body(self) -> dict[str, Any]:
         metric = self.metric
-        return {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
+        body = {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
+        zones = {zone.name: zone.to_json() for zone in metric.resolved.zones}
+        return {**body, "zones": zones} if zones else body
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +202,13 @@ def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) ->
     if stream is None:
         raise DefinitionError(("stream",), f"there is no stream {name!r}")
     try:
-        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name)
+        # Those of its own record, whatever this program's tables say by now.
+        zones = {zone: zone_from_json(zone, table) for zone, table in body.get("zones", {}).items()}
+        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name, zones.get)
     except QueryError as error:
         raise DefinitionError(("sql",), str(error)) from error
+    except ValueError as error:
+        raise DefinitionError(("zones",), str(error)) from error
     if len(resolved) != 1:
         raise DefinitionError(("sql",), f"one metric belongs here, not {len(resolved)}")
     metric = define_metric(resolved[0], stream, ("sql",))

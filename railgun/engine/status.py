@@ -15,6 +15,7 @@ class MetricStatus:
     warming: whether any task does not answer it yet.
     filled: the share, 0 to 1, of the event time to be read for the fill that has been read. It is that of the task
         with the smallest share.
+    outdated_zones: time zones of which this program has other tables than the metric was registered with.
     """
 
     name: str
@@ -22,6 +23,7 @@ class MetricStatus:
     home: str
     warming: bool
     filled: float
+    outdated_zones: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
