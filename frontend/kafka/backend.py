@@ -505,6 +505,7 @@ def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
             add.metric.home,
             name in warming,
             parts.positions.filled(entry, name) if name in warming else 1.0,
+            add.metric.resolved.outdated_zones,
         )
         for name, add in entry.metrics.items()
     ]

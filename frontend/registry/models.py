@@ -47,6 +47,9 @@ class Metric(BaseModel):
     home: str | None = Field(description="the partitioner whose tasks compute it; null of a derived metric")
     warming: bool = Field(description="it does not answer everywhere yet")
     filled: float = Field(description="the share of the past that it has read, 0 to 1")
+    outdated_zones: list[str] = Field(
+        description="time zones whose tables have changed since it was added; dropped and added it takes the new ones"
+    )
 
 
 class DeepeningStart(BaseModel):

@@ -163,7 +163,8 @@ class Catalog:
             case AddDerived():
                 entry = self.entry(change.stream)
                 _check_free(entry, change.name)
-                derived = derived_from_sql(change.sql, entry.stream, entry.known)
+                zones = {zone.name: zone for zone in change.zones}
+                derived = derived_from_sql(change.sql, entry.stream, entry.known, zones.get)
                 entry.registered.append(Registered(change.name, change.place, None, derived))
             case DropMetric():
                 _drop(self.entry(change.stream), change)
@@ -203,7 +204,9 @@ class Catalog:
             made += entry.metrics.values()
             for name, each in entry.derived.items():
                 assert each.derived is not None
-                made.append(AddDerived(each.added, entry.stream.name, name, each.derived.sql))
+                made.append(
+                    AddDerived(each.added, entry.stream.name, name, each.derived.sql, each.derived.zones)
+                )
             made += [] if entry.history is None else [entry.history]
         yield from sorted(made, key=lambda change: change.place)
 
@@ -328,7 +331,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
             place += 1
             if derived.stream in definitions.streams:
                 _check_types(derived, definitions.streams[derived.stream], streams[derived.stream])
-            changes.append(AddDerived(place, derived.stream, derived.name, derived.sql))
+            changes.append(AddDerived(place, derived.stream, derived.name, derived.sql, derived.zones))
         elif known.derived.sql != derived.sql:
             what = f"metric {derived.name}"
             differences.append(Difference(derived.stream, what, known.derived.sql, derived.sql))

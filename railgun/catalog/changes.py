@@ -4,7 +4,7 @@ Every change has a *place*: a number that only grows, one for each change.  A ta
 skips changes with places up to p; a copy, a replica and a rebuilt task so agree on what was in force when.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
+from railgun.language.zones import Zone, zone_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,19 @@ class AddMetric:
 
     def body(self) -> dict[str, Any]:
         metric = self.metric
-        return {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
+        body = {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
+        return {**body, **_zones_body(metric.resolved.zones)}
+
+
+def _zones_body(zones: Sequence[Zone]) -> dict[str, Any]:
+    return {"zones": {zone.name: zone.to_json() for zone in zones}} if zones else {}
 
 
 @dataclass(frozen=True, slots=True)
 class AddDerived:
-    """A derived metric begins. sql: the canonical text of a DERIVE that makes this one alone.
+    """A derived metric begins.
+
+    sql: the canonical text of a DERIVE that makes this one alone.  zones: the time zones that it names.
 
     What it reads is not here: tasks, which know only the metrics that are at home with them, do not need it.
     """
@@ -75,9 +83,10 @@ class AddDerived:
     stream: str
     name: str
     sql: str
+    zones: tuple[Zone, ...] = ()
 
     def body(self) -> dict[str, Any]:
-        return {"stream": self.stream, "name": self.name, "sql": self.sql}
+        return {"stream": self.stream, "name": self.name, "sql": self.sql, **_zones_body(self.zones)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +195,11 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                 return AddMetric(_whole(body["place"]), _metric(body, streams))
             case AddDerived.kind:
                 return AddDerived(
-                    _whole(body["place"]), str(body["stream"]), str(body["name"]), str(body["sql"])
+                    _whole(body["place"]),
+                    str(body["stream"]),
+                    str(body["name"]),
+                    str(body["sql"]),
+                    tuple(_zones(body).values()),
                 )
             case DropMetric.kind:
                 return DropMetric(
@@ -219,13 +232,21 @@ def _whole(value: object) -> int:
     return value
 
 
+def _zones(body: Mapping[str, Any]) -> dict[str, Zone]:
+    try:
+        return {zone: zone_from_json(zone, table) for zone, table in body.get("zones", {}).items()}
+    except ValueError as error:
+        raise DefinitionError(("zones",), str(error)) from error
+
+
 def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> MetricDefinition:
     name = str(body["stream"])
     stream = streams.get(name)
     if stream is None:
         raise DefinitionError(("stream",), f"there is no stream {name!r}")
     try:
-        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name)
+        # Those of its own record, whatever this program's tables say by now.
+        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name, _zones(body).get)
     except QueryError as error:
         raise DefinitionError(("sql",), str(error)) from error
     if len(resolved) != 1:

@@ -10,6 +10,7 @@ from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_statement
+from railgun.language.zones import Zones, pinned_zone
 
 
 class Statement(NamedTuple):
@@ -20,11 +21,12 @@ class Statement(NamedTuple):
 
 
 def define_derived(
-    statements: Sequence[Statement], stream: StreamDefinition, known: Known
+    statements: Sequence[Statement], stream: StreamDefinition, known: Known, zones: Zones = pinned_zone
 ) -> list[ResolvedDerived]:
     """The derived metrics of statements about one stream, each behind those that it reads: their order does not matter.
 
-    known: the stream's metrics before.  Raises DefinitionError, with the place.
+    known: the stream's metrics before.  zones: what names of time zones stand for.  Raises DefinitionError, with the
+    place.
     """
     places: dict[str, tuple[DerivedItem, Statement]] = {}
     for statement in statements:
@@ -46,7 +48,7 @@ def define_derived(
     for name in order:
         item, (derivation, loc) = places[name]
         try:
-            derived = resolve_derived(item, derivation, stream.types, grown, stream.name)
+            derived = resolve_derived(item, derivation, stream.types, grown, stream.name, zones)
         except QueryError as error:
             raise DefinitionError(loc, str(error)) from error
         grown[name] = derived
@@ -54,13 +56,13 @@ def define_derived(
     return made
 
 
-def derived_from_sql(sql: str, stream: StreamDefinition, known: Known) -> ResolvedDerived:
+def derived_from_sql(sql: str, stream: StreamDefinition, known: Known, zones: Zones) -> ResolvedDerived:
     """The derived metric of a change of the catalogue. Raises CatalogError."""
     try:
         statement = parse_statement(sql)
         if not isinstance(statement, Derivation) or len(statement.items) != 1:
             raise CatalogError(f"{stream.name}: {sql} is no DERIVE of one metric")
-        (derived,) = define_derived([Statement(statement, ("sql",))], stream, known)
+        (derived,) = define_derived([Statement(statement, ("sql",))], stream, known, zones)
     except (QueryError, DefinitionError) as error:
         raise CatalogError(f"{stream.name}: {error}") from error
     return derived

@@ -108,6 +108,8 @@ def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
     sql = " ".join(str(metric.get("sql", "")).split())
     shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
     state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
+    if metric.get("outdated_zones"):
+        state += f", outdated: {', '.join(metric['outdated_zones'])}"
     return str(metric["name"]), str(metric.get("home", "")), state, shown
 
 

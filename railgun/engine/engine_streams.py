@@ -537,7 +537,10 @@ def _cold(task: TaskProcessor) -> list[Warm]:
 
 def _standing(metric: MetricDefinition, filled_of: Sequence[tuple[str, Mapping[str, float]]]) -> MetricStatus:
     shares = [of[metric.name] for home, of in filled_of if home == metric.home and metric.name in of]
-    return MetricStatus(metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0))
+    outdated = metric.resolved.outdated_zones
+    return MetricStatus(
+        metric.name, metric.sql, metric.home, bool(shares), min(shares, default=1.0), outdated
+    )
 
 
 def describe(change: Change) -> str:

@@ -17,6 +17,7 @@ class MetricStatus:
     warming: whether any task does not answer it yet.
     filled: the share, 0 to 1, of the event time to be read for the fill that has been read. It is that of the task
         with the smallest share.
+    outdated_zones: time zones of which this program has other tables than the metric was registered with.
     """
 
     name: str
@@ -24,6 +25,7 @@ class MetricStatus:
     home: str | None
     warming: bool
     filled: float
+    outdated_zones: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def with_derived(entry: StreamEntry, metrics: Sequence[MetricStatus]) -> list[Me
             None,
             any(operand.warming for operand in operands),
             min((operand.filled for operand in operands), default=1.0),
+            each.derived.outdated_zones,
         )
     return [by_name[each.name] for each in entry.registered if each.dropped is None and each.name in by_name]
 

@@ -209,8 +209,25 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
+    """`zone` is the name of the time zone of `HOUR(ts IN 'Europe/Lisbon')`; None without, and for UTC."""
+
     function: Function
     arguments: tuple[Expression, ...]
+    zone: str | None = None
+    zone_position: int = field(default=0, compare=False, repr=False)
+
+
+# The functions of timestamps: what may have a time zone.
+CALENDAR = frozenset(
+    {
+        Function.HOUR,
+        Function.MINUTE,
+        Function.DAY_OF_WEEK,
+        Function.DAY,
+        Function.MONTH,
+        Function.YEAR,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

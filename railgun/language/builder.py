@@ -27,6 +27,7 @@ _AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | 
 }
 _FUNCTIONS = {str(function): function for function in ast.Function}
 _CAST = "cast"
+_UTC = "UTC"
 # How many arguments a function takes, least and most (None: any number); one where it is not named here.
 _ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
     ast.Function.COALESCE: (1, None),
@@ -189,6 +190,20 @@ class Builder(Transformer[Token, Any]):
         function = _function(token)
         _check_arguments(function, arguments, _start(token))
         return ast.Call(function, arguments, position=_start(token))
+
+    def call_in_zone(self, token: Token, operand: ast.Expression, zone: Token) -> ast.Call:
+        function = _function(token)
+        if function not in ast.CALENDAR:
+            names = ", ".join(sorted(each.upper() for each in ast.CALENDAR))
+            raise Misfit(f"{function} takes no time zone", _start(zone), f"those that do are {names}")
+        name = unquote(str(zone))
+        return ast.Call(
+            function,
+            (operand,),
+            None if name == _UTC else name,
+            position=_start(token),
+            zone_position=_start(zone),
+        )
 
     def cast(self, token: Token, operand: ast.Expression, type_: Type) -> ast.Cast:
         if token.lower() != _CAST:

@@ -13,6 +13,7 @@ from railgun.language.printer import print_expression, print_name
 from railgun.language.resolve import check_metric_name, check_stream
 from railgun.language.typed import Apply, Field, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, LONG, Kind, Type, decimal
+from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
 
 # Of a typed tree, in which conversions and BETWEEN add to what is written.
 _DEPTH_MAX = 3 * DEPTH_LIMIT
@@ -25,7 +26,7 @@ class ResolvedDerived:
     expression: over fields of the stream and metrics alone: derived metrics that it reads are written out.
     fields, operands: the fields and the metrics that it reads, itself or through others, each with the type as which
         it is read.
-    names: what its own text names.  size, depth: of the expression.
+    names, zones: what its own text names.  size, depth: of the expression.
     text: the canonical text of the item's expression.  sql: of a DERIVE that makes this one alone.
     """
 
@@ -35,10 +36,16 @@ class ResolvedDerived:
     fields: Mapping[str, Type]
     operands: Mapping[str, Type]
     names: frozenset[str]
+    zones: tuple[Zone, ...]
     size: int
     depth: int
     text: str
     sql: str
+
+    @property
+    def outdated_zones(self) -> tuple[str, ...]:
+        """The names of those of its time zones of which this program's tables are others by now."""
+        return tuple(zone.name for zone in self.zones if is_outdated(zone))
 
     @property
     def result_type(self) -> Type:
@@ -60,25 +67,33 @@ def operand_type(result: Type) -> Type | None:
 
 
 def resolve_derived(
-    item: ast.DerivedItem, derivation: ast.Derivation, fields: Mapping[str, Type], known: Known, stream: str
+    item: ast.DerivedItem,
+    derivation: ast.Derivation,
+    fields: Mapping[str, Type],
+    known: Known,
+    stream: str,
+    zones: Zones = pinned_zone,
 ) -> ResolvedDerived:
     """The derived metric that an item of a DERIVE makes.
 
-    fields: of the stream, with their types.  known: its metrics before.  stream: its name.
+    fields: of the stream, with their types.  known: its metrics before.  stream: its name.  zones: what names of time
+    zones stand for.
 
     Raises QueryError, with the place, where the item does not fit them.
     """
     try:
         check_stream(derivation.stream, stream)
         check_metric_name(item.name, item.name_position)
-        return _resolve(item, fields, known, stream)
+        return _resolve(item, fields, known, stream, zones)
     except Misfit as misfit:
         place = position_of(derivation.text, misfit.offset)
         raise QueryError(misfit.message, place, hint=misfit.hint) from None
 
 
-def _resolve(item: ast.DerivedItem, fields: Mapping[str, Type], known: Known, stream: str) -> ResolvedDerived:
-    inference = _OperandInference(fields, known, stream)
+def _resolve(
+    item: ast.DerivedItem, fields: Mapping[str, Type], known: Known, stream: str, zones: Zones
+) -> ResolvedDerived:
+    inference = _OperandInference(fields, known, stream, zones)
     expression = inference.infer(item.expression)
     if expression.type.kind is Kind.NULL:
         raise Misfit(f"{item.name} of nothing but NULL", item.position)
@@ -94,6 +109,9 @@ def _resolve(item: ast.DerivedItem, fields: Mapping[str, Type], known: Known, st
         fields=inference.read,
         operands=inference.operands,
         names=names_in(item.expression),
+        zones=tuple(
+            zone for name in sorted(_zone_names(item.expression)) if (zone := zones(name)) is not None
+        ),
         size=size,
         depth=depth,
         text=text,
@@ -106,6 +124,12 @@ def names_in(node: ast.Node) -> frozenset[str]:
     if isinstance(node, ast.FieldReference):
         return frozenset((node.name,))
     return frozenset().union(*map(names_in, ast.children(node)))
+
+
+def _zone_names(node: ast.Node) -> frozenset[str]:
+    """The names of the time zones in an expression."""
+    own = [node.zone] if isinstance(node, ast.Call) and node.zone is not None else []
+    return frozenset(own).union(*map(_zone_names, ast.children(node)))
 
 
 def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
@@ -140,8 +164,8 @@ class CircleError(ValueError):
 class _OperandInference(Inference):
     """Types expressions over fields and metrics. read, operands, derived: what was read so far, fields first."""
 
-    def __init__(self, fields: Mapping[str, Type], known: Known, stream: str) -> None:
-        super().__init__(fields, stream)
+    def __init__(self, fields: Mapping[str, Type], known: Known, stream: str, zones: Zones) -> None:
+        super().__init__(fields, stream, zones)
         self._known = known
         self.read: dict[str, Type] = {}
         self.operands: dict[str, Type] = {}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from railgun.language import ast
 from railgun.language.errors import nearest
 from railgun.language.literals import Misfit
-from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
 from railgun.language.types import (
     BOOLEAN,
     DECIMAL_DIGITS,
@@ -21,6 +21,7 @@ from railgun.language.types import (
     Type,
     decimal,
 )
+from railgun.language.zones import Zones, pinned_zone, zone_names
 
 
 def literal(node: ast.Expression) -> Constant:
@@ -77,16 +78,6 @@ def typed_as(typed: TypedExpression, common: Type) -> TypedExpression:
     return Constant(common, typed.value) if isinstance(typed, Constant) else typed
 
 
-_CALENDAR = frozenset(
-    {
-        ast.Function.HOUR,
-        ast.Function.MINUTE,
-        ast.Function.DAY_OF_WEEK,
-        ast.Function.DAY,
-        ast.Function.MONTH,
-        ast.Function.YEAR,
-    }
-)
 _NEGATABLE = (Kind.LONG, Kind.DOUBLE, Kind.DECIMAL)
 _LISTED_FIELDS = 12
 
@@ -94,9 +85,10 @@ _LISTED_FIELDS = 12
 class Inference:
     """Types expressions over the fields of one stream. Misfit is the only error."""
 
-    def __init__(self, fields: Mapping[str, Type], stream: str) -> None:
+    def __init__(self, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone) -> None:
         self.fields = fields
         self.stream = stream
+        self.zones = zones
 
     def infer(self, node: ast.Expression) -> TypedExpression:
         match node:
@@ -255,8 +247,8 @@ class Inference:
             case ast.Function.SQRT:
                 number = self._of_kind(node.arguments[0], name, *_NEGATABLE)
                 return Apply(DOUBLE, operation, (to_double(number),))
-            case _ if function in _CALENDAR:
-                return Apply(LONG, operation, (self._timestamp(node.arguments[0], name),))
+            case _ if function in ast.CALENDAR:
+                return Apply(LONG, operation, (self._local_time(node),))
             case ast.Function.SUBSTR:
                 text, *places = node.arguments
                 numbers = [self._of_kind(place, f"{name}'s place", Kind.LONG) for place in places]
@@ -265,12 +257,21 @@ class Inference:
         typed = self._of_kind(node.arguments[0], name, *kinds)
         return Apply(LONG if function is ast.Function.LENGTH else typed.type, operation, (typed,))
 
-    def _timestamp(self, node: ast.Expression, where: str) -> TypedExpression:
-        typed = self.infer(node)
+    def _local_time(self, node: ast.Call) -> TypedExpression:
+        (operand,) = node.arguments
+        typed = self.infer(operand)
         if typed.type != TIMESTAMP:
             hint = "CAST(x AS timestamp) makes one of a long" if typed.type == LONG else None
-            raise Misfit(f"{where} takes timestamp, not {typed.type}", node.position, hint)
-        return typed
+            message = f"{node.function.upper()} takes timestamp, not {typed.type}"
+            raise Misfit(message, operand.position, hint)
+        if node.zone is None:
+            return typed
+        zone = self.zones(node.zone)
+        if zone is None:
+            near = nearest(node.zone, zone_names())
+            hint = f"did you mean {near}?" if near else "names are such as 'Europe/Lisbon'"
+            raise Misfit(f"unknown time zone {node.zone[:80]!r}", node.zone_position, hint)
+        return Apply(TIMESTAMP, Operation.IN_ZONE, (typed, InZone(STRING, zone)))
 
     def _nullif(self, node: ast.Call) -> TypedExpression:
         left, right = node.arguments

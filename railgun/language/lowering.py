@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from railgun.language.kernels import layout
-from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
 from railgun.language.types import DOUBLE, LONG, Kind, Type
 
 _WORD_MASK = (1 << 64) - 1
@@ -116,6 +116,12 @@ class Lowering:
             case Apply(operation=Operation.LIKE, arguments=(operand, Constant(value=str(pattern)))):
                 items = like_items(pattern)
                 return self._row(layout.LIKE, self.value(operand), x=self._place(items), y=len(items))
+            case Apply(operation=Operation.IN_ZONE, arguments=(operand, InZone(zone=zone))):
+                before_s, changes = zone.offsets
+                moments = [1_000 * moment for moment, _ in changes]
+                offsets = [1_000 * before_s, *(1_000 * offset_s for _, offset_s in changes)]
+                place = self._place((*moments, *offsets))
+                return self._row(layout.IN_ZONE, self.value(operand), x=place, y=len(moments))
             case Apply(operation=operation, arguments=(left, right)) if operation in _OUTCOMES:
                 return self._comparison(left, right, _OUTCOMES[operation])
             case Apply(operation=Operation.NULLIF, type=type_, arguments=(left, right)):

@@ -132,6 +132,8 @@ def _print_atom(expression: ast.Expression) -> str:
         case ast.DoubleLiteral(value):
             text = repr(value)
             return text if "e" in text else f"{text}e0"
+        case ast.Call(function, (operand,), str(zone)):
+            return f"{function.upper()}({_at(operand, _SUM)} IN {print_string(zone)})"
         case ast.Call(function, arguments):
             return f"{function.upper()}({', '.join(map(print_expression, arguments))})"
         case ast.Cast(operand, type_):

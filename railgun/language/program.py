@@ -20,7 +20,7 @@ class Program:
 
     columns: the input columns, each a field's name and type.
     rows: int64[operations, 8], as `kernels.layout` says.
-    pool: int64, sorted items of IN and patterns of LIKE.
+    pool: int64, sorted items of IN, patterns of LIKE, offsets of time zones.
     heap: uint8, the bytes of constant strings (heap 1 of string words).
     constant_words, constant_nulls: uint64 and uint8, the value of each constant vector.
     registers: how many vectors the evaluator has to give room.

@@ -14,8 +14,9 @@ from railgun.language.inference import Inference
 from railgun.language.limits import NAME_LIMIT
 from railgun.language.literals import Misfit
 from railgun.language.printer import print_clauses, print_expression, print_name
-from railgun.language.typed import TypedExpression, fields_of
+from railgun.language.typed import TypedExpression, fields_of, zones_of
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
+from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
 
 _DIGEST_LENGTH = 8
 # What would otherwise vanish, so that `amount > 0` and `amount < 0` have names of their own.
@@ -93,7 +94,7 @@ class ResolvedMetric:
     group_by: field names, sorted, each once: the order written does not matter.
     excludes_current: whether the window is without the event that is answered.
     canonical: the text of the query that makes this metric alone, without its name; two metrics of one
-    stream with equal texts have equal values.  sql: the same with its name.
+    stream with equal texts, and equal time zones, have equal values.  sql: the same with its name.
     """
 
     name: str
@@ -116,6 +117,17 @@ class ResolvedMetric:
         read = [fields_of(each) for each in (self.argument, self.predicate) if each is not None]
         return frozenset(self.group_by).union(*read)
 
+    @property
+    def zones(self) -> tuple[Zone, ...]:
+        """The time zones that it names, by name."""
+        named = [zones_of(each) for each in (self.argument, self.predicate) if each is not None]
+        return tuple(sorted(frozenset[Zone]().union(*named), key=lambda zone: zone.name))
+
+    @property
+    def outdated_zones(self) -> tuple[str, ...]:
+        """The names of those of which this program's tables are others by now."""
+        return tuple(zone.name for zone in self.zones if is_outdated(zone))
+
 
 def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
     """The type of an aggregator's result over an argument's type; None where it does not take that type."""
@@ -136,15 +148,18 @@ def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
     return DOUBLE
 
 
-def resolve(query: ast.Query, fields: Mapping[str, Type], stream: str) -> list[ResolvedMetric]:
+def resolve(
+    query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone
+) -> list[ResolvedMetric]:
     """The metrics of a query, one per select item, in the order written.
 
-    fields: the fields of the stream and their types. stream: its name, which the query has to give.
+    fields: the fields of the stream and their types. stream: its name, which the query has to give. zones: what
+    names of time zones stand for: those of a metric that is registered stay as they were then.
 
     Raises QueryError, with the place, where the query does not fit them.
     """
     try:
-        return _Resolver(query, fields, stream).metrics()
+        return _Resolver(query, fields, stream, zones).metrics()
     except Misfit as misfit:
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
@@ -176,10 +191,10 @@ class _Condition:
 
 
 class _Resolver:
-    def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str) -> None:
+    def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones) -> None:
         self.query = query
         self.stream = stream
-        self.inference = Inference(fields, stream)
+        self.inference = Inference(fields, stream, zones)
 
     def metrics(self) -> list[ResolvedMetric]:
         check_stream(self.query.stream, self.stream)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from railgun.language.types import Type
+from railgun.language.zones import Zone
 
 # long, timestamp: int; decimal: its scaled integer; double: float, never −0.0; boolean: bool; string: str.
 ConstantValue = int | float | bool | str | None
@@ -63,6 +64,7 @@ class Operation(StrEnum):
     DAY = "day"  # of the month
     MONTH = "month"
     YEAR = "year"  # before 1 as astronomers count
+    IN_ZONE = "in_zone"  # a timestamp and a zone: the timestamp whose UTC reads as the zone's clocks do then
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,13 @@ class Constant(TypedExpression):
 
 
 @dataclass(frozen=True, slots=True)
+class InZone(TypedExpression):
+    """A time zone, as the second argument of IN_ZONE."""
+
+    zone: Zone
+
+
+@dataclass(frozen=True, slots=True)
 class Apply(TypedExpression):
     operation: Operation
     arguments: tuple[TypedExpression, ...]
@@ -95,5 +104,16 @@ def fields_of(expression: TypedExpression) -> frozenset[str]:
             return frozenset((name,))
         case Apply(arguments=arguments):
             return frozenset().union(*(fields_of(argument) for argument in arguments))
+        case _:
+            return frozenset()
+
+
+def zones_of(expression: TypedExpression) -> frozenset[Zone]:
+    """The time zones that an expression names."""
+    match expression:
+        case InZone(zone=zone):
+            return frozenset((zone,))
+        case Apply(arguments=arguments):
+            return frozenset().union(*(zones_of(argument) for argument in arguments))
         case _:
             return frozenset()

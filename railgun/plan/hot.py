@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
-from railgun.language.typed import Apply, Constant, Field, TypedExpression
+from railgun.language.typed import Apply, Constant, Field, InZone, TypedExpression
 from railgun.language.types import Kind, Type
 from reservoir.columns import HotColumn
 from reservoir.columns import Kind as ColumnKind
@@ -27,6 +27,9 @@ def text_of(expression: TypedExpression) -> str:
             return name
         case Constant(type=type_, value=value):
             return f"{json.dumps(value)}:{type_}"
+        case InZone(zone=zone):
+            # Zones of one name differ from release to release of their tables.
+            return f"{json.dumps(zone.name)}@{zone.digest}"
         case Apply(type=type_, operation=operation, arguments=arguments):
             inner = " ".join(text_of(argument) for argument in arguments)
             return f"({operation}:{type_} {inner})"

@@ -42,6 +42,18 @@ def test_a_table_for_metrics_and_one_for_tasks() -> None:
     ]
 
 
+def test_outdated_time_zones_are_named() -> None:
+    metric = {
+        "name": "n",
+        "home": "*",
+        "warming": False,
+        "outdated_zones": ["Europe/Lisbon"],
+        "sql": "SELECT",
+    }
+    shown = as_text({**STATUS, "streams": [{"name": "s", "metrics": [metric], "tasks": []}]})
+    assert "  n       *   warm, outdated: Europe/Lisbon  SELECT" in shown.splitlines()
+
+
 def test_without_streams_it_says_how_to_make_some() -> None:
     assert "railgun apply" in as_text({"folder": "data", "durability": "os", "streams": []})
     assert as_text({}).startswith("?: durability ?\n")

@@ -3,7 +3,11 @@
 import msgspec
 
 from railgun.catalog.changes import AddMetric, PutStream, change_from_json, change_to_json
-from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.definitions import define_metric, parse_definitions
+from railgun.language.parser import parse_query
+from railgun.language.resolve import resolve
+from railgun.language.zones import zone_of
+from railgun.plan.hot import text_of
 from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
 from railgun.wire.encode import decode_control, encode_control
 from tests.golden.promises import expected, held
@@ -20,6 +24,18 @@ def test_changes_are_read_back() -> None:
     streams = parse_definitions(DEFINITIONS).streams
     read = [change_from_json(body, streams) for body in expected("changes.json")]
     assert read == changes()
+
+
+def test_a_metric_brings_its_time_zones() -> None:
+    """A table of the package would change with its releases."""
+    stream = parse_definitions(DEFINITIONS).streams["payments"]
+    query = "SELECT count(*) AS noons FROM payments WHERE HOUR(ts IN 'Europe/Lisbon') = 12 OVER INFINITE"
+    zone = zone_of("Europe/Lisbon", (-2205, ((-1830382395, 0), (1743296400, 3600))))
+    (resolved,) = resolve(parse_query(query), stream.types, stream.name, {zone.name: zone}.get)
+    add = AddMetric(7, define_metric(resolved, stream, ("sql",)))
+    held("zones.json", [decode_control(encode_control(change_to_json(add))), text_of(resolved.predicate)])
+    (body, _) = expected("zones.json")
+    assert change_from_json(body, {stream.name: stream}) == add
 
 
 def entries() -> dict[str, bytes]:

@@ -45,7 +45,7 @@ QUERIES = (
     "SELECT sum(ceil(p)) AS aa, sum(sqrt(n)) AS ab, max(cast(n as STRING)) AS ac, sum(cast(x AS long)) AS ad FROM s",
     "SELECT sum(cast(n AS Decimal( 9 , 2))) AS ae, max(cast(n as timestamp)) AS af, sum(round(x)) AS ag FROM s",
     "SELECT max(hour(ts)) AS ah, max(MINUTE(ts)) AS ai, max(day_of_week(ts)) AS aj, max(day(ts)) AS ak FROM s",
-    "SELECT max(month(ts)) AS al, max(year(ts)) AS am FROM s",
+    "SELECT max(month(ts)) AS al, max(year(ts)) AS am, max(hour(ts in 'Etc/GMT-2')) AS an FROM s",
 )
 
 

@@ -1,4 +1,4 @@
-"""Derived metrics by columns: results that are an operand as it is, constants, strings of every origin; many threads."""
+"""Derived metrics by columns: operands as they are, constants, strings of every origin; and many threads at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

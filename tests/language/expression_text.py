@@ -92,6 +92,7 @@ _LONG_LITERALS = ["0", "1", "-1", "2", "3", "10", "100", "9223372036854775807", 
 _POINT_LITERALS = ["0.0", "0.5", "1.5", "-1.5", "0.10", "12.50", "0.0000000000000001", "123456789012345.6789"]
 _DOUBLE_LITERALS = ["1e0", "-2.5e3", "1e308", "1e-320", "9.223372036854775807e18"]
 _CALENDAR = ["HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR"]
+_ZONES = ["Europe/Lisbon", "Asia/Tokyo", "UTC", "Europe/Nowhere"]
 _WHOLE = ["ROUND", "FLOOR", "CEIL"]
 _PATTERNS = ["%", "_", "a%", "%a", "%a%b", "_%", "a_", "\\%", "\\_%", "a\\\\", "%ß%", "__", "日%", "%😀_"]
 
@@ -184,6 +185,7 @@ def _long(draw: st.DrawFn, part) -> str:
                 f"ABS({part('long')})",
                 f"LENGTH({part('string')})",
                 f"{draw(st.sampled_from(_CALENDAR))}({part('timestamp')})",
+                f"{draw(st.sampled_from(_CALENDAR))}(({part('timestamp')}) IN '{draw(st.sampled_from(_ZONES))}')",
                 f"{draw(st.sampled_from(_WHOLE))}({part('long')})",
                 f"CAST({part('double', 'decimal', 'timestamp', 'string', 'long')} AS long)",
             ]

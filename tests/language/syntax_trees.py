@@ -49,7 +49,7 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> ast.Expression:
     def some(least: int) -> tuple[ast.Expression, ...]:
         return tuple(child() for _ in range(draw(st.integers(least, 3))))
 
-    match draw(st.integers(0, 12)):
+    match draw(st.integers(0, 13)):
         case 0:
             return ast.Arithmetic(draw(st.sampled_from(ast.ArithmeticOperator)), child(), child())
         case 1:
@@ -75,6 +75,9 @@ def expressions(draw: st.DrawFn, depth: int = 3) -> ast.Expression:
             least, most = _ARGUMENTS.get(function, (1, 1))
             return ast.Call(function, tuple(child() for _ in range(draw(st.integers(least, most)))))
         case 11:
+            zone = draw(st.sampled_from(["Europe/Lisbon", "it's", ""]))
+            return ast.Call(draw(st.sampled_from(sorted(ast.CALENDAR))), (child(),), zone)
+        case 12:
             return ast.Cast(child(), draw(st.sampled_from(_TYPES)))
         case _:
             operand, default = (child() if draw(st.booleans()) else None for _ in range(2))

@@ -40,7 +40,8 @@ _SHAPES = (
     "{} + {}; {} - {}; {} * {}; {} / {}; {} % {}; -{}; {} = {}; {} < {}; {} AND {}; {} OR {}; NOT {}; "
     "{} IN ({}, {}); {} NOT BETWEEN {} AND {}; {} LIKE 'a%'; {} IS NULL; LOWER({}); ABS({}); COALESCE({}, {})"
     "; {} || {}; SUBSTR({}, {}); TRIM({}); LENGTH({}); ROUND({}); ROUND({}, 1); FLOOR({}); SQRT({}); NULLIF({}, {})"
-    "; GREATEST({}, {}); CAST({} AS long); CAST({} AS decimal(9,2)); CAST({} AS string); HOUR({}); YEAR({})"
+    "; GREATEST({}, {}); CAST({} AS long); CAST({} AS decimal(9,2)); CAST({} AS string)"
+    "; HOUR({}); YEAR({} IN 'Asia/Tokyo')"
     "; CASE WHEN {} THEN {} END; CASE {} WHEN {} THEN {} ELSE {} END"
 )
 SHAPES = _SHAPES.split("; ")

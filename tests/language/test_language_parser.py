@@ -137,7 +137,9 @@ def test_numbers_keep_what_their_type_depends_on() -> None:
 
 _KEYWORDS = (
     "select distinct as from where group by over sliding tumbling infinite delayed day hours or and not in "
-    "between like is null true false case when then else end abs coalesce lower upper count sum first last"
+    "between like is null true false case when then else end abs coalesce lower upper count sum first last "
+    "substr length trim greatest least nullif round floor ceil sqrt cast hour minute day_of_week month year "
+    "long decimal"
 )
 
 
@@ -151,6 +153,13 @@ def test_keywords_are_names_where_nothing_else_can_stand(word: str) -> None:
     assert query.stream.name == query.items[0].name == query.group_by[0].name == word
     assert query.items[0].argument == ast.FieldReference(word)
     assert parse_query(print_query(query)) == query
+
+
+def test_functions_are_names_even_within_themselves() -> None:
+    assert canonical("cast(cast as long)") == "CAST(cast AS long)"
+    assert canonical("hour(hour - 1 in 'Asia/Tokyo') + year") == "HOUR(hour - 1 IN 'Asia/Tokyo') + year"
+    assert canonical("hour(t in 'UTC')") == "HOUR(t)"
+    assert canonical('round(round, 1) || trim("null")') == 'ROUND(round, 1) || TRIM("null")'
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))

@@ -10,6 +10,7 @@ from typing import Any
 from tests.oracle import exact
 from tests.oracle.inference import Typed
 from tests.oracle.types import LONG_MAX, LONG_MIN, Value
+from tests.oracle.zones import offset_ms
 
 STRING_BYTES_MAX = 65_535
 
@@ -74,9 +75,14 @@ def _date(time_ms: int) -> tuple[date, int]:
     return date(2000, 1, 1) + rest * _DAY, cycles * _CYCLE_YEARS
 
 
-def _year(node: Typed, time_ms: int) -> Value:
-    day, moved = _date(time_ms)
-    return day.year + moved
+def _part(part: Callable[[int], int]) -> Callable[[Typed, Any], Value]:
+    """A part of what the clocks of a zone show; null where that is no time of 64 bits."""
+
+    def function(node: Typed, time_ms: int) -> Value:
+        local_ms = time_ms + offset_ms(str(node.value), time_ms)
+        return part(local_ms) if LONG_MIN <= local_ms <= LONG_MAX else None
+
+    return function
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -89,10 +95,10 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ceil": _whole(math.ceil),
     "sqrt": _sqrt,
     "cast": _cast,
-    "hour": lambda node, time_ms: time_ms // 3_600_000 % 24,
-    "minute": lambda node, time_ms: time_ms // 60_000 % 60,
-    "day_of_week": lambda node, time_ms: _date(time_ms)[0].isoweekday(),
-    "day": lambda node, time_ms: _date(time_ms)[0].day,
-    "month": lambda node, time_ms: _date(time_ms)[0].month,
-    "year": _year,
+    "hour": _part(lambda time_ms: time_ms // 3_600_000 % 24),
+    "minute": _part(lambda time_ms: time_ms // 60_000 % 60),
+    "day_of_week": _part(lambda time_ms: _date(time_ms)[0].isoweekday()),
+    "day": _part(lambda time_ms: _date(time_ms)[0].day),
+    "month": _part(lambda time_ms: _date(time_ms)[0].month),
+    "year": _part(lambda time_ms: _date(time_ms)[0].year + _date(time_ms)[1]),
 }

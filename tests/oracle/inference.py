@@ -22,6 +22,7 @@ from tests.oracle.types import (
     decimal,
     parse_type,
 )
+from tests.oracle.zones import zone_names
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -32,7 +33,8 @@ class Typed:
 
     `operation`: literal, field, neg, + - * / %, = <> < <= > >=, and, or, not, in, like, is_null, case
     (condition, branch, ..., otherwise), coalesce, abs, lower, upper, to_double, ||, cast (`value`: how many digits
-    a decimal may have), greatest, least, nullif (the value, whether the two are equal), and functions by name.
+    a decimal may have), parts of times (`value`: in which zone), greatest, least, nullif (the value, whether the two
+    are equal), and functions by name.
     """
 
     type: Type
@@ -211,7 +213,9 @@ def _call(node: syntax.Call, fields: Mapping[str, Type]) -> Typed:
         places = [_of_kind(infer(place, fields), "SUBSTR", "long") for place in node.arguments[1:]]
         return Typed(STRING, "substr", (_of_kind(operand, "SUBSTR", "string"), *places))
     if node.function in ("hour", "minute", "day_of_week", "day", "month", "year"):
-        return Typed(LONG, node.function, (_of_kind(operand, node.function, "timestamp"),))
+        if node.zone not in zone_names():
+            raise QueryRefused(f"no time zone {node.zone!r}")
+        return Typed(LONG, node.function, (_of_kind(operand, node.function, "timestamp"),), node.zone)
     if node.function == "length":
         return Typed(LONG, "length", (_of_kind(operand, "LENGTH", "string"),))
     if node.function == "abs":

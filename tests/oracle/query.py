@@ -37,11 +37,11 @@ AGGREGATORS = {
     "prev": "prev",
     "count_distinct": "count_distinct",
 }
+CALENDAR = ("hour", "minute", "day_of_week", "day", "month", "year")
 # How many arguments each takes; None is any number.
 _FUNCTIONS: dict[str, tuple[int | None, ...]] = {
     **dict.fromkeys(("abs", "lower", "upper", "length", "trim", "floor", "ceil", "sqrt"), (1,)),
     **dict.fromkeys(("coalesce", "greatest", "least"), (None,)),
-    **dict.fromkeys(("hour", "minute", "day_of_week", "day", "month", "year"), (1,)),
     "nullif": (2,),
     "round": (1, 2),
     "substr": (2, 3),
@@ -299,6 +299,8 @@ class _Parser:
     def call(self, function: str) -> Expression:
         if function == "cast":
             return self.cast()
+        if function in CALENDAR:
+            return self.part_of_time(function)
         if function not in _FUNCTIONS:
             raise QueryRefused(f"{function!r} is no function")
         arguments = self.list_of_expressions()
@@ -308,6 +310,14 @@ class _Parser:
         if function in ("greatest", "least") and len(arguments) < 2:
             raise QueryRefused(f"{function} of one value")
         return Call(function, arguments)
+
+    def part_of_time(self, function: str) -> Expression:
+        self.expect("symbol", "(")
+        # A time is no predicate, so that what `IN` follows is a sum.
+        operand = self.sum()
+        zone = self.expect("string") if self.keyword("IN") else "UTC"
+        self.expect("symbol", ")")
+        return Call(function, (operand,), zone)
 
     def cast(self) -> Expression:
         self.expect("symbol", "(")

@@ -63,10 +63,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Call:
-    """`function`: abs, lower, upper, coalesce and what else `tests.oracle.query` lists."""
+    """`function`: abs, lower, upper, coalesce and what else `tests.oracle.query` lists; `zone`: of a part of a time."""
 
     function: str
     arguments: tuple["Expression", ...]
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from tests.task.player import TINY
 
 SWEEPING = replace(TINY, sweep_interval_s=0.0)
 CHANGING = Profile(spread=False, explicit_warm=True, control_percent=10, queries_max=8)
-_SEEDS = 30
+_SEEDS = 120
 
 
 def assert_caught(

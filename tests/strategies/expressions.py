@@ -28,6 +28,7 @@ _POINTS = ("0.5", "0.1", "1.0", "-0.25", "2.50", "0.0", "100.001", "-0.0", "0.30
 _EXPONENTS = ("1e0", "1e-1", "25e-2", "1.5E1", "-1e16", "1e308", "5e-324", "0e0", "9007199254740993e0")
 _PLACES = ("1", "2", "3", "0", "-1")
 _CALENDAR = ("HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR")
+_ZONES = ("Europe/Lisbon", "America/New_York", "Asia/Tokyo", "UTC")
 _WHOLE = ("ROUND", "FLOOR", "CEIL")
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "!=")
 
@@ -141,10 +142,17 @@ class ExpressionSource:
         if form == 0:
             return self.call("LENGTH", LONG, [self.draw("string", depth)])
         if form == 1 and "timestamp" in self.by_kind and self.source.chance(70):
-            return self.call(self.source.choice(_CALENDAR), LONG, [self.draw("timestamp", depth)])
+            return self.part_of_time(depth)
         if form == 1:
             return self.call(self.source.choice(_WHOLE), LONG, [self.draw("long", depth)])
         return self.cast(self.draw(self.source.choice(kinds), depth), LONG)
+
+    def part_of_time(self, depth: int) -> Drawn:
+        function, time = self.source.choice(_CALENDAR), self.draw("timestamp", depth)
+        if self.source.chance(50):
+            return self.call(function, LONG, [time])
+        zone = self.source.choice(_ZONES)
+        return Drawn(f"{function}({self.wrapped(time, SUM)} IN '{zone}')", LONG)
 
     def cast(self, operand: Drawn, type_: Type) -> Drawn:
         name = self.source.choice(("CAST", "cast"))

@@ -4,6 +4,7 @@ import math
 import random
 import struct
 from collections.abc import Iterator
+from datetime import date, timedelta
 from fractions import Fraction
 
 from tests.oracle.types import LONG_MAX, LONG_MIN, Row, Value
@@ -19,6 +20,16 @@ FIELDS = {
     **dict.fromkeys(("p", "q"), "boolean"),
 }
 CALENDAR = ("HOUR", "MINUTE", "DAY_OF_WEEK", "DAY", "MONTH", "YEAR")
+# With summer in the north, in the south, the other way round, by half an hour; without rules; with odd minutes.
+ZONES = (
+    "Europe/Lisbon",
+    "America/Sao_Paulo",
+    "Europe/Dublin",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "UTC",
+)
+ZONES += ("Asia/Kathmandu", "America/New_York", "Pacific/Apia")
 TEXTS = (
     *(
         "SUBSTR(s, i)",
@@ -45,6 +56,8 @@ TEXTS = (
         "CAST(e AS decimal(18,0))",
     ),
     *(f"{part}({time})" for part in CALENDAR for time in ("t", "u")),
+    *(f"{part}(t IN '{zone}')" for part in ("HOUR", "DAY_OF_WEEK") for zone in ZONES),
+    *(f"{part}(u IN 'Europe/Lisbon')" for part in CALENDAR),
     *("CAST(n AS timestamp)", "CAST(t AS long)", "CAST(n AS string)", "CAST(s AS long)", "CAST(r AS long)"),
 )
 
@@ -113,6 +126,8 @@ def _value(rng: random.Random, name: str) -> Value:
     if name in "ic" and rng.random() < 0.8:
         return rng.randrange(-1, 9)
     if name == "t":
+        if rng.random() < 0.4:
+            return _beside_a_change(rng)
         # Around midnights, of the years that people know and of some others.
         midnight: int = 86_400_000 * rng.randrange(-1_500_000, 1_500_000)
         return midnight + rng.choice((0, -1, 1, rng.randrange(86_400_000)))
@@ -123,6 +138,15 @@ def _value(rng: random.Random, name: str) -> Value:
     if kind == "boolean":
         return rng.random() < 0.5
     return _string(rng) if kind == "string" else _decimal(rng, kind)
+
+
+def _beside_a_change(rng: random.Random) -> int:
+    """Hours of Sundays at which clocks change, mostly, and the milliseconds before them."""
+    year, month = rng.randrange(1960, 2110), rng.choice((3, 4, 9, 10, 11))
+    first = date(year, month, 1)
+    sunday = first + timedelta(days=(6 - first.weekday()) + 7 * rng.randrange(5))
+    hours = 24 * (sunday - date(1970, 1, 1)).days + rng.randrange(-14, 14)
+    return 3_600_000 * hours + rng.choice((0, -1, 1, 1_800_000, 1_799_999))
 
 
 def _signed(rng: random.Random, bits: int) -> int:

@@ -1,14 +1,30 @@
-"""Parts of a timestamp in the proleptic Gregorian calendar, UTC: hour, minute, day of the week, day, month, year."""
+"""Parts of a timestamp in the proleptic Gregorian calendar, UTC: hour, minute, day of the week, day, month, year.
+And what the clocks of a time zone show at a timestamp.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from railgun.language.kernels.layout import CODE, DAY, DAY_OF_WEEK, HOUR, MINUTE, MONTH, RESULT, A
+from railgun.language.kernels.layout import (
+    CODE,
+    DAY,
+    DAY_OF_WEEK,
+    HOUR,
+    IN_ZONE,
+    MINUTE,
+    MONTH,
+    POOL,
+    RESULT,
+    A,
+    X,
+    Y,
+)
 from railgun.language.kernels.vectors import nulls_of, words_of
 from reservoir.native.jit import jit, ldi64
 
 _ZERO = np.uint64(0)
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 # 1970-01-01 was the fourth day of its week.
 _WEEKDAY_OF_DAY_0 = 3
@@ -35,9 +51,38 @@ def _date_part(code: Any, day: Any) -> Any:
 
 
 @jit
+def _run_in_zone(context: Any, row: Any, n: Any) -> None:
+    moments, count = ldi64(context + 8 * POOL) + 8 * ldi64(row + 8 * X), ldi64(row + 8 * Y)
+    offsets = moments + 8 * count
+    d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
+    a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
+    for i in range(n):
+        time_ms = np.int64(a[i])
+        # The changes at or before the time.
+        low, high = np.int64(0), count
+        while low < high:
+            middle = (low + high) >> 1
+            if ldi64(moments + 8 * middle) <= time_ms:
+                low = middle + 1
+            else:
+                high = middle
+        offset_ms = ldi64(offsets + 8 * low)
+        if offset_ms < 0:
+            is_beyond = time_ms < _LEAST - offset_ms
+        else:
+            is_beyond = time_ms > _GREATEST - offset_ms
+        null = (an[i] != 0) | is_beyond
+        d[i] = _ZERO if null else a[i] + np.uint64(offset_ms)
+        dn[i] = null
+
+
+@jit
 def run_calendar(context: Any, row: Any, n: Any) -> None:
     """Evaluate one row of the calendar family over n events."""
     code = ldi64(row + 8 * CODE)
+    if code == IN_ZONE:
+        _run_in_zone(context, row, n)
+        return
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
     for i in range(n):

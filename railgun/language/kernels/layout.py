@@ -15,7 +15,7 @@ ROW_BYTES = 8 * ROW_WORDS
     ROWS,  # events in the batch
     PROGRAM,  # address of the table
     PROGRAM_LENGTH,  # rows of the table
-    POOL,  # address of the pool: int64, the sorted items of IN and the patterns of LIKE
+    POOL,  # address of the pool: int64, the sorted items of IN, the patterns of LIKE, the offsets of time zones
     HEAP_BATCH,  # address of heap 0: the batch's strings
     HEAP_CONSTANT,  # address of heap 1: the program's own strings
     HEAP_SCRATCH,  # address of heap 2: the strings that operations make
@@ -128,7 +128,8 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     DAY,
     MONTH,
     YEAR,
-) = range(144, 150)
+    IN_ZONE,  # X: where in the pool Y moments (ms) stand, and behind them Y + 1 offsets: before, between and after them
+) = range(144, 151)
 
 # What a pattern's items mean beside the bytes 0-255 that stand for themselves.
 ANY_ONE = 256

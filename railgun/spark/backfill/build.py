@@ -148,7 +148,10 @@ class Backfill:
             "source": [source.places, source.format, dict(source.options)],
             "columns": dict(self.columns),
             "schemas": {str(version): stream_to_json(each) for version, each in plan.schemas.items()},
-            "metrics": [[each.place, each.metric.sql] for each in plan.metrics],
+            "metrics": [
+                [each.place, each.metric.sql, *(zone.digest for zone in each.metric.resolved.zones)]
+                for each in plan.metrics
+            ],
             "of": [plan.key.hex(), plan.created, plan.cut_ms, plan.chunk_events, plan.segment_bytes],
             "deepens": plan.history if plan.own else None,
         }

@@ -6,6 +6,7 @@ string is a number with spaces around it too, a root of a negative one is NaN. E
 
 from railgun.language.typed import Operation
 from railgun.language.types import Kind, Type
+from railgun.language.zones import Zone
 from railgun.wire.schema import STRING_LIMIT_BYTES
 
 _NO_STRING = "CAST(NULL AS STRING)"
@@ -85,6 +86,24 @@ def of_times(operation: Operation, operand: str) -> str:
     day = f"t DIV {_DAY_MS} - IF(t % {_DAY_MS} < 0L, 1L, 0L)"
     parts = f"transform(array({operand}), t -> struct({day} AS d, {ms} AS ms))"
     return f"transform({parts}, r -> {_CALENDAR[operation]})[0]"
+
+
+def in_zone(zone: Zone, operand: str) -> str:
+    """SQL text of IN_ZONE, by the zone's own table: the JVM's tables are of another release."""
+    before_s, changes = zone.offsets
+    moments = _longs([1_000 * moment for moment, _ in changes])
+    offsets = _longs([1_000 * before_s, *(1_000 * offset_s for _, offset_s in changes)])
+    passed = f"size(filter({moments}, m -> m <= r.t))"
+    return bound(f"IF(r.t IS NULL, NULL, try_add(r.t, element_at({offsets}, {passed} + 1)))", t=operand)
+
+
+def _longs(numbers: list[int]) -> str:
+    """An array of longs, none or many."""
+    return (
+        f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"
+        if numbers
+        else "CAST(array() AS ARRAY<BIGINT>)"
+    )
 
 
 def cast(of: Type, to: Type, operand: str) -> str:

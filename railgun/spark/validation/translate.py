@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from math import ceil, floor
 
-from railgun.language.typed import Apply, Constant, Field, Operation, TypedExpression
+from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.spark.errors import SparkSideError
 from railgun.spark.validation.function_text import (
@@ -19,6 +19,7 @@ from railgun.spark.validation.function_text import (
     OF_STRINGS,
     OF_TIMES,
     cast,
+    in_zone,
     of_numbers,
     of_strings,
     of_times,
@@ -171,6 +172,8 @@ def _apply(type_: Type, operation: Operation, arguments: tuple[TypedExpression, 
     if operation is Operation.CAST:
         of = arguments[0]
         return cast(of.type, type_, _exact(of) if type_.kind is Kind.DECIMAL else sql_of(of))
+    if isinstance(arguments[-1], InZone):
+        return in_zone(arguments[-1].zone, sql_of(arguments[0]))
     if operation in OF_STRINGS:
         return of_strings(operation, [sql_of(each) for each in arguments])
     if operation in OF_TIMES:

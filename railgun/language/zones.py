@@ -1,0 +1,81 @@
+"""Time zones as tables, made from the files of the pinned `tzdata` package and never from the machine's.
+
+A table goes with every expression that names its zone, and is told from those of other releases by a digest.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from railgun.language.tzif import Offsets, offsets_of
+
+_DIGEST_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """What the clocks of a time zone are ahead of UTC, and since when.
+
+    offsets: see `tzif.Offsets`. Before the first change the offset is the one that it begins with, after the last one
+    it stays.  digest: of the offsets, in hexadecimal: two zones are equal where names and digests are.
+    """
+
+    name: str
+    digest: str
+    offsets: Offsets = field(compare=False, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The offsets, as control records carry them."""
+        before_s, changes = self.offsets
+        return {"before": before_s, "changes": [list(change) for change in changes]}
+
+
+Zones = Callable[[str], Zone | None]
+"""Gives the zone of a name; None where there is none."""
+
+
+def zone_of(name: str, offsets: Offsets) -> Zone:
+    """The zone with these offsets."""
+    digest = hashlib.sha256(json.dumps(offsets).encode()).hexdigest()
+    return Zone(name, digest[:_DIGEST_LENGTH], offsets)
+
+
+def zone_from_json(name: str, body: Mapping[str, Any]) -> Zone:
+    """The zone that `Zone.to_json` wrote. Raises ValueError."""
+    try:
+        changes = tuple((int(moment), int(offset_s)) for moment, offset_s in body["changes"])
+        offsets = int(body["before"]), changes
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"no table of the time zone {name[:80]!r}") from error
+    if any(one[0] >= other[0] for one, other in itertools.pairwise(changes)):
+        raise ValueError(f"the table of the time zone {name[:80]!r} is not in order")
+    return zone_of(name, offsets)
+
+
+@functools.cache
+def zone_names() -> frozenset[str]:
+    """The names of all zones that the pinned package has."""
+    text = resources.files("tzdata").joinpath("zones").read_text("utf-8")
+    return frozenset(text.split())
+
+
+@functools.cache
+def pinned_zone(name: str) -> Zone | None:
+    """A zone of the pinned package; None where it has none of this name."""
+    if name not in zone_names():
+        return None
+    return zone_of(name, offsets_of(_file(name)))
+
+
+def _file(name: str) -> bytes:
+    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
+def is_outdated(zone: Zone) -> bool:
+    """Whether the pinned package has another table of the zone by now, or none."""
+    return pinned_zone(zone.name) != zone
