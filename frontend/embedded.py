@@ -270,9 +270,7 @@ class EmbeddedBackend(InThread, NoCluster):
         if engine is None:
             return
         entries = engine.catalog().streams
-        self._views = {
-            name: StreamView(entry.stream, tuple(entry.metrics)) for name, entry in entries.items()
-        }
+        self._views = {name: StreamView(entry.stream, entry.names) for name, entry in entries.items()}
 
 
 def _shared(own: Sequence[Submission], scored: ScoredBatch) -> list[Outcome]:

@@ -67,10 +67,7 @@ class StreamIntakes:
             if catalog.last_place <= self.now.catalog.last_place:
                 return
             intakes = {name: self._intake_of(name, entry) for name, entry in catalog.streams.items()}
-            views = {
-                name: StreamView(entry.stream, tuple(entry.metrics))
-                for name, entry in catalog.streams.items()
-            }
+            views = {name: StreamView(entry.stream, entry.names) for name, entry in catalog.streams.items()}
             self._exchange.know(catalog)
             self.now = Known(catalog, intakes, views)
 

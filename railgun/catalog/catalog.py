@@ -62,6 +62,11 @@ class StreamEntry:
     registered: list[Registered] = field(default_factory=list)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the metrics and derived metrics that are there, in the order added."""
+        return tuple(each.name for each in self.registered if each.dropped is None)
+
+    @property
     def derived(self) -> dict[str, Registered]:
         """The derived metrics that are there, by name, in the order added."""
         return {

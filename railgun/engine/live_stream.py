@@ -78,9 +78,9 @@ class LiveStream:
     def refresh(self) -> None:
         """Take over what the catalogue now says of the stream."""
         metrics = [add.metric for add in self._entry.metrics.values()]
-        there = [each for each in self._entry.registered if each.dropped is None]
-        self._names = tuple(each.name for each in there)
-        self._derived = DerivedMetrics(each.derived for each in there if each.derived is not None)
+        self._names = self._entry.names
+        derived = [each.derived for each in self._entry.derived.values()]
+        self._derived = DerivedMetrics(each for each in derived if each is not None)
         self._forms = forms_of(self._entry.stream.partitioners, metrics)
         if self._validators_of == (self._entry.stream, self._entry.schema):
             return
