@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from railgun.catalog.catalog import Registered, StreamEntry
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.registrations import Registered
 from railgun.ingest.derived import DerivedMetrics
 from railgun.plan.result_block import ResultForm
 from railgun.wire.schema import Schema
@@ -40,15 +41,23 @@ class _Read:
     known: dict[tuple[object, ...], Named] = field(default_factory=dict)
     derived: dict[tuple[int, ...], DerivedMetrics] = field(default_factory=dict)
 
+    def is_of(self, entry: StreamEntry) -> bool:
+        """Whether the entry is as it was."""
+        return self.registered == list(entry.registered) and self.schemas == entry.schemas
+
 
 class Timeline:
     """The metrics of a stream through time. One thread updates it; others may read meanwhile."""
 
     def __init__(self, entry: StreamEntry, place: int) -> None:
-        self.update(entry, place)
+        self._read = _Read(place, list(entry.registered), dict(entry.schemas))
 
     def update(self, entry: StreamEntry, place: int) -> None:
         """Take over the catalogue as it was read up to a place, with what began and is not done."""
+        if self._read.is_of(entry):
+            # Another stream has changed. What was found, and compiled, stays right.
+            self._read.place = place
+            return
         self._read = _Read(place, list(entry.registered), dict(entry.schemas))
 
     @property
@@ -97,11 +106,13 @@ def _named(read: _Read, answered: Sequence[Answered], missing: Sequence[str], pl
     added |= {there.name: there.added for there in derived}
     names = tuple(sorted(added, key=added.__getitem__))
     which = tuple(there.added for there in derived)
-    if which not in read.derived:
+    found = read.derived.get(which)
+    if found is None:
         if len(read.derived) >= _KNOWN_MAX:
             read.derived.clear()
-        read.derived[which] = DerivedMetrics(there.derived for there in derived if there.derived is not None)
-    return Named(names, read.derived[which])
+        found = DerivedMetrics(there.derived for there in derived if there.derived is not None)
+        read.derived[which] = found
+    return Named(names, found)
 
 
 def _lacks(derived: Registered, registered: Iterable[Registered], missing: Sequence[str]) -> bool:

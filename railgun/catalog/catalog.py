@@ -18,6 +18,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
+from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
 from railgun.catalog.task_key import TaskKey
 from railgun.language.derive import Known, ResolvedDerived
@@ -26,32 +27,13 @@ from railgun.wire.schema import Schema
 FIRST_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A metric or a derived one, from its `add` to its drop. added, dropped: places; dropped: None: it is there.
-
-    home: a partitioner; None of a derived one.  derived: what a derived one is; None of others.
-    """
-
-    name: str
-    added: int
-    home: str | None = None
-    derived: ResolvedDerived | None = None
-    dropped: int | None = None
-
-    def is_in_force(self, place: int) -> bool:
-        """Whether it is there for who has applied the changes up to a place."""
-        return self.added <= place and (self.dropped is None or place < self.dropped)
-
-
 @dataclass(slots=True)
 class StreamEntry:
     """A stream in the catalogue.
 
     created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
     the order added; each with the place of its `add`.  history: what its tasks have from before
-    their logs; None: nothing.  registered: all metrics and derived metrics that there ever were, in the order added: a
-    reply that is read again names those of its time.
+    their logs; None: nothing.  registered: all metrics and derived metrics that there ever were.
     """
 
     stream: StreamDefinition
@@ -59,27 +41,28 @@ class StreamEntry:
     schemas: dict[int, Schema]
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
-    registered: list[Registered] = field(default_factory=list)
+    registered: Registrations = field(default_factory=Registrations)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the metrics and derived metrics that are there, in the order added."""
-        return tuple(each.name for each in self.registered if each.dropped is None)
+        return self.registered.names
 
     @property
-    def derived(self) -> dict[str, Registered]:
+    def derived(self) -> dict[str, ResolvedDerived]:
         """The derived metrics that are there, by name, in the order added."""
-        return {
-            each.name: each for each in self.registered if each.derived is not None and each.dropped is None
-        }
+        return self.registered.derived
 
     @property
     def known(self) -> Known:
         """What a DERIVE may read beside fields."""
-        results = {name: add.metric.resolved.result_type for name, add in self.metrics.items()}
-        return results | {
-            each.name: each.derived for each in self.registered if each.derived and each.dropped is None
-        }
+        return {name: add.metric.resolved.result_type for name, add in self.metrics.items()} | self.derived
+
+    def sql(self, name: str) -> str | None:
+        """The text of the metric, or derived one, of a name; None where there is none."""
+        if name in self.metrics:
+            return self.metrics[name].metric.sql
+        return self.derived[name].sql if name in self.derived else None
 
     @property
     def task_keys(self) -> list[TaskKey]:
@@ -128,7 +111,7 @@ class Catalog:
                 dict(entry.schemas),
                 dict(entry.metrics),
                 entry.history,
-                list(entry.registered),
+                entry.registered.copy(),
             )
         return copied
 
@@ -164,13 +147,17 @@ class Catalog:
                 entry = self.entry(change.metric.stream)
                 _check_free(entry, change.metric.name)
                 entry.metrics[change.metric.name] = change
-                entry.registered.append(Registered(change.name, change.place, change.metric.home))
+                entry.registered.add(Registered(change.name, change.place, change.metric.home))
             case AddDerived():
                 entry = self.entry(change.stream)
                 _check_free(entry, change.name)
                 zones = {zone.name: zone for zone in change.zones}
                 derived = derived_from_sql(change.sql, entry.stream, entry.known, zones.get)
-                entry.registered.append(Registered(change.name, change.place, None, derived))
+                if derived.name != change.name:
+                    raise CatalogError(
+                        f"{change.stream}: {change.sql} makes {derived.name}, not {change.name}"
+                    )
+                entry.registered.add(Registered(change.name, change.place, None, derived))
             case DropMetric():
                 _drop(self.entry(change.stream), change)
             case AddHistory():
@@ -207,20 +194,24 @@ class Catalog:
         for entry in self.streams.values():
             made.append(PutStream(entry.created, entry.stream, entry.schema.version))
             made += entry.metrics.values()
-            for name, each in entry.derived.items():
-                assert each.derived is not None
-                made.append(
-                    AddDerived(each.added, entry.stream.name, name, each.derived.sql, each.derived.zones)
-                )
+            made += [
+                AddDerived(each.added, entry.stream.name, each.name, each.derived.sql, each.derived.zones)
+                for each in entry.registered
+                if each.derived is not None and each.dropped is None
+            ]
             made += [] if entry.history is None else [entry.history]
         yield from sorted(made, key=lambda change: change.place)
 
 
 def _check_free(entry: StreamEntry, name: str) -> None:
     """Raise CatalogError where a new metric cannot be called so."""
-    if name in entry.metrics or name in entry.derived:
-        raise CatalogError(f"{entry.stream.name} has a metric {name} already")
-    readers = _readers(entry, name)
+    sql = entry.sql(name)
+    if sql is not None:
+        raise CatalogError(
+            f"{entry.stream.name} has a metric {name} already: {sql}; give the new one another name with AS, or drop "
+            "the old one"
+        )
+    readers = entry.registered.readers(name)
     if readers:
         raise CatalogError(
             f"{entry.stream.name}: the derived metric {readers[0]} reads the field {name}: a metric needs another name"
@@ -230,7 +221,7 @@ def _check_free(entry: StreamEntry, name: str) -> None:
 def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
     """Raise CatalogError where a new field has the name of a metric that a derived one reads."""
     for each in stream.fields[len(entry.stream.fields) :]:
-        readers = _readers(entry, each.name)
+        readers = entry.registered.readers(each.name)
         if readers:
             raise CatalogError(
                 f"{stream.name}: the derived metric {readers[0]} reads the metric {each.name}: a field needs another "
@@ -240,33 +231,19 @@ def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
 
 def _drop(entry: StreamEntry, change: DropMetric) -> None:
     """Take out a metric or a derived one. Raises CatalogError."""
-    place = next(
-        (
-            place
-            for place, each in enumerate(entry.registered)
-            if (each.name, each.added, each.dropped) == (change.name, change.added, None)
-        ),
-        None,
-    )
-    if place is None:
+    registered = entry.registered.find(change.name)
+    if registered is None or registered.added != change.added:
         raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
-    readers = [] if change.name in entry.stream.types else _readers(entry, change.name)
+    readers = [] if change.name in entry.stream.types else entry.registered.readers(change.name)
     if readers:
-        raise CatalogError(
-            f"{change.stream}: {change.name} is read by the derived metric{'s' * (len(readers) > 1)} "
-            f"{', '.join(readers)}: drop that first"
+        what = (
+            f"the derived metrics {', '.join(readers)}: drop these"
+            if len(readers) > 1
+            else (f"the derived metric {readers[0]}: drop that")
         )
-    entry.registered[place] = dataclasses.replace(entry.registered[place], dropped=change.place)
+        raise CatalogError(f"{change.stream}: {change.name} is read by {what} first")
+    entry.registered.drop(change.name, change.place)
     entry.metrics.pop(change.name, None)
-
-
-def _readers(entry: StreamEntry, name: str) -> list[str]:
-    """The derived metrics whose text names a field or a metric."""
-    return [
-        each.name
-        for each in entry.registered
-        if each.derived is not None and each.dropped is None and name in each.derived.names
-    ]
 
 
 def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
@@ -318,7 +295,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
             streams[name] = grown
     for metric in definitions.metrics:
         entry = catalog.streams.get(metric.stream)
-        registered = None if entry is None else entry.metrics.get(metric.name)
+        registered = None if entry is None else entry.sql(metric.name)
         if registered is None:
             place += 1
             if metric.stream not in streams:
@@ -326,20 +303,18 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
             if metric.stream in definitions.streams:
                 _check_types(metric, definitions.streams[metric.stream], streams[metric.stream])
             changes.append(AddMetric(place, metric))
-        elif registered.metric.sql != metric.sql:
-            what = f"metric {metric.name}"
-            differences.append(Difference(metric.stream, what, registered.metric.sql, metric.sql))
+        elif registered != metric.sql:
+            differences.append(Difference(metric.stream, f"metric {metric.name}", registered, metric.sql))
     for derived in definitions.derived:
         entry = catalog.streams.get(derived.stream)
-        known = None if entry is None else entry.derived.get(derived.name)
-        if known is None or known.derived is None:
+        registered = None if entry is None else entry.sql(derived.name)
+        if registered is None:
             place += 1
             if derived.stream in definitions.streams:
                 _check_types(derived, definitions.streams[derived.stream], streams[derived.stream])
             changes.append(AddDerived(place, derived.stream, derived.name, derived.sql, derived.zones))
-        elif known.derived.sql != derived.sql:
-            what = f"metric {derived.name}"
-            differences.append(Difference(derived.stream, what, known.derived.sql, derived.sql))
+        elif registered != derived.sql:
+            differences.append(Difference(derived.stream, f"metric {derived.name}", registered, derived.sql))
     return changes, differences
 
 

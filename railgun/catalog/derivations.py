@@ -43,7 +43,7 @@ def define_derived(
         order = operands_first({name: item for name, (item, _) in places.items()})
     except CircleError as error:
         loc = places[error.circle[0]][1].loc
-        raise DefinitionError(loc, str(error), "one of them has to do without") from None
+        raise DefinitionError(loc, str(error), "take one of these names out of an expression") from None
     grown, made = dict(known), []
     for name in order:
         item, (derivation, loc) = places[name]

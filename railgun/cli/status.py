@@ -110,7 +110,7 @@ def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
     state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
     if metric.get("outdated_zones"):
         state += f", outdated: {', '.join(metric['outdated_zones'])}"
-    return str(metric["name"]), str(metric.get("home", "")), state, shown
+    return str(metric["name"]), str(metric.get("home") or "derived"), state, shown
 
 
 def _task(task: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """`apply` through a server: what is missing there is created, and what differs is told before anything is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.catalog import FIRST_VERSION, Catalog, Difference, missing_changes
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream
 from railgun.catalog.definitions import definitions_from_sql
+from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.client.client import Client
@@ -20,8 +22,21 @@ class Plan:
 
 def plan(client: Client, definitions: Definitions) -> Plan:
     """Compare with what is registered. Raises ClientError, DefinitionError."""
-    changes, differences = missing_changes(_registered(client, definitions), definitions)
+    registered = _registered(client, definitions)
+    changes, differences = missing_changes(registered, definitions)
+    if not differences:
+        _check(registered, changes)
     return Plan(tuple(changes), tuple(differences))
+
+
+def _check(registered: Catalog, changes: Sequence[Change]) -> None:
+    """Raise DefinitionError where a change will not fit those before it: then none of them is made."""
+    for change in changes:
+        try:
+            registered.apply(change)
+        except CatalogError as error:
+            what = ("metrics",) if isinstance(change, AddMetric | AddDerived) else ("streams",)
+            raise DefinitionError(what, str(error), "nothing was applied") from error
 
 
 def carry_out(client: Client, change: Change) -> str:

@@ -79,8 +79,7 @@ class LiveStream:
         """Take over what the catalogue now says of the stream."""
         metrics = [add.metric for add in self._entry.metrics.values()]
         self._names = self._entry.names
-        derived = [each.derived for each in self._entry.derived.values()]
-        self._derived = DerivedMetrics(each for each in derived if each is not None)
+        self._derived = DerivedMetrics(self._entry.derived.values())
         self._forms = forms_of(self._entry.stream.partitioners, metrics)
         if self._validators_of == (self._entry.stream, self._entry.schema):
             return

@@ -93,17 +93,16 @@ def with_derived(entry: StreamEntry, metrics: Sequence[MetricStatus]) -> list[Me
     """
     by_name = {each.name: each for each in metrics}
     for name, each in entry.derived.items():
-        assert each.derived is not None
-        operands = [by_name[operand] for operand in each.derived.operands if operand in by_name]
+        operands = [by_name[operand] for operand in each.operands if operand in by_name]
         by_name[name] = MetricStatus(
             name,
-            each.derived.sql,
+            each.sql,
             None,
             any(operand.warming for operand in operands),
             min((operand.filled for operand in operands), default=1.0),
-            each.derived.outdated_zones,
+            each.outdated_zones,
         )
-    return [by_name[each.name] for each in entry.registered if each.dropped is None and each.name in by_name]
+    return [by_name[name] for name in entry.names if name in by_name]
 
 
 def task_status(host: TaskHost) -> TaskStatus:

@@ -45,8 +45,7 @@ def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
     """What `railgun explain --format json` says of the stream's metrics and `more`, those that are new by name."""
     metrics = {name: add.metric for name, add in entry.metrics.items()}
     metrics |= {each.name: each for each in more.metrics}
-    derived = {name: each.derived for name, each in entry.derived.items() if each.derived is not None}
-    derived |= {each.name: each for each in more.derived}
+    derived = entry.derived | {each.name: each for each in more.derived}
     stream = entry.stream
     homes = [
         Home(

@@ -34,7 +34,7 @@ def render_dot(explanation: Explanation) -> str:
 
 
 def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
-    """A node for each derived metric, behind the metrics that it reads."""
+    """A node for each derived metric, behind the metrics that it reads, itself or through other derived ones."""
     leaves = {
         leaf.name: f"n{number}_{p}_w{w}_f{f}_g{g}_m{m}"
         for p, plan in enumerate(stream.partitioners)

@@ -47,7 +47,7 @@ DERIVED_TITLE = "derived metrics, computed for each reply"
 
 
 def derived_text(derived: DerivedPlan) -> str:
-    """`rate = declined / n`: the expression as it was written."""
+    """`rate = declined / n`: the canonical text of the expression."""
     return f"{derived.name} = {derived.expression}"
 
 

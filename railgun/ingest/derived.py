@@ -1,12 +1,13 @@
 """Computes derived metrics of many events at once, from the columns of the events and of their answers."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from railgun.ingest.accepted import Row, encode_row
 from railgun.ingest.answers import Answers, Rows, StringHeap
 from railgun.language.derive import ResolvedDerived
 from railgun.language.evaluator import Evaluator
@@ -22,6 +23,8 @@ from reservoir.distinct import distinct
 from reservoir.native.jit import address
 
 _ROWS_AT_FIRST = 64
+# So many events are computed at a time.
+_BLOCK_ROWS = 4_096
 _KNOWN_MAX = 64
 _DECIMALS = (1 - 10**DECIMAL_DIGITS, 10**DECIMAL_DIGITS - 1)
 _LONGS = (-(1 << 63), (1 << 63) - 1)
@@ -29,9 +32,6 @@ _NO_BOUND = np.iinfo(np.int64).min
 _NO_ROWS = slice(0, 0)
 _NO_BYTES = np.zeros(0, np.uint8)
 _HEAP_SHIFT, _WITHIN_HEAP = np.uint64(HEAP_SHIFT), np.uint64((1 << HEAP_SHIFT) - 1)
-
-Events = EventColumns | Callable[[], Records]
-"""Events as columns, or what makes their records, which is called where fields are read."""
 
 
 class Recorded(NamedTuple):
@@ -47,26 +47,19 @@ class DerivedMetrics:
     def __init__(self, derived: Iterable[ResolvedDerived]) -> None:
         self._derived = tuple(derived)
         self.names = tuple(each.name for each in self._derived)
-        # Of each choice of names. Clients choose, so there is a limit.
-        self._programs: dict[tuple[str, ...], DerivedProgram] = {}
+        self._program: DerivedProgram | None = None
 
     def __bool__(self) -> bool:
         return bool(self._derived)
 
-    def program(self, selection: Sequence[str] | None) -> "DerivedProgram | None":
-        """What computes them. selection: only these; None: all. Returns None where none is asked for."""
-        names = self.names
-        if selection is not None:
-            names = tuple(name for name in names if name in selection)
-        if not names:
+    def program(self, selection: Sequence[str] | None = None) -> "DerivedProgram | None":
+        """What computes all of them. Returns None where none is there, or none is among those that are asked for."""
+        if not self._derived or (selection is not None and not any(name in selection for name in self.names)):
             return None
-        found = self._programs.get(names)
-        if found is None:
-            if len(self._programs) >= _KNOWN_MAX:
-                self._programs.clear()
-            found = DerivedProgram([each for each in self._derived if each.name in names])
-            self._programs[names] = found
-        return found
+        if self._program is None:
+            # Of two that are made at the same time, one is forgotten.
+            self._program = DerivedProgram(self._derived)
+        return self._program
 
 
 NOTHING_DERIVED = DerivedMetrics(())
@@ -114,7 +107,7 @@ class DerivedProgram:
 
     def answers(
         self,
-        events: Events,
+        events: EventColumns | Sequence[Row],
         n: int,
         schema: Schema,
         answers: Mapping[str, Answers],
@@ -125,25 +118,42 @@ class DerivedProgram:
         schema: that the events were accepted under.  answers: of the tasks, by partitioner.  recorded: where the tasks'
         records may be under other schemas.
         """
+        blocks = [each.block() for each in answers.values()]
         with self._lock:
-            if n > self._words.shape[1]:
-                self._make_room(n)
-            heap = StringHeap()
-            self._nulls[:, :n] = 1
-            if self._fields:
-                self._take_fields(events, n, schema, heap)
-                if recorded is not None:
-                    self._forget_fields(schema, recorded)
-            for each in answers.values():
-                self._take_results(each.block(), heap, n)
-            self._words[:, :n] *= self._nulls[:, :n] == 0
-            block = self._evaluated(heap, n)
+            made = [
+                self._answered(events, slice(first, min(first + _BLOCK_ROWS, n)), schema, blocks, recorded)
+                for first in range(0, n, _BLOCK_ROWS)
+            ]
+        block = made[0] if len(made) == 1 else _joined(self._form, made)
         found = Answers.of(block)
         if any(len(each.warming_sets) > 1 for each in answers.values()):
             self._note_warming(found, block, answers.values())
         if any(each.partials for each in answers.values()):
             self._note_partial(found, answers.values())
         return found
+
+    def _answered(
+        self,
+        events: EventColumns | Sequence[Row],
+        rows: slice,
+        schema: Schema,
+        blocks: Sequence[ResultBlock],
+        recorded: Recorded | None,
+    ) -> ResultBlock:
+        """The results for some of the events. So the program needs no more room, however many there are."""
+        n = rows.stop - rows.start
+        if n > self._words.shape[1]:
+            self._make_room(n)
+        heap = StringHeap()
+        self._nulls[:, :n] = 1
+        if self._fields:
+            self._take_fields(events, rows, schema, heap)
+            if recorded is not None:
+                self._forget_fields(schema, Recorded(recorded.versions[rows], recorded.schemas))
+        for block in blocks:
+            self._take_results(block, heap, rows)
+        self._words[:, :n] *= self._nulls[:, :n] == 0
+        return self._evaluated(heap, n)
 
     def _make_room(self, n: int) -> None:
         """Make the vectors of the program's columns, with room for n events."""
@@ -156,21 +166,27 @@ class DerivedProgram:
 
     # --- operands
 
-    def _take_fields(self, events: Events, n: int, schema: Schema, heap: StringHeap) -> None:
+    def _take_fields(
+        self, events: EventColumns | Sequence[Row], rows: slice, schema: Schema, heap: StringHeap
+    ) -> None:
+        n = rows.stop - rows.start
         if isinstance(events, EventColumns):
             for place, name in enumerate(self._fields):
                 index = schema.index(name)
                 if index < 0:
                     continue
-                column = events.fields[index]
-                self._nulls[place, :n] = 0 if column.nulls is None else column.nulls
-                self._words[place, :n] = column.words
-                if column.heap is not None:
-                    self._words[place, :n] = heap.take(column.words, self._nulls[place, :n], column.heap)
+                column, nulls = events.fields[index], self._nulls[place, :n]
+                nulls[:] = 0 if column.nulls is None else column.nulls[rows]
+                words = column.words[rows]
+                self._words[place, :n] = (
+                    words if column.heap is None else heap.take(words, nulls, column.heap)
+                )
             return
         if self._decoder is None or self._decoder[0] is not schema:
             self._decoder = schema, Decoder([schema], self._fields, None)
-        decoded = self._decoder[1].decode(events())
+        decoded = self._decoder[1].decode(
+            Records.of([encode_row(schema.version, row) for row in events[rows]])
+        )
         count = len(self._fields)
         self._words[:count, :n], self._nulls[:count, :n] = decoded.words[:, :n], decoded.nulls[:, :n]
         for place, (_, type_) in enumerate(self._columns[:count]):
@@ -189,15 +205,17 @@ class DerivedProgram:
                 ]
                 self._nulls[np.ix_(np.array(lacking, np.int64), np.flatnonzero(versions == version))] = 1
 
-    def _take_results(self, block: ResultBlock, heap: StringHeap, n: int) -> None:
-        source = self._source(block.form)
+    def _take_results(self, block: ResultBlock, heap: StringHeap, rows: slice) -> None:
+        source, n = self._source(block.form), rows.stop - rows.start
         if source.places is _NO_ROWS:
             return
-        self._words[source.columns, :n] = block.low[source.places]
-        self._nulls[source.columns, :n] = block.nulls[source.places]
+        self._words[source.columns, :n] = block.low[source.places, rows]
+        self._nulls[source.columns, :n] = block.nulls[source.places, rows]
         for column, row, range_ in source.wide:
             low = self._words[column, :n].view(np.int64)
-            fits = (block.high[row].view(np.int64) == low >> 63) & (low >= range_[0]) & (low <= range_[1])
+            fits = (
+                (block.high[row, rows].view(np.int64) == low >> 63) & (low >= range_[0]) & (low <= range_[1])
+            )
             self._nulls[column, :n] |= ~fits
         for column in source.strings:
             self._words[column, :n] = heap.take(self._words[column, :n], self._nulls[column, :n], block.heap)
@@ -289,3 +307,18 @@ class DerivedProgram:
             if bounds is not None:
                 for bound_ms in distinct(bounds[bounds != _NO_BOUND]).tolist():
                     found.partials.append((name, bound_ms, np.flatnonzero(bounds == bound_ms)))
+
+
+def _joined(form: ResultForm, blocks: Sequence[ResultBlock]) -> ResultBlock:
+    """The results of several runs of events behind one another."""
+    if not blocks:
+        return ResultBlock.nothing(form, 0)
+    start = 0
+    for block in blocks:
+        for place in form.strings:
+            block.low[place] += np.uint64(start << REF_LENGTH_BITS)
+        start += len(block.heap)
+    low: NDArray[np.uint64] = np.concatenate([block.low for block in blocks], axis=1)
+    nulls: NDArray[np.uint8] = np.concatenate([block.nulls for block in blocks], axis=1)
+    heap = np.concatenate([block.heap for block in blocks])
+    return ResultBlock(form, low, np.zeros((0, low.shape[1]), np.uint64), nulls, heap)

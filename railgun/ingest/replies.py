@@ -22,7 +22,7 @@ from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
 from railgun.plan.outputs import MetricColumn, is_wide
 from railgun.plan.result_block import ResultBlock, ResultForm, chosen
-from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 
 JsonValue = int | float | bool | str | None
 # The n values of each of m metrics, metric after metric, in one list. One list is faster to build and to change than m
@@ -187,9 +187,8 @@ def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Rep
     accepted, all_answers = scored.accepted, dict(scored.answers)
     program = scored.derived.program(selection) if scored.derived else None
     if program is not None:
-        events = accepted.events if isinstance(accepted.events, EventColumns) else accepted.records
         all_answers[DERIVED] = program.answers(
-            events, len(accepted), accepted.schema, scored.answers, scored.recorded
+            accepted.events, len(accepted), accepted.schema, scored.answers, scored.recorded
         )
     for answers in all_answers.values():
         columns |= values_by_metric(answers.block(), selection)

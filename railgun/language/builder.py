@@ -65,7 +65,8 @@ def _function(token: Token) -> ast.Function:
     function = _FUNCTIONS.get(token.lower())
     if function is None:
         if token.lower() in _AGGREGATORS:
-            raise Misfit(f"{token!s} is an aggregator: it cannot stand in an expression", _start(token))
+            message = f"{token!s} is an aggregator: it cannot stand in an expression"
+            raise Misfit(message, _start(token), "a DERIVE reads a metric by its name")
         if token.lower() == _CAST:
             raise Misfit("CAST names no type", _start(token), "write CAST(x AS long)")
         raise _unknown("function", token, (*_FUNCTIONS, _CAST))

@@ -96,11 +96,12 @@ def _resolve(
     inference = _OperandInference(fields, known, stream, zones)
     expression = inference.infer(item.expression)
     if expression.type.kind is Kind.NULL:
-        raise Misfit(f"{item.name} of nothing but NULL", item.position)
+        raise Misfit(f"{item.name} is nothing but NULL", item.position, "give it a value with a type")
     size, depth = _measure(expression, {id(each.expression): each for each in inference.derived})
     if size > SIZE_LIMIT or depth > _DEPTH_MAX:
-        what = "once the derived metrics that it reads are written out"
-        raise Misfit(f"{item.name} is too large {what}", item.position)
+        what = f"once the derived metrics that it reads are written out: {size} operations, {depth} deep"
+        limits = f"at most {SIZE_LIMIT}, {_DEPTH_MAX} deep; read metrics in place of derived ones"
+        raise Misfit(f"{item.name} is too large {what}", item.position, limits)
     text = print_expression(item.expression)
     return ResolvedDerived(
         name=item.name,

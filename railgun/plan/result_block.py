@@ -40,6 +40,7 @@ NO_METRICS = ResultForm.of(())
 
 def chosen(places: list[int]) -> NDArray[np.int64] | slice:
     """Rows to be chosen, as a slice if they are evenly spaced, else as an array."""
+    assert min(places, default=0) >= 0
     step = places[1] - places[0] if len(places) > 1 else 1
     first, after = (places[0], places[-1] + 1) if places else (0, 0)
     if step > 0 and places == [*range(first, after, step)]:

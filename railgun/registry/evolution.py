@@ -1,6 +1,6 @@
 """Requests to changes of the catalogue: what is asked for in words, checked against what is registered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,23 +68,23 @@ def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | Add
     """The metrics of a query or a DERIVE. Raises DefinitionError, UnknownNameError."""
     entry = stream_entry(catalog, stream)
     made = metrics_of_query(catalog, stream, sql)
-    registered = {name: add.metric.sql for name, add in entry.metrics.items()}
-    registered |= {name: each.derived.sql for name, each in entry.derived.items() if each.derived}
     for name in made.names:
-        if name in registered:
+        registered = entry.sql(name)
+        if registered is not None:
             raise DefinitionsError(
-                f"{stream} has a metric {name} already: {registered[name]}; give the new one another name with AS, or "
-                "drop the old one"
+                f"{stream} has a metric {name} already: {registered}; give the new one another name with AS, or drop "
+                "the old one"
             )
     return [each for each in missing_changes(catalog, made)[0] if isinstance(each, AddMetric | AddDerived)]
 
 
 def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
     """The end of a metric. Raises UnknownNameError."""
-    there = {each.name: each for each in stream_entry(catalog, stream).registered if each.dropped is None}
-    if name not in there:
-        raise UnknownNameError(unknown_name("metric", name, there, stream))
-    return DropMetric(catalog.last_place + 1, stream, name, there[name].added)
+    registered = stream_entry(catalog, stream).registered
+    found = registered.find(name)
+    if found is None:
+        raise UnknownNameError(unknown_name("metric", name, registered.names, stream))
+    return DropMetric(catalog.last_place + 1, stream, name, found.added)
 
 
 def dropped_stream(catalog: Catalog, stream: str) -> Change:
@@ -125,7 +125,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
 
 
-def unknown_name(what: str, name: str, known: Mapping[str, object], of: str | None = None) -> str:
+def unknown_name(what: str, name: str, known: Iterable[str], of: str | None = None) -> str:
     """What is said of a name that there is not, with the nearest that there is. of: the stream, of a metric."""
     hint = meant(name, known)
     of_it = "" if of is None else f" of {of}"

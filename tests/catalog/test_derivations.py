@@ -59,12 +59,9 @@ def test_each_stands_in_the_order_written_behind_what_it_reads() -> None:
         ("mean", 6, None),
         ("high", 7, None),
     ]
-    high = entry.derived["high"].derived
-    assert high is not None
+    high = entry.derived["high"]
     assert (high.operands, high.fields) == ({"total": LONG, "n": LONG}, {})
-    mean = entry.derived["mean"].derived
-    assert mean is not None
-    assert mean.result_type == DOUBLE
+    assert entry.derived["mean"].result_type == DOUBLE
 
 
 def test_changes_make_the_same_catalogue_again() -> None:
@@ -153,7 +150,7 @@ def test_a_field_does_not_take_the_name_of_a_metric_that_is_read() -> None:
         (["DERIVE y AS a FROM s"], r"column 8: stream s has neither a field nor a metric 'y'"),
         (["DERIVE x AS a FROM t"], "there is no stream 't'"),
         (["DERIVE x + card AS a FROM s"], r"column 8: long \+ string is not defined"),
-        (["DERIVE NULL AS a FROM s"], "a of nothing but NULL"),
+        (["DERIVE NULL AS a FROM s"], "a is nothing but NULL"),
     ],
 )
 def test_definitions_that_cannot_be(queries: list[str], message: str) -> None:
@@ -173,6 +170,22 @@ def test_one_that_grows_too_large_by_what_it_reads_is_refused() -> None:
     queries = ["DERIVE x + x AS d0 FROM s"]
     queries += [f"DERIVE d{n} * d{n} - d{n} AS d{n + 1} FROM s" for n in range(12)]
     with pytest.raises(
-        DefinitionError, match="is too large once the derived metrics that it reads are written out"
+        DefinitionError,
+        match=r"is too large once the derived metrics that it reads are written out: .*at most 20000",
     ):
         parse_definitions(metrics(*queries))
+
+
+def test_a_name_of_the_other_kind_differs() -> None:
+    text = metrics("SELECT count(*) AS fresh, count(*) AS mean FROM s GROUP BY card OVER SLIDING 1 HOUR")
+    with pytest.raises(
+        DifferentDefinitionsError, match=r"metric mean is DERIVE total / n AS mean FROM s, the def"
+    ):
+        evolution.missing(catalog(), parse_definitions(text))
+    with pytest.raises(DifferentDefinitionsError, match=r"metric total is SELECT sum\(x\) AS total FROM s"):
+        evolution.missing(catalog(), parse_definitions(metrics("DERIVE x AS total FROM s")))
+
+
+def test_what_a_record_makes_has_its_name() -> None:
+    with pytest.raises(CatalogError, match="makes a, not b"):
+        catalog().apply(AddDerived(8, "s", "b", "DERIVE x AS a FROM s"))

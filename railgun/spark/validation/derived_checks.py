@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from railgun.catalog.catalog import Registered, StreamEntry
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.registrations import Registered
 from railgun.language.derive import ResolvedDerived
 from railgun.language.typed import Apply, Field, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type

@@ -21,9 +21,10 @@ from frontend.exchange.pending_table import ROW_BITS, PendingTable
 from frontend.exchange.streams import StreamIntake
 from frontend.exchange.timeline import Timeline
 from frontend.problems import Problem
-from railgun.catalog.catalog import Catalog, Registered
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddDerived, Change, DropMetric
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.registrations import Registered
 from railgun.ingest.replies import Reply
 from railgun.registry import evolution
 from railgun.wire.reply import ReplyBatch, ReplyMetric, ReplySource, Shape
