@@ -100,7 +100,7 @@ class Evaluator:
     the batch's (0), the program's constants' (1), this evaluator's scratch (2), told by the word's two upper
     bits. They hold until the next call of `evaluate`.
 
-    A string that LOWER or UPPER would make longer than STRING_BYTES_MAX is null.
+    A string that an operation would make longer than STRING_BYTES_MAX is null.
     """
 
     def __init__(self, program: Program, rows: int = _ROWS_AT_FIRST) -> None:

@@ -91,6 +91,7 @@ class ResolvedMetric:
 
     argument: None for `count(*)` alone. predicate: boolean; None where every event counts.
     argument_text, predicate_text: their canonical text, for people.
+    zones: the time zones that they name, by name.
     group_by: field names, sorted, each once: the order written does not matter.
     excludes_current: whether the window is without the event that is answered.
     canonical: the text of the query that makes this metric alone, without its name; two metrics of one
@@ -110,18 +111,13 @@ class ResolvedMetric:
     sql: str
     argument_text: str | None
     predicate_text: str | None
+    zones: tuple[Zone, ...] = ()
 
     @property
     def fields(self) -> frozenset[str]:
         """The names of the fields that it reads."""
         read = [fields_of(each) for each in (self.argument, self.predicate) if each is not None]
         return frozenset(self.group_by).union(*read)
-
-    @property
-    def zones(self) -> tuple[Zone, ...]:
-        """The time zones that it names, by name."""
-        named = [zones_of(each) for each in (self.argument, self.predicate) if each is not None]
-        return tuple(sorted(frozenset[Zone]().union(*named), key=lambda zone: zone.name))
 
     @property
     def outdated_zones(self) -> tuple[str, ...]:
@@ -179,6 +175,12 @@ def check_metric_name(name: str, position: int) -> None:
             raise Misfit(
                 f"a metric's name cannot begin with {prefix}: replies use such names themselves", position
             )
+
+
+def _zones(*expressions: TypedExpression | None) -> tuple[Zone, ...]:
+    """The time zones that these name, by name."""
+    named = [zones_of(each) for each in expressions if each is not None]
+    return tuple(sorted(frozenset[Zone]().union(*named), key=lambda zone: zone.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ class _Resolver:
             sql=f"SELECT {function} AS {print_name(name)} {condition.clauses}",
             argument_text=argument_text,
             predicate_text=condition.text,
+            zones=_zones(argument, condition.predicate),
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.types import parse_type
+from railgun.language.zones import zone_of
 from railgun.spark.sessions import own_session
 from railgun.spark.validation.translate import FIELD_PREFIX, InexpressibleError, sql_of
 from tests.oracle.expressions import evaluate
@@ -124,6 +125,20 @@ def test_functions_are_the_oracles(spark: SparkSession, seed: int) -> None:
                 wrong.append(f"{text}: {rows[row]}: {value!r}, Spark says {got[row][place]!r}"[:1000])
                 break
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.spark
+def test_a_time_zone_has_the_table_of_its_metric(spark: SparkSession) -> None:
+    """Not that of the JVM, nor that of this program."""
+    session = own_session(spark)
+    zone = zone_of("Europe/Lisbon", (7_200, ((100, -3_600),)))
+    query = parse_query("SELECT last(HOUR(ts IN 'Europe/Lisbon')) AS x FROM s OVER INFINITE")
+    argument = resolve(query, {"ts": parse_type("timestamp")}, "s", {zone.name: zone}.get)[0].argument
+    assert argument is not None
+    times_ms = [-1, 0, 99_999, 100_000, 1_742_700_000_000, None]
+    schema = StructType([StructField(f"{FIELD_PREFIX}ts", LongType())])
+    table = session.createDataFrame([[each] for each in times_ms], schema).coalesce(1)
+    assert [row[0] for row in table.selectExpr(sql_of(argument)).collect()] == [1, 2, 2, 23, 2, None]
 
 
 def _oracle_type(text: str) -> Any:

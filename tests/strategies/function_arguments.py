@@ -29,7 +29,7 @@ ZONES = (
     "Africa/Casablanca",
     "UTC",
 )
-ZONES += ("Asia/Kathmandu", "America/New_York", "Pacific/Apia")
+ZONES += ("Asia/Kathmandu", "America/New_York", "Pacific/Apia", "Etc/GMT-2")
 TEXTS = (
     *(
         "SUBSTR(s, i)",
