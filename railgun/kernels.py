@@ -204,7 +204,8 @@ def compile_all() -> None:
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
-    _compile_rare()
+    if not is_image():
+        _compile_rare()
 
 
 def _compile_rare() -> None:
