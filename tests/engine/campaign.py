@@ -107,8 +107,7 @@ def _table(
     events = [step.event for step in steps if isinstance(step, Score)]
     scored = engine.score_table(STREAM, as_table(stream, events))
     entry = engine._streams.catalog.streams[STREAM]
-    derived = [each.derived for each in entry.derived.values() if each.derived is not None]
-    kinds = kinds_of([add.metric for add in entry.metrics.values()], derived)
+    kinds = kinds_of([add.metric for add in entry.metrics.values()], list(entry.derived.values()))
     return [as_reply(row, wanted or {}, kinds) for row, wanted in zip(scored.to_pylist(), expected)]
 
 
