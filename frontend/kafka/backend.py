@@ -509,4 +509,4 @@ def _metrics(stream: str, parts: _Parts) -> list[MetricStatus]:
         )
         for name, add in entry.metrics.items()
     ]
-    return with_derived(entry, metrics)
+    return with_derived(entry.registered, metrics)

@@ -64,6 +64,15 @@ class StreamEntry:
             return self.metrics[name].metric.sql
         return self.derived[name].sql if name in self.derived else None
 
+    def check_new(self, name: str) -> None:
+        """Raise CatalogError where a metric, or a derived one, of a name is there."""
+        sql = self.sql(name)
+        if sql is not None:
+            raise CatalogError(
+                f"{self.stream.name} has a metric {name} already: {sql}; give the new one another name with AS, or "
+                "drop the old one"
+            )
+
     @property
     def task_keys(self) -> list[TaskKey]:
         """The keys of the stream's tasks."""
@@ -205,12 +214,7 @@ class Catalog:
 
 def _check_free(entry: StreamEntry, name: str) -> None:
     """Raise CatalogError where a new metric cannot be called so."""
-    sql = entry.sql(name)
-    if sql is not None:
-        raise CatalogError(
-            f"{entry.stream.name} has a metric {name} already: {sql}; give the new one another name with AS, or drop "
-            "the old one"
-        )
+    entry.check_new(name)
     readers = entry.registered.readers(name)
     if readers:
         raise CatalogError(

@@ -95,16 +95,6 @@ def _statements(
     return metrics, derivations
 
 
-def metrics_from_sql(
-    sql: object, streams: Mapping[str, StreamDefinition], loc: Location = ("sql",)
-) -> list[MetricDefinition]:
-    """The metrics of one query, one per select item. Raises DefinitionError with the place in the query."""
-    stream, statement = _read(sql, streams, loc)
-    if isinstance(statement, Derivation):
-        raise DefinitionError(loc, "a DERIVE does not belong here", "write a query: SELECT ...")
-    return _metrics(statement, stream, loc)
-
-
 def definitions_from_sql(
     sql: object, stream: StreamDefinition, known: Known, others: Container[str]
 ) -> Definitions:

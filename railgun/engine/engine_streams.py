@@ -183,10 +183,11 @@ class EngineStreams:
         metrics is made.
         Raises UnknownNameError.
         """
-        entry = stream_entry(self.catalog.copy(), stream)
+        entry = stream_entry(self.catalog, stream)
+        registered = entry.registered.copy()
         metrics = [add.metric for add in entry.metrics.values()]
         shares = [(each.place.key.partitioner, filled(each.task)) for each in self._live[stream].hosts]
-        return lambda: with_derived(entry, [_standing(metric, shares) for metric in metrics])
+        return lambda: with_derived(registered, [_standing(metric, shares) for metric in metrics])
 
     def streams_status(self) -> tuple[StreamStatus, ...]:
         """Return the status of every stream, in the order in which they were created."""

@@ -151,10 +151,7 @@ class LiveStream:
                 timer.end("process")
             timer.end("durable")
             note_batch(self._record, len(block), answers)
-            program = self._derived.program(None)
-            derived = None
-            if program is not None:
-                derived = program.answers(block, len(block), self._schema, answers)
+            derived = self._derived.answers(block, self._schema, answers)
             results.append(
                 result_table(self._stream, self._names, block, answers, with_life=True, derived=derived)
             )

@@ -60,7 +60,7 @@ class OfflineRun:
     ) -> None:
         self._stream, self._metrics = stream, tuple(metrics)
         self._names = [each.name for each in metrics] + [each.name for each in derived]
-        self._derived = DerivedMetrics(derived).program(None)
+        self._derived = DerivedMetrics(derived)
         self._forms = forms_of(stream.partitioners, self._metrics)
         self._router = Router(stream)
         self._schema = stream.schema(_SCHEMA_VERSION)
@@ -92,9 +92,7 @@ class OfflineRun:
             if self._temporary is not None:
                 # A temporary run is never recovered, so events that have left every window can be dropped.
                 task.reservoir.drop_before(task.admission.clock_ms)
-        derived = None
-        if self._derived is not None:
-            derived = self._derived.answers(events, len(events), self._schema, answers)
+        derived = self._derived.answers(events, self._schema, answers)
         return result_table(self._stream, self._names, events, answers, with_life=False, derived=derived)
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.registrations import Registrations
 from railgun.host.task_host import TaskHost
 from railgun.plan.program import TIME_MIN
 from railgun.telemetry.reading import DiskReading
@@ -86,13 +86,13 @@ class EngineStatus:
     disk: DiskReading
 
 
-def with_derived(entry: StreamEntry, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
+def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
     """The status of a stream's metrics and derived metrics, in the order in which they were added.
 
     A derived one is warming where a metric that it reads is, and filled as far as the least of these.
     """
     by_name = {each.name: each for each in metrics}
-    for name, each in entry.derived.items():
+    for name, each in registered.derived.items():
         operands = [by_name[operand] for operand in each.operands if operand in by_name]
         by_name[name] = MetricStatus(
             name,
@@ -102,7 +102,7 @@ def with_derived(entry: StreamEntry, metrics: Sequence[MetricStatus]) -> list[Me
             min((operand.filled for operand in operands), default=1.0),
             each.outdated_zones,
         )
-    return [by_name[name] for name in entry.names if name in by_name]
+    return [by_name[name] for name in registered.names if name in by_name]
 
 
 def task_status(host: TaskHost) -> TaskStatus:

@@ -52,14 +52,24 @@ class DerivedMetrics:
     def __bool__(self) -> bool:
         return bool(self._derived)
 
-    def program(self, selection: Sequence[str] | None = None) -> "DerivedProgram | None":
-        """What computes all of them. Returns None where none is there, or none is among those that are asked for."""
+    def answers(
+        self,
+        events: EventColumns | Sequence[Row],
+        schema: Schema,
+        answers: Mapping[str, Answers],
+        recorded: Recorded | None = None,
+        selection: Sequence[str] | None = None,
+    ) -> Answers | None:
+        """As `DerivedProgram.answers`. Returns None where there is none, or none is among those that are asked for.
+
+        selection: the names that are asked for; None: all.
+        """
         if not self._derived or (selection is not None and not any(name in selection for name in self.names)):
             return None
         if self._program is None:
             # Of two that are made at the same time, one is forgotten.
             self._program = DerivedProgram(self._derived)
-        return self._program
+        return self._program.answers(events, schema, answers, recorded)
 
 
 NOTHING_DERIVED = DerivedMetrics(())
@@ -108,17 +118,16 @@ class DerivedProgram:
     def answers(
         self,
         events: EventColumns | Sequence[Row],
-        n: int,
         schema: Schema,
         answers: Mapping[str, Answers],
         recorded: Recorded | None = None,
     ) -> Answers:
-        """The derived metrics of n events, and what is to be said of them, as a task's answers say it.
+        """The derived metrics of events, and what is to be said of them, as a task's answers say it.
 
         schema: that the events were accepted under.  answers: of the tasks, by partitioner.  recorded: where the tasks'
         records may be under other schemas.
         """
-        blocks = [each.block() for each in answers.values()]
+        n, blocks = len(events), [each.block() for each in answers.values()]
         with self._lock:
             made = [
                 self._answered(events, slice(first, min(first + _BLOCK_ROWS, n)), schema, blocks, recorded)

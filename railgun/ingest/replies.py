@@ -168,7 +168,7 @@ class ScoredBatch:
     accepted: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added,
     derived ones too.
     answers: by partitioner in the stream's order, to the events that were taken; a metric is in those of its home.
-    derived: what the derived metrics are.  recorded: see `DerivedProgram.answers`.
+    derived: what the derived metrics are.  recorded: see `DerivedMetrics.answers`.
     """
 
     accepted: AcceptedBatch
@@ -184,12 +184,12 @@ def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Rep
     if selection is not None:
         names = tuple(name for name in names if name in selection)
     columns: dict[str, list[Any]] = {}
-    accepted, all_answers = scored.accepted, dict(scored.answers)
-    program = scored.derived.program(selection) if scored.derived else None
-    if program is not None:
-        all_answers[DERIVED] = program.answers(
-            accepted.events, len(accepted), accepted.schema, scored.answers, scored.recorded
-        )
+    accepted, all_answers = scored.accepted, scored.answers
+    derived = scored.derived.answers(
+        accepted.events, accepted.schema, scored.answers, scored.recorded, selection
+    )
+    if derived is not None:
+        all_answers = {**all_answers, DERIVED: derived}
     for answers in all_answers.values():
         columns |= values_by_metric(answers.block(), selection)
     made: Iterable[Any] = (

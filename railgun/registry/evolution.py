@@ -14,7 +14,7 @@ from railgun.catalog.catalog import (
 )
 from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, DropStream, PutStream
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
-from railgun.catalog.errors import DefinitionError, meant
+from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
@@ -65,16 +65,14 @@ def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:
 
 
 def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | AddDerived]:
-    """The metrics of a query or a DERIVE. Raises DefinitionError, UnknownNameError."""
+    """The metrics of a query or a DERIVE. Raises DefinitionError, DefinitionsError, UnknownNameError."""
     entry = stream_entry(catalog, stream)
     made = metrics_of_query(catalog, stream, sql)
-    for name in made.names:
-        registered = entry.sql(name)
-        if registered is not None:
-            raise DefinitionsError(
-                f"{stream} has a metric {name} already: {registered}; give the new one another name with AS, or drop "
-                "the old one"
-            )
+    try:
+        for name in made.names:
+            entry.check_new(name)
+    except CatalogError as error:
+        raise DefinitionsError(str(error)) from error
     return [each for each in missing_changes(catalog, made)[0] if isinstance(each, AddMetric | AddDerived)]
 
 

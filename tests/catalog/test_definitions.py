@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.catalog.definitions import load_definitions, metrics_from_sql, parse_definitions
+from railgun.catalog.definitions import load_definitions, parse_definitions
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import FieldDefinition, LatePolicy, StreamDefinition, home_partitioner
 from railgun.catalog.names import column_name
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
 from railgun.language.types import DOUBLE, LONG, STRING, TIMESTAMP, decimal
+from tests.catalog.metrics_of_query import metrics_from_sql
 
 PAYMENTS = """
 [streams.payments]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_to_json
-from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.catalog.definitions import parse_definitions
 from railgun.state.stored import StoredState
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
@@ -17,6 +17,7 @@ from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.encode import encode_control, encode_event
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.golden.promises import held, kind_of
 
 DEFINITIONS = """

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import MetricDefinition
 from railgun.language.ast import (
     Aggregator,
@@ -13,6 +13,7 @@ from railgun.language.ast import (
 )
 from railgun.language.types import Kind
 from railgun.plan.hot import text_of
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.golden.promises import held
 
 STREAM = """

@@ -14,7 +14,7 @@ from frontend.kafka.positions import Positions as KnownPositions
 from frontend.kafka.positions import at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
-from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.catalog.definitions import parse_definitions
 from railgun.cluster.copies import CopyName
 from railgun.history.plan_file import live_backfill_folder
 from railgun.history.request_files import OFFER
@@ -31,6 +31,7 @@ from railgun.unit.process import Heartbeat
 from railgun.unit.supervisor import NODE_READY
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.encode import encode_control
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.golden.promises import held, masked
 from tests.host.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_to_json
-from railgun.catalog.definitions import metrics_from_sql, parse_definitions
+from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.language.duration import parse_duration
 from railgun.language.types import parse_type
@@ -21,6 +21,7 @@ from railgun.wire.encode import encode_control, encode_event
 from railgun.wire.records import Records
 from railgun.wire.validator import EventValidator, Roles
 from reservoir.files import DiskFiles
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.oracle import steps
 from tests.oracle.compare import same_value
 from tests.oracle.steps import Reply, Step

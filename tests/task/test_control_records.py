@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from railgun.catalog.changes import AddMetric, PutStream, change_to_json
-from railgun.catalog.definitions import metrics_from_sql
 from railgun.engine.errors import translated
 from railgun.task.errors import MalformedControlError
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.task.small_log import SmallLog, stream_text
 
 LOG = SmallLog(stream_text())

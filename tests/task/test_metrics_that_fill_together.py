@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from railgun.catalog.changes import AddMetric, Warm, change_to_json
-from railgun.catalog.definitions import metrics_from_sql
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_control
 from railgun.wire.records import CONTROL, Records
+from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.task.small_log import SmallLog, rows_filled, stream_text
 
 WINDOWS = {

@@ -18,6 +18,7 @@ from railgun.language.typed import Apply, Field, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.plan.outputs import is_wide
 from railgun.spark.validation.admission import TASK
+from railgun.spark.validation.life_rules import is_warming
 from railgun.spark.validation.lifetimes import ControlHistory, Span
 from railgun.spark.validation.reply_records import IN_NO_LOG
 from railgun.spark.validation.reply_source import (
@@ -27,7 +28,6 @@ from railgun.spark.validation.reply_source import (
     REPLY_MS,
     REPLY_NUMBER,
     UNFIT,
-    WARMING,
     Answered,
     ReplyPlace,
 )
@@ -250,7 +250,7 @@ def _column(registered: Registered, entry: StreamEntry, histories: Sequence[Cont
         # That it is named where it is not in force is said once of a name.
         others = " OR ".join(f"({_in_force(each, histories)})" for each in namesakes)
         is_looked_at = f"({in_force}) OR (NOT {is_absent} AND NOT ({others}))"
-    listed = " OR ".join(_listed(text_literal(each)) for each in operands) or "false"
+    listed = " OR ".join(is_warming(text_literal(each)) for each in operands) or "false"
     bounds = [f"{PARTIAL}[{text_literal(each)}]" for each in operands]
     bound = (
         f"greatest({', '.join(bounds)})" if len(bounds) > 1 else next(iter(bounds), "CAST(NULL AS BIGINT)")
@@ -258,7 +258,7 @@ def _column(registered: Registered, entry: StreamEntry, histories: Sequence[Cont
     column = _recorded(registered)
     is_right = (
         f"(CASE WHEN NOT ({in_force}) THEN false WHEN {is_absent} OR {UNFIT}[{text_literal(column)}] IS NOT NULL "
-        f"THEN false WHEN {_listed(name)} <> ({listed}) OR NOT ({PARTIAL}[{name}] <=> {bound}) THEN false "
+        f"THEN false WHEN {is_warming(name)} <> ({listed}) OR NOT ({PARTIAL}[{name}] <=> {bound}) THEN false "
         f"WHEN {listed} THEN {column} IS NULL END)"
     )
     is_one = len(namesakes) == 1
@@ -271,10 +271,6 @@ def _types_of(histories: Sequence[ControlHistory]) -> dict[int, Type]:
     return {
         added: life.metric.resolved.result_type for each in histories for added, life in each.lives.items()
     }
-
-
-def _listed(name: str) -> str:
-    return f"coalesce(array_contains({WARMING}, {name}), false)"
 
 
 def _in_force(registered: Registered, histories: Sequence[ControlHistory]) -> str:

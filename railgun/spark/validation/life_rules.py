@@ -64,7 +64,7 @@ class LifeRules:
             if self._alike(life)[0] is life and life.metric.name not in self._elsewhere:
                 otherwise = (
                     f"coalesce({UNFIT}[{text_literal(column)}], "
-                    f"CASE WHEN {_listed(name)} THEN 'null, warming' END, 'null, partial: ' || {PARTIAL}[{name}])"
+                    f"CASE WHEN {is_warming(name)} THEN 'null, warming' END, 'null, partial: ' || {PARTIAL}[{name}])"
                 )
                 made.append(Spoken(self._title(life), column, otherwise, held_scale(life.metric)))
         return made
@@ -84,7 +84,7 @@ class LifeRules:
         metric, column = life.metric, self._columns[life.added]
         lacks = [lack for task, span in life.spans.items() if (lack := self._lack(task, span)) is not None]
         name = text_literal(metric.name)
-        listed = _listed(name)
+        listed = is_warming(name)
         partial = _partial(metric.resolved.window, lacks)
         in_force = self._in_force(life.spans.values())
         alike = self._alike(life)
@@ -167,7 +167,7 @@ class LifeRules:
         return "(" + (" OR ".join(made) or "false") + ")"
 
 
-def _listed(name: str) -> str:
+def is_warming(name: str) -> str:
     """SQL: is a name (SQL) listed as warming?"""
     return f"coalesce(array_contains({WARMING}, {name}), false)"
 
