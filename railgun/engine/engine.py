@@ -34,7 +34,7 @@ from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import StartProgress
 from railgun.ingest.intake import JsonText
 from railgun.ingest.replies import ScoredBatch
-from railgun.ingest.value_queries import KeyValues
+from railgun.ingest.value_queries import KeyValues, ValueRequest
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.task.environment import TaskEnvironment
@@ -190,16 +190,16 @@ class Engine:
         or `partial` if they apply. The values are those that a duplicate with the same fields would be answered, at
         that offset of each task's log and that time of its clock. Raises QueryError.
         """
-        found: list[dict[str, Any]] = msgspec.to_builtins(self.key_values(stream, keys, metrics))
+        found: list[dict[str, Any]] = msgspec.to_builtins(
+            self.key_values(stream, ValueRequest(keys, metrics))
+        )
         return found
 
     @as_engine_errors()
-    def key_values(
-        self, stream: str, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None
-    ) -> list[KeyValues]:
+    def key_values(self, stream: str, request: ValueRequest) -> list[KeyValues]:
         """Do the same, and return structs that can be encoded to JSON."""
         with self._call(catches_up=False):
-            return self._streams.live(stream).values(keys, metrics)
+            return self._streams.live(stream).values(request)
 
     # --- changes -----------------------------------------------------------------------------------
 

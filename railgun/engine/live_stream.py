@@ -25,7 +25,7 @@ from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router, Share
 from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
-from railgun.ingest.value_queries import KeyValues, Places, QueryReader, key_values
+from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
 from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
@@ -162,16 +162,14 @@ class LiveStream:
             timer.end("encode")
         return pa.concat_tables(results)
 
-    def values(
-        self, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None
-    ) -> list[KeyValues]:
+    def values(self, request: ValueRequest) -> list[KeyValues]:
         """The metrics of keys, as a duplicate would be answered now. Raises QueryRefusedError.
 
         All that was processed is durable here: the log is synced before `score` and `score_table` return.
         """
         if self._queries is None:
             self._queries = QueryReader(self._entry, self._router)
-        query = self._queries.read(keys, metrics)
+        query = self._queries.read(request)
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)

@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from railgun.plan.program import TIME_MIN
 from railgun.wire.encode import encode_values
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Field, Kind
+from railgun.wire.text_values import text_reader
 from railgun.wire.validator import FieldError
 from railgun.wire.values import MisfitError, reader
 
@@ -50,6 +51,18 @@ def _shown_place(loc: Sequence[str | int]) -> str:
     return " ".join(f"key {each}" if isinstance(each, int) else each for each in loc)
 
 
+class ValueRequest(NamedTuple):
+    """What is asked for.
+
+    keys: mappings of field names to JSON values or their Python equivalents; with `are_texts` to texts.
+    metrics: the names of the metrics that are wanted; None: all that each key determines.
+    """
+
+    keys: Sequence[Mapping[str, Any]]
+    metrics: Sequence[str] | None = None
+    are_texts: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ValueQuery:
     """A query that can be asked.
@@ -74,16 +87,13 @@ class QueryReader:
         self._derived = entry.derived
         self._grouping = {field: None for each in self._groups.values() for field in sorted(each)}
         self._fields = {
-            field.name: (place, field, reader(field.type)) for place, field in enumerate(self._schema.fields)
+            field.name: (place, field, (reader(field.type), text_reader(field.type)))
+            for place, field in enumerate(self._schema.fields)
         }
 
-    def read(self, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None) -> ValueQuery:
-        """Read a query.
-
-        keys: mappings of field names to JSON values or their Python equivalents.
-        metrics: the names of the metrics that are wanted; None: all that each key determines.
-        Raises QueryRefusedError.
-        """
+    def read(self, request: ValueRequest) -> ValueQuery:
+        """Read a query. Raises QueryRefusedError."""
+        keys, metrics, are_texts = request
         errors = list(self._unknown_metrics(metrics or ()))
         wanted = None if metrics is None else frozenset(metrics)
         names: list[tuple[str, ...]] = []
@@ -92,7 +102,7 @@ class QueryReader:
         sent: dict[tuple[int, int], list[int]] = {}
         by_fields: dict[frozenset[str], tuple[str, ...]] = {}
         for row, key in enumerate(keys):
-            values, found = self._values(row, key)
+            values, found = self._values(row, key, are_texts=are_texts)
             errors += found
             if found or errors:
                 continue
@@ -118,7 +128,7 @@ class QueryReader:
 
     # --- one key
 
-    def _values(self, row: int, key: Any) -> tuple[list[Any], list[FieldError]]:
+    def _values(self, row: int, key: Any, *, are_texts: bool) -> tuple[list[Any], list[FieldError]]:
         """The values of all fields of the schema, and what is wrong with the key."""
         values: list[Any] = [None] * len(self._fields)
         if not isinstance(key, Mapping):
@@ -128,9 +138,9 @@ class QueryReader:
             if name not in self._grouping:
                 errors.append(FieldError((row, str(name)[:80]), self._no_key_field(str(name))))
                 continue
-            place, _, read = self._fields[name]
+            place, _, readers = self._fields[name]
             try:
-                values[place] = None if value is None else read(value)
+                values[place] = None if value is None else readers[are_texts](value)
             except MisfitError as error:
                 errors.append(FieldError((row, name), str(error)))
         return values, errors
