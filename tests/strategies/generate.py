@@ -22,8 +22,8 @@ class Profile:
     `spread`: several partitioners and partitions; without it the stream is one task. `explicit_warm`: added
     metrics are left warming, and `warm` records stand somewhere later, or nowhere; without it they are warm
     at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
-    `derives`: derived metrics too, which front-ends compute. `asks_percent`: with these, how many of a hundred steps are
-    value queries.
+    `derives`: derived metrics too, which front-ends compute. `asks_percent`: with these, how many of a hundred steps
+    are value queries.
     """
 
     spread: bool = True
