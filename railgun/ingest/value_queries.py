@@ -2,8 +2,8 @@
 (docs/semantics.md, Values without an event).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from railgun.ingest.replies import values_by_metric
 from railgun.ingest.routing import Router, Share
 from railgun.language.derive import ResolvedDerived
 from railgun.plan.program import TIME_MIN
+from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_values
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.schema import Field, Kind
@@ -74,6 +75,15 @@ class ValueQuery:
     keys: Sequence[Mapping[str, Any]]
     names: Sequence[tuple[str, ...]]
     batch: AcceptedBatch
+
+    def some(self, rows: NDArray[np.int64], names: Collection[str]) -> "ValueQuery":
+        """The query for some of its keys, without metrics of other names. It is only to be answered."""
+        assert not isinstance(self.batch.events, EventColumns)
+        chosen = rows.tolist()
+        kept = [tuple(name for name in self.names[row] if name in names) for row in chosen]
+        events = [self.batch.events[row] for row in chosen]
+        batch = replace(self.batch, ids=[""] * len(chosen), times=[0] * len(chosen), shares=(), events=events)
+        return ValueQuery([self.keys[row] for row in chosen], kept, batch)
 
 
 class QueryReader:
@@ -228,6 +238,12 @@ class Places:
         """Note where some keys were answered."""
         place = self._index[partitioner]
         self.time[place, rows], self.offset[place, rows] = times, offsets
+
+    def some(self, rows: NDArray[np.int64]) -> "Places":
+        """Where some of the keys were answered."""
+        made = Places(tuple(self._index), 0)
+        made.time, made.offset = self.time[:, rows], self.offset[:, rows]
+        return made
 
     def of(self, row: int) -> dict[str, "Place"]:
         """Where one key was answered, by partitioner."""

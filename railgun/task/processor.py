@@ -160,6 +160,10 @@ class TaskProcessor:
         self._build()
         self._queries.answer(queries, deliver)
 
+    def encode_answers(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """Return (front-end, reply record) for every front-end that waits for some of the answers just delivered."""
+        return self._queries.encode(replies)
+
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
         """Process records without sending replies.
 

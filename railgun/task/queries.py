@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from railgun.task.admission import Admitted
-from railgun.task.replies import Replies, partials_of
+from railgun.task.replies import Replies, ReplyWriter, partials_of
 from railgun.task.value_reader import ValueReader
 from railgun.task.view import TaskView
 from railgun.wire.records import Records
@@ -19,7 +19,7 @@ class QueryWork:
     """The value queries of one task."""
 
     def __init__(self, task: TaskView) -> None:
-        self._task = task
+        self._task, self._writer = task, ReplyWriter(task.identity)
         self._reader: ValueReader | None = None
 
     def answer(self, records: Records, deliver: Callable[[int, Replies], None]) -> None:
@@ -31,6 +31,10 @@ class QueryWork:
         for first in range(0, len(records), _KEYS_MAX):
             after = min(len(records), first + _KEYS_MAX)
             deliver(first, self._answers(records.part(first, after)))
+
+    def encode(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """Return (front-end, reply record) for every front-end that waits for some of the answers just delivered."""
+        return self._writer.records(replies)
 
     def _answers(self, records: Records) -> Replies:
         task = self._task
