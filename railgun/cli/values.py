@@ -60,9 +60,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a field of the key; once for each field that metrics group by",
     )
-    parser.add_argument(
-        "--metrics", metavar="A,B", help="only these (default: all that the key determines)"
-    )
+    parser.add_argument("--metrics", metavar="A,B", help="only these (default: all that the key determines)")
     parser.add_argument("--json", action="store_true", help="print the answer as the server gave it")
     add_url(parser)
 
