@@ -8,7 +8,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import check_metric_name
 from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
-from railgun.language.errors import QueryError
+from railgun.language.errors import QueryError, position_of
 from railgun.language.parser import parse_statement
 from railgun.language.zones import Zones, pinned_zone
 
@@ -42,8 +42,10 @@ def define_derived(
     try:
         order = operands_first({name: item for name, (item, _) in places.items()})
     except CircleError as error:
-        loc = places[error.circle[0]][1].loc
-        raise DefinitionError(loc, str(error), "take one of these names out of an expression") from None
+        derivation, loc = places[error.circle[0]][1]
+        place = position_of(derivation.text, error.offset)
+        remedy = "take one of these names out of an expression"
+        raise DefinitionError(loc, str(QueryError(str(error), place, hint=remedy))) from None
     grown, made = dict(known), []
     for name in order:
         item, (derivation, loc) = places[name]

@@ -141,7 +141,8 @@ def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
     try:
         TopologicalSorter(read).prepare()
     except CycleError as error:
-        raise CircleError(error.args[1][::-1]) from None
+        circle = error.args[1][::-1]
+        raise CircleError(circle, _place_of(circle[1], items[circle[0]].expression)) from None
     found: dict[str, None] = {}
     # The deepest last: each is put down once all that it reads is.
     waiting = list(items)[::-1]
@@ -155,11 +156,23 @@ def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
 
 
 class CircleError(ValueError):
-    """Derived metrics read each other. circle: their names, each reads the next one; the last is the first."""
+    """Derived metrics read each other.
 
-    def __init__(self, circle: Sequence[str]) -> None:
+    circle: their names, each reads the next one; the last is the first.
+    offset: where the first names the next one, in the text of its statement.
+    """
+
+    def __init__(self, circle: Sequence[str], offset: int) -> None:
         super().__init__(f"derived metrics in a circle: {' reads '.join(circle)}")
         self.circle = circle
+        self.offset = offset
+
+
+def _place_of(name: str, node: ast.Node) -> int:
+    """The offset of the first place where an expression that reads a name does so."""
+    while not isinstance(node, ast.FieldReference):
+        node = next(each for each in ast.children(node) if name in names_in(each))
+    return node.position
 
 
 class _OperandInference(Inference):

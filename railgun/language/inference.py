@@ -3,7 +3,7 @@
 Literals become typed constants; the conversions here are those that happen without being asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from railgun.language import ast
 from railgun.language.errors import nearest
@@ -83,12 +83,22 @@ _LISTED_FIELDS = 12
 
 
 class Inference:
-    """Types expressions over the fields of one stream. Misfit is the only error."""
+    """Types expressions over the fields of one stream. Misfit is the only error.
 
-    def __init__(self, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone) -> None:
+    metrics: the names of the stream's metrics, which these expressions cannot read.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, Type],
+        stream: str,
+        zones: Zones = pinned_zone,
+        metrics: Container[str] = (),
+    ) -> None:
         self.fields = fields
         self.stream = stream
         self.zones = zones
+        self.metrics = metrics
 
     def infer(self, node: ast.Expression) -> TypedExpression:
         match node:
@@ -137,6 +147,10 @@ class Inference:
 
     def unknown(self, node: ast.FieldReference) -> Misfit:
         """The error for a name that there is not."""
+        if node.name in self.metrics:
+            message = f"{node.name} is a metric of stream {self.stream}, not a field"
+            hint = "WHERE, FILTER, GROUP BY and arguments cannot read metrics; a DERIVE can"
+            return Misfit(message, node.position, hint)
         near = nearest(node.name, self.fields)
         if near is not None:
             hint = f"did you mean {near}?"

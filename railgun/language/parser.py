@@ -48,21 +48,29 @@ _SAID = {
 _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
+# What may stand where the AS of an item of a DERIVE was forgotten; a NAME where only the word was.
+_BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
+_NAME_REMEDY = "write AS and a name behind the expression, as in DERIVE declined / n AS rate FROM payments"
+
+
+def _wants_name(accepted: set[str]) -> bool:
+    """Whether the expression of an item of a DERIVE may end here."""
+    # In a CAST and behind an item of a SELECT one of the others could stand too.
+    return "_AS" in accepted and accepted.isdisjoint({"_CLOSE", "_COMMA", "_FROM"})
 
 
 def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
     """The error for a word or sign that cannot stand where it does, or for text that ends too early."""
     token = error.token
     accepted = set(error.accepts) if isinstance(error.accepts, set) else set(error.expected)
-    if token.type == "$END":
-        return QueryError("the query ends too early", position_of(text, len(text)), _expected(accepted))
-    offset = token.start_pos or 0
-    return QueryError(
-        f"unexpected {str(token)[:80]!r}",
-        position_of(text, offset),
-        _expected(accepted),
-        _meant(str(token), accepted),
-    )
+    is_end = token.type == "$END"
+    position = position_of(text, len(text) if is_end else token.start_pos or 0)
+    meant = None if is_end else _meant(str(token), accepted)
+    if meant is None and token.type in _BEHIND_NAME and _wants_name(accepted):
+        return QueryError("each item of DERIVE needs a name", position, hint=_NAME_REMEDY)
+    if is_end:
+        return QueryError("the query ends too early", position, _expected(accepted))
+    return QueryError(f"unexpected {str(token)[:80]!r}", position, _expected(accepted), meant)
 
 
 def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:

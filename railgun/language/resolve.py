@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from railgun.language import ast
@@ -145,17 +145,22 @@ def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
 
 
 def resolve(
-    query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone
+    query: ast.Query,
+    fields: Mapping[str, Type],
+    stream: str,
+    zones: Zones = pinned_zone,
+    metrics: Container[str] = (),
 ) -> list[ResolvedMetric]:
     """The metrics of a query, one per select item, in the order written.
 
     fields: the fields of the stream and their types. stream: its name, which the query has to give. zones: what
-    names of time zones stand for: those of a metric that is registered stay as they were then.
+    names of time zones stand for: those of a metric that is registered stay as they were then. metrics: the names of
+    the stream's metrics, for the error where the query reads one.
 
     Raises QueryError, with the place, where the query does not fit them.
     """
     try:
-        return _Resolver(query, fields, stream, zones).metrics()
+        return _Resolver(query, Inference(fields, stream, zones, metrics)).metrics()
     except Misfit as misfit:
         raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
 
@@ -193,10 +198,10 @@ class _Condition:
 
 
 class _Resolver:
-    def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones) -> None:
+    def __init__(self, query: ast.Query, inference: Inference) -> None:
         self.query = query
-        self.stream = stream
-        self.inference = Inference(fields, stream, zones)
+        self.stream = inference.stream
+        self.inference = inference
 
     def metrics(self) -> list[ResolvedMetric]:
         check_stream(self.query.stream, self.stream)
