@@ -13,7 +13,7 @@ from railgun.catalog.model import (
     StreamDefinition,
     home_partitioner,
 )
-from railgun.catalog.names import check_metric_name
+from railgun.catalog.names import check_is_not_id
 from railgun.catalog.stream_reading import stream_from_table
 from railgun.catalog.tables import Table
 from railgun.language.ast import Derivation, Query
@@ -160,8 +160,9 @@ def _metrics(
 
 
 def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Location) -> MetricDefinition:
-    """A metric with its home, its name checked. Raises DefinitionError."""
-    name = check_metric_name(resolved.name, stream.id, loc)
+    """A metric with its home. Raises DefinitionError where it has none, or the name of the id's column."""
+    name = resolved.name
+    check_is_not_id(name, stream.id, loc)
     home = home_partitioner(stream.partitioners, resolved.group_by)
     if home is None:
         choices = " or ".join(stream.partitioners)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from railgun.catalog.errors import CatalogError, DefinitionError, Location
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.names import check_metric_name
+from railgun.catalog.names import check_is_not_id
 from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
 from railgun.language.errors import QueryError, position_of
@@ -31,7 +31,7 @@ def define_derived(
     places: dict[str, tuple[DerivedItem, Statement]] = {}
     for statement in statements:
         for item in statement.derivation.items:
-            check_metric_name(item.name, stream.id, statement.loc)
+            check_is_not_id(item.name, stream.id, statement.loc)
             if item.name in places:
                 raise DefinitionError(
                     statement.loc,

@@ -82,6 +82,7 @@ def _words(text: str) -> str:
 _AVERAGE_DIGITS = 4
 _COUNTS = (Aggregator.COUNT, Aggregator.COUNT_DISTINCT)
 _ORDERED = (Aggregator.MIN, Aggregator.MAX, Aggregator.FIRST, Aggregator.LAST, Aggregator.PREV)
+# Replies have such columns: `late_card`, `duplicate_card`.
 _RESERVED_PREFIXES = ("late_", "duplicate_")
 
 

@@ -11,29 +11,23 @@ from railgun.language.kernels.layout import (
     CODE,
     DONE,
     HEAP_SCRATCH,
-    HEAP_SHIFT,
     LIKE,
-    OFFSET_SHIFT,
     POOL,
     RESULT,
-    SCRATCH,
-    SCRATCH_CAPACITY,
     SCRATCH_TOO_SMALL,
     SCRATCH_USED,
-    SCRATCH_WANTED,
     UPPER,
     A,
     X,
     Y,
 )
+from railgun.language.kernels.scratch import fits_scratch, scratch_word
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
 from railgun.language.limits import STRING_BYTES_MAX
 from reservoir.native.jit import jit, ld8, ld16, ldi64, st8, sti64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_SCRATCH_HEAP = np.uint64(SCRATCH << HEAP_SHIFT)
-_OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
 # No code point's mapping has more than three times its own bytes.
 _GROWTH = 3
 _RECORD_BYTES = 8
@@ -139,21 +133,20 @@ def _run_case(context: Any, row: Any, n: Any) -> Any:
     first = np.int64(0x61 if upper else 0x41)
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
-    used, wanted = ldi64(context + 8 * SCRATCH_USED), np.int64(0)
+    wanted = np.int64(0)
     for i in range(n):
         if an[i] == 0:
             wanted += _GROWTH * string_length(a[i])
-    if used + wanted > ldi64(context + 8 * SCRATCH_CAPACITY):
-        sti64(context + 8 * SCRATCH_WANTED, used + wanted)
+    if not fits_scratch(context, wanted):
         return SCRATCH_TOO_SMALL
-    heap = ldi64(context + 8 * HEAP_SCRATCH)
+    used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
         word, null = a[i], an[i] != 0
         text, length = string_start(context, word), string_length(word)
         if not null and not _unchanged(text, length, first):
             written = _map_case(text, length, heap + used, table, limit, records)
             null = written > STRING_BYTES_MAX
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(written)
+            word = scratch_word(used, written)
             used += written
         d[i] = _ZERO if null else word
         dn[i] = null

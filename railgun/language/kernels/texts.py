@@ -9,17 +9,13 @@ from railgun.language.kernels.layout import (
     CONCATENATE,
     DONE,
     HEAP_SCRATCH,
-    HEAP_SHIFT,
     LENGTH,
     LENGTH_BITS,
     LONG_TO_STRING,
     OFFSET_SHIFT,
     RESULT,
-    SCRATCH,
-    SCRATCH_CAPACITY,
     SCRATCH_TOO_SMALL,
     SCRATCH_USED,
-    SCRATCH_WANTED,
     STRING_TO_LONG,
     SUBSTR,
     A,
@@ -28,6 +24,7 @@ from railgun.language.kernels.layout import (
     X,
 )
 from railgun.language.kernels.longs import magnitude
+from railgun.language.kernels.scratch import fits_scratch, scratch_word
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
 from railgun.language.limits import STRING_BYTES_MAX
 from reservoir.native.jit import copy_bytes, jit, ld8, ldi64, mulhi64, st8, sti64
@@ -37,7 +34,6 @@ _TEN = np.uint64(10)
 _SIGN = np.uint64(63)
 _LEAST = np.uint64(1 << 63)
 _GREATEST = np.uint64((1 << 63) - 1)
-_SCRATCH_HEAP = np.uint64(SCRATCH << HEAP_SHIFT)
 _OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
 _LENGTH_MASK = np.uint64((1 << LENGTH_BITS) - 1)
 _LONG_TEXT_BYTES = 20
@@ -108,16 +104,6 @@ def _trimmed(context: Any, word: Any) -> Any:
 
 
 @jit
-def _fits_scratch(context: Any, wanted: Any) -> Any:
-    """Whether heap 2 has so many bytes left; where it has not, the context says how many it needs in all."""
-    used = ldi64(context + 8 * SCRATCH_USED)
-    if used + wanted <= ldi64(context + 8 * SCRATCH_CAPACITY):
-        return True
-    sti64(context + 8 * SCRATCH_WANTED, used + wanted)
-    return False
-
-
-@jit
 def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
@@ -125,7 +111,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
     wanted = np.int64(0)
     for i in range(n):
         wanted += string_length(a[i]) + string_length(b[i])
-    if not _fits_scratch(context, wanted):
+    if not fits_scratch(context, wanted):
         return SCRATCH_TOO_SMALL
     used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
@@ -135,7 +121,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
         if not null:
             copy_bytes(heap + used, string_start(context, a[i]), head)
             copy_bytes(heap + used + head, string_start(context, b[i]), tail)
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(head + tail)
+            word = scratch_word(used, head + tail)
             used += head + tail
         d[i] = word
         dn[i] = null
@@ -164,7 +150,7 @@ def _write_long(word: Any, target: Any) -> Any:
 def _run_long_to_string(context: Any, row: Any, n: Any) -> Any:
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
-    if not _fits_scratch(context, _LONG_TEXT_BYTES * n):
+    if not fits_scratch(context, _LONG_TEXT_BYTES * n):
         return SCRATCH_TOO_SMALL
     used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
@@ -172,7 +158,7 @@ def _run_long_to_string(context: Any, row: Any, n: Any) -> Any:
         word = _ZERO
         if not null:
             length = _write_long(a[i], heap + used)
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(length)
+            word = scratch_word(used, length)
             used += length
         d[i] = word
         dn[i] = null

@@ -19,7 +19,7 @@ from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.plan.outputs import is_wide
 from railgun.spark.validation.admission import TASK
 from railgun.spark.validation.life_rules import is_warming
-from railgun.spark.validation.lifetimes import ControlHistory, Span
+from railgun.spark.validation.lifetimes import ControlHistory
 from railgun.spark.validation.reply_records import IN_NO_LOG
 from railgun.spark.validation.reply_source import (
     ABSENT,
@@ -33,7 +33,7 @@ from railgun.spark.validation.reply_source import (
 )
 from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
-from railgun.spark.validation.task_log_source import CONTROL, place_of_number
+from railgun.spark.validation.task_log_source import CONTROL
 from railgun.spark.validation.time_range import TimeRange
 from railgun.spark.validation.translate import (
     FIELD_PREFIX,
@@ -278,15 +278,10 @@ def _in_force(registered: Registered, histories: Sequence[ControlHistory]) -> st
     made = []
     for number, history in enumerate(histories):
         spans = history.derived.get(registered.added, {})
-        here = " OR ".join(_within(span, number) for span in spans.values()) or "false"
+        held = [span.holds(f"task_{number}", f"number_{number}") for span in spans.values()]
+        here = " OR ".join(held) or "false"
         made.append(f"(n_{number} IS NULL OR {here})")
     return " AND ".join(made)
-
-
-def _within(span: Span, number: int) -> str:
-    until = "" if span.dropped is None else f" AND number_{number} < {span.dropped}L"
-    partition = place_of_number(span.added)[0]
-    return f"(task_{number} = {partition} AND number_{number} > {span.added}L{until})"
 
 
 # --- of a run

@@ -150,12 +150,7 @@ class LifeRules:
         return None if bound is None or first is None else _Lack(task, bound, first)
 
     def _in_force(self, spans: Iterable[Span]) -> str:
-        made = []
-        for span in spans:
-            partition = place_of_number(span.added)[0]
-            until = "" if span.dropped is None else f" AND {NUMBER} < {span.dropped}L"
-            after = "" if self._is_first(span.added) else f" AND {NUMBER} > {span.added}L"
-            made.append(f"({TASK} = {partition}{after}{until})")
+        made = [span.holds(TASK, NUMBER, is_from_first=self._is_first(span.added)) for span in spans]
         return " OR ".join(made) or "false"
 
     def _warming(self, life: Lifetime) -> str:

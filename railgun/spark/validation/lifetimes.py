@@ -31,6 +31,15 @@ class Span:
     warm: int | None = None
     dropped: int | None = None
 
+    def holds(self, task: str, number: str, *, is_from_first: bool = False) -> str:
+        """SQL: is the metric in force for an event? task, number: the event's columns.
+
+        is_from_first: no event of the log is before the `add`; then those of a history behind the log count too.
+        """
+        after = "" if is_from_first else f" AND {number} > {self.added}L"
+        until = "" if self.dropped is None else f" AND {number} < {self.dropped}L"
+        return f"({task} = {place_of_number(self.added)[0]}{after}{until})"
+
 
 @dataclass(slots=True)
 class Lifetime:
