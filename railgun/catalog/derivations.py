@@ -8,7 +8,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import check_is_not_id
 from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
-from railgun.language.errors import QueryError, position_of
+from railgun.language.errors import OffsetError, QueryError
 from railgun.language.parser import parse_statement
 from railgun.language.zones import Zones, pinned_zone
 
@@ -43,9 +43,9 @@ def define_derived(
         order = operands_first({name: item for name, (item, _) in places.items()})
     except CircleError as error:
         derivation, loc = places[error.circle[0]][1]
-        place = position_of(derivation.text, error.offset)
         remedy = "take one of these names out of an expression"
-        raise DefinitionError(loc, str(QueryError(str(error), place, hint=remedy))) from None
+        located = OffsetError(str(error), error.offset, remedy).in_text(derivation.text)
+        raise DefinitionError(loc, str(located)) from None
     grown, made = dict(known), []
     for name in order:
         item, (derivation, loc) = places[name]

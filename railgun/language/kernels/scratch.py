@@ -20,7 +20,7 @@ _OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
 
 @jit
 def fits_scratch(context: Any, wanted: Any) -> Any:
-    """Whether the heap has so many bytes left; where it has not, the context says how many it needs in all."""
+    """Whether the heap has so many bytes left. If not, SCRATCH_WANTED is set to the bytes that it needs in all."""
     used = ldi64(context + 8 * SCRATCH_USED)
     if used + wanted <= ldi64(context + 8 * SCRATCH_CAPACITY):
         return True

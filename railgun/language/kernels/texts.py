@@ -1,4 +1,4 @@
-"""Parts of strings and their lengths, in code points; strings put together; longs as strings and back."""
+"""SUBSTR, TRIM, LENGTH and concatenation of strings; conversions between strings and longs."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ _SPACE, _HYPHEN, _DIGIT_0 = 0x20, 0x2D, 0x30
 
 @jit
 def _points(text: Any, length: Any) -> Any:
-    """How many code points there are: bytes that go on with none."""
+    """The number of code points: that of bytes which are not continuation bytes."""
     count = np.int64(0)
     for i in range(length):
         count += (np.int64(ld8(text + i)) & 0xC0) != 0x80
@@ -51,8 +51,8 @@ def _points(text: Any, length: Any) -> Any:
 
 @jit
 def _after(text: Any, length: Any, begin: Any, points: Any) -> Any:
-    """The place behind so many code points from the place `begin` on, at most the end."""
-    # A code point has a byte at least.
+    """The offset behind so many code points from the offset `begin` on, at most the length."""
+    # Every code point has at least one byte.
     if points >= length - begin:
         points = length - begin
     t = begin
@@ -66,7 +66,7 @@ def _after(text: Any, length: Any, begin: Any, points: Any) -> Any:
 
 @jit
 def _part(word: Any, begin: Any, end: Any) -> Any:
-    """The word of a part of a string, which stays where it is."""
+    """The word of a part of a string. No bytes are copied."""
     return (word & ~_LENGTH_MASK) + (np.uint64(begin) << _OFFSET_SHIFT) + np.uint64(end - begin)
 
 
@@ -131,7 +131,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
 
 @jit
 def _write_long(word: Any, target: Any) -> Any:
-    """Write a long's digits, with a minus where it is below zero; how many bytes."""
+    """Write a long as decimal text. Returns the number of bytes."""
     rest = magnitude(word)
     length, left = np.int64(1), rest // _TEN
     while left > _ZERO:
