@@ -1,4 +1,4 @@
-"""What a service has recorded, its streams' logs and replies: where it is, and a look at it before any work starts."""
+"""Where a service's logs and recorded replies are. They can be checked before any work starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from railgun.spark.errors import OptionError, ReplyFileError
 from railgun.spark.tables.opening import registered
 from railgun.spark.tables.options import read_options
 from railgun.spark.validation.history_events import HistoryInput
-from railgun.spark.validation.reply_source import Answered, ReplyPlace
+from railgun.spark.validation.reply_source import ReplyPlace, ResultColumn
 from railgun.spark.validation.stream_past import check_named
 from railgun.spark.validation.task_log_source import RECORD, TaskLogSource
 
@@ -19,9 +19,10 @@ from railgun.spark.validation.task_log_source import RECORD, TaskLogSource
 class Recorded:
     """Where a service's logs and replies are.
 
-    log: options of the data source: a folder or a broker.  stream: its name, None where there is only one.
-    files: of replies, one on each line; none: the stream's output topic.  history: what its backfill read, where it had
-    one.
+    log: options of the data source, which name a folder or a broker.
+    stream: its name; None if there is only one.
+    files: files with one reply on each line; none for the stream's output topic.
+    history: the input of the stream's backfill, if it had one.
     """
 
     log: Mapping[str, str]
@@ -35,12 +36,12 @@ class Recorded:
         return registered(read_options({**self.log, **named}))
 
     def options(self, stream: str, partitioner: str) -> dict[str, str]:
-        """Of the data source, for the logs of a partitioner."""
+        """The options of the data source for the logs of a partitioner."""
         made = {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
         return made if self.history is None else {**made, "columns": RECORD}
 
-    def replies(self, stream: str, columns: Sequence[Answered] = ()) -> ReplyPlace:
-        """A stream's. Raises OptionError, ReplyFileError where there can be none."""
+    def replies(self, stream: str, columns: Sequence[ResultColumn] = ()) -> ReplyPlace:
+        """The place of a stream's replies. Raises OptionError, ReplyFileError where there can be none."""
         options = read_options(self.log)
         if options.broker is None and not self.files:
             raise OptionError(
@@ -57,7 +58,7 @@ class Recorded:
 
 
 def check_recorded(recorded: Recorded) -> StreamEntry:
-    """Look at all logs and replies before any work starts; returns the stream.
+    """Check before any work starts that all logs and replies can be read. Returns the stream.
 
     Raises OptionError, PlaceError, ReplyFileError.
     """

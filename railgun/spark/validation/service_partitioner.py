@@ -1,4 +1,4 @@
-"""One partitioner's part in the validation of a service: its events computed again, beside the replies to them."""
+"""Validates one partitioner of a service: computes its results again, and compares them with recorded replies."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -26,7 +26,7 @@ from railgun.spark.validation.life_rules import LifeRules
 from railgun.spark.validation.lifetimes import ControlHistory
 from railgun.spark.validation.partitioner_check import SURE, UNSURE, Claim, Uncertain, check_partitioner
 from railgun.spark.validation.redelivery import INPUT_COLUMNS
-from railgun.spark.validation.reply_checks import Spoken, Unsent, joined
+from railgun.spark.validation.reply_checks import MustBeNull, Unsent, joined
 from railgun.spark.validation.reply_records import (
     IN_NO_LOG,
     OF_MS,
@@ -45,8 +45,8 @@ from railgun.spark.validation.reply_source import (
     REPLY_NUMBER,
     UNFIT,
     WARMING,
-    Answered,
     ReplyPlace,
+    ResultColumn,
 )
 from railgun.spark.validation.report import MetricCheck
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
@@ -57,27 +57,27 @@ from railgun.spark.validation.translate import FIELD_PREFIX, text_literal
 from railgun.spark.validation.worlds import FROM_INPUT, IS_HERE, SENT_MS, WORLD, Behind, both, floors
 
 OF_ID = "replies_of_id"
-"""Of a reply, how many replies there are to its id."""
+"""Column of replies: the number of replies to the same id."""
 AT_ID = "reply_of_id"
-"""Which of these it is, from 1."""
+"""Column of replies: the reply's number among those to the same id, from 1."""
 _EVENTS_OF_ID = "events_of_id"
-_IS_ASKED = "is_asked"
+_IS_IN_RANGE = "is_in_range"
 _BESIDE = (
     *(REPLY_NUMBER, REPLY_ID, OF_MS, OF_ID, AT_ID),
     *(LATE_AT, DUPLICATE_AT, ABSENT, UNFIT, WARMING, PARTIAL),
 )
-"""Of replies what events are compared with, beside results."""
+"""The columns of replies that events are compared with, in addition to results."""
 
 
 class ServicePartitioner:
-    """One partitioner's part. unanswered: events that no recorded reply belongs to."""
+    """The validation of one partitioner. unanswered: the number of events without a recorded reply."""
 
     def __init__(
         self,
         entry: StreamEntry,
         partitioner: str,
         all_controls_seen: Mapping[str, ControlHistory],
-        columns: Sequence[Answered],
+        columns: Sequence[ResultColumn],
         log: DataFrame,
         replies: DataFrame,
         past: StreamPast | None,
@@ -101,7 +101,7 @@ class ServicePartitioner:
         self.unanswered = 0
 
     def checks(self, sample: float | None) -> list[MetricCheck]:
-        """All that is compared."""
+        """All checks of the partitioner."""
         key = text_literal(self._name)
         late = f"{LATE_AT}[{key}]"
         duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
@@ -121,11 +121,11 @@ class ServicePartitioner:
             of_life = {int(each.column[2:]): each.column for each in self._columns}
             rules = LifeRules(events, lived, of_life, self._names_elsewhere)
             passes, left = planned(rules.checked(), values, () if self._past is None else (WORLD,))
-            spoken = [
-                Spoken(f"late_{column}", late),
-                Spoken(f"duplicate_{column}", f"nullif({duplicate}, false)"),
+            must_be_null = [
+                MustBeNull(f"late_{column}", late),
+                MustBeNull(f"duplicate_{column}", f"nullif({duplicate}, false)"),
             ]
-            spoken += rules.spoken()
+            must_be_null += rules.must_be_null()
             uncertain, self.unanswered = self._uncertain(events, stack)
             checks = check_partitioner(
                 events, passes, values.types, claims, sample, has_sure=True, uncertain=uncertain
@@ -133,14 +133,14 @@ class ServicePartitioner:
         place = self._place_in_stream
         elsewhere = f"NOT {sent_to(place)} AND NOT {is_mixed(place)} AND {self._times.holds(REPLY_MS)}"
         unsent = self._replies.where(elsewhere)
-        nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(spoken)
+        nulls = Unsent(unsent, self._name, REPLY_NUMBER, REPLY_ID, self._place.of_number).checks(must_be_null)
         checks = [self._placed(joined(check, nulls)) for check in checks]
         return [*installed, *checks, *(MetricCheck(each.name, not_checked=reason) for each, reason in left)]
 
     def _events(
         self, admission: DataFrame, values: ValueColumns, stack: ExitStack
     ) -> tuple[DataFrame, ControlHistory, list[MetricCheck]]:
-        """All that is admitted, with the lives of metrics there; and whether what was installed is what was read."""
+        """Admitted events, and the control records that hold for them; with the check of installed history, if any."""
         if self._past is None:
             return admission.where(f"NOT {REDELIVERED}"), self._controls_seen, []
         found, tasks = self._past.found[self._name], self._stream.partitions_of(self._name)
@@ -170,7 +170,7 @@ class ServicePartitioner:
         return events, both(self._controls_seen, seen_behind), [] if check is None else [check]
 
     def _fields(self) -> dict[str, None]:
-        """The columns of all fields that metrics are grouped by."""
+        """The columns of the fields that metrics are grouped by, each once."""
         groups = [
             name for life in self._controls_seen.lives.values() for name in life.metric.resolved.group_by
         ]
@@ -182,8 +182,9 @@ class ServicePartitioner:
         )
 
     def _sent(self, values: ValueColumns) -> DataFrame:
-        """The events beside the reply of their id, where there is one alone of each. Of an id that came with this
-        partitioner's field and without it none is looked at.
+        """The events, joined with the reply to their id if the id has one event and one reply.
+
+        Events of an id that came both with this partitioner's field and without it are not compared.
         """
         past = []
         if self._past is not None:
@@ -200,33 +201,33 @@ class ServicePartitioner:
             *past,
         )
         alike = Over.partitionBy(EVENT_ID)
-        is_asked = F.expr(self._times.holds(EVENT_MS))
-        # An id that comes again is looked at where one of its events is in the range.
+        is_in_range = F.expr(self._times.holds(EVENT_MS))
+        # An id that comes again is compared if one of its events is in the range.
         events = events.withColumns(
-            {_EVENTS_OF_ID: F.count("*").over(alike), _IS_ASKED: F.max(is_asked).over(alike)}
+            {_EVENTS_OF_ID: F.count("*").over(alike), _IS_IN_RANGE: F.max(is_in_range).over(alike)}
         )
         first = self._beside().where(f"{AT_ID} = 1").drop(AT_ID, REPLY_NUMBER)
         found = events.join(first, events[EVENT_ID] == first[REPLY_ID], "left").drop(REPLY_ID)
         mixed = is_mixed(self._place_in_stream)
-        found = found.withColumn(_IS_ASKED, F.expr(f"{_IS_ASKED} AND NOT coalesce({mixed}, false)"))
+        found = found.withColumn(_IS_IN_RANGE, F.expr(f"{_IS_IN_RANGE} AND NOT coalesce({mixed}, false)"))
         is_sure = (
             f"coalesce({_EVENTS_OF_ID} = 1 AND {OF_ID} = 1 AND coalesce({OF_MS} = {OWN_MS}, true), false)"
         )
         return found.selectExpr(
             "*",
-            f"{is_sure} AND {_IS_ASKED} AS {SURE}",
-            f"{OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_ASKED} AS {UNSURE}",
+            f"{is_sure} AND {_IS_IN_RANGE} AS {SURE}",
+            f"{OF_ID} IS NOT NULL AND NOT {is_sure} AND {_IS_IN_RANGE} AS {UNSURE}",
         ).drop(OF_ID, _EVENTS_OF_ID, OF_MS, mixed)
 
     def _beside(self) -> DataFrame:
-        """Of replies what this partitioner's events are compared with."""
+        """The columns of replies that this partitioner's events are compared with."""
         columns = [each.column for each in self._columns]
         columns = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
         return self._replies.where(f"NOT {IN_NO_LOG}").select(columns)
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
-        """The replies to ids that come again; and how many events have no reply."""
-        alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_ASKED)
+        """The replies to ids that come again, and the number of events without a reply."""
+        alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_IN_RANGE)
         if self._past is not None:
             alone &= F.col(IS_HERE)
         unsure, none = events.agg(
@@ -243,7 +244,7 @@ class ServicePartitioner:
         return Uncertain(held, REPLY_NUMBER), none + more_than_replies(unsure_here, held)
 
     def _placed(self, check: MetricCheck) -> MetricCheck:
-        """Examples with the places of their events."""
+        """The check, with the places of events in its examples."""
         examples = []
         for each in check.examples:
             if each.place is not None:

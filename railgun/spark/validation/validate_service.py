@@ -1,4 +1,4 @@
-"""Validation of a service: its streams' logs computed again, and compared with the replies that it recorded."""
+"""Validates a service: computes results again from a stream's logs, and compares them with recorded replies."""
 
 import time
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from railgun.spark.validation.recorded import Recorded, check_recorded
 from railgun.spark.validation.reply_checks import check_times, unknown_metrics
 from railgun.spark.validation.reply_records import IN_NO_LOG, beside_records, is_mixed, sent_records
 from railgun.spark.validation.reply_source import FORMAT as REPLIES
-from railgun.spark.validation.reply_source import REPLY_ID, REPLY_MS, REPLY_NUMBER, Answered, ReplySource
+from railgun.spark.validation.reply_source import REPLY_ID, REPLY_MS, REPLY_NUMBER, ReplySource, ResultColumn
 from railgun.spark.validation.report import NotCompared, Report
 from railgun.spark.validation.run_source import NUMBER
 from railgun.spark.validation.service_partitioner import AT_ID, OF_ID, ServicePartitioner
@@ -33,7 +33,7 @@ from railgun.spark.worker_errors import own_errors
 def validate_service(
     spark: SparkSession, recorded: Recorded, sample: float | None = None, times: TimeRange = ALL_TIMES
 ) -> Report:
-    """Compare the recorded replies of a stream with what Spark makes of its logs.
+    """Compare the recorded replies of a stream with the results that Spark computes from its logs.
 
     sample, times: as for `validate_run`.  Raises OptionError, ValidationError, and what `check_recorded` raises.
     """
@@ -62,15 +62,15 @@ def validate_service(
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
         replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))
-        is_asked = times.holds(REPLY_MS)
-        mixed = [F.count_if(F.expr(f"{is_mixed(each)} AND {is_asked}")) for each in range(len(logs))]
+        is_in_range = times.holds(REPLY_MS)
+        mixed = [F.count_if(F.expr(f"{is_mixed(each)} AND {is_in_range}")) for each in range(len(logs))]
         count, in_range, first_ms, last_ms, *not_compared = replies.agg(
-            F.count("*"), F.count_if(F.expr(is_asked)), F.min(REPLY_MS), F.max(REPLY_MS), *mixed
+            F.count("*"), F.count_if(F.expr(is_in_range)), F.min(REPLY_MS), F.max(REPLY_MS), *mixed
         ).collect()[0]
         check_found(in_range, first_ms, last_ms, times)
         divide(session, count if past is None else count + past.read.events)
         checks = [
-            unknown_metrics(replies.where(is_asked), place.of_number),
+            unknown_metrics(replies.where(is_in_range), place.of_number),
             check_times(replies, place.of_number),
         ]
         unanswered = 0
@@ -102,17 +102,17 @@ def validate_service(
     )
 
 
-def _columns(all_controls_seen: Iterable[ControlHistory]) -> list[Answered]:
-    """A column of the replies for each metric that there ever was."""
+def _columns(all_controls_seen: Iterable[ControlHistory]) -> list[ResultColumn]:
+    """The columns of all metrics that the stream has had."""
     lives = {added: life for each in all_controls_seen for added, life in each.lives.items()}
     return [
-        Answered.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
+        ResultColumn.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)
         for added, life in sorted(lives.items())
     ]
 
 
 def _numbered(replies: DataFrame) -> DataFrame:
-    """Replies with how many there are of their id, and which of these each is."""
+    """Replies with the number of replies to their id, and their number among these."""
     alike = Over.partitionBy(REPLY_ID, IN_NO_LOG)
     return replies.withColumns(
         {
