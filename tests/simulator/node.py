@@ -121,7 +121,7 @@ class SimulatedUnit:
             topics,
             PlannedTasks(name, folder_id, lambda: self.copies.plan),
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
-            sending.figures,
+            sending,
             self.copies,
             UnitHosts(
                 lambda places: [hosting.host(each, SETTINGS) for each in places], lambda _: None, clock
