@@ -9,7 +9,7 @@ class ServedBy(StrEnum):
     """The part of the service that answers.
 
     EVENTS: `single_events.py`, beside the application; for the requests that it leaves, `scoring_route.py`.  PROBES:
-    `app.py`.  PAGES: functions that the framework calls (`pages.py`, `registry.py`, `deepening.py`).
+    `app.py`.  PAGES: functions that the framework calls (`pages.py`, the routes of `registry`, `cluster` and `values`).
     """
 
     EVENTS = "events"
@@ -30,6 +30,8 @@ ROUTES = Routes((
     Route("GET",    "/v1/streams/{stream}/metrics/{name}",    "show_metric",       ServedBy.PAGES),
     Route("DELETE", "/v1/streams/{stream}/metrics/{name}",    "drop_metric",       ServedBy.PAGES),
     Route("POST",   "/v1/streams/{stream}/explain",           "explain",           ServedBy.PAGES),
+    Route("GET",    "/v1/streams/{stream}/values",            "key_values",        ServedBy.PAGES),
+    Route("POST",   "/v1/streams/{stream}/values",            "values_of_keys",    ServedBy.PAGES),
     Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES),
     Route("POST",   "/v1/streams/{stream}/deepening",         "begin_deepening",   ServedBy.PAGES),
     Route("GET",    "/v1/streams/{stream}/deepening",         "show_deepening",    ServedBy.PAGES),

@@ -24,6 +24,7 @@ from railgun.cli.score import SCORE
 from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.validate import VALIDATE
+from railgun.cli.values import VALUES
 
 COMMANDS = (
     SERVE,
@@ -34,6 +35,7 @@ COMMANDS = (
     UNDRAIN,
     APPLY,
     SCORE,
+    VALUES,
     STATUS,
     RUN,
     EXPLAIN,

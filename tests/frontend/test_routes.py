@@ -30,6 +30,8 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "show_metric", None, 200),
     ("POST", "explain", QUERY, 200),
     ("POST", "score", {"a": 1}, 200),
+    ("GET", "key_values", None, 200),
+    ("POST", "values_of_keys", {"keys": [{}]}, 200),
     ("GET", "status", None, 200),
     ("GET", "show_deepening", None, 200),
     ("POST", "install_deepening", None, 409),
@@ -153,7 +155,7 @@ def test_the_description_has_all_rows(shared: Server) -> None:
 
 
 def test_pages_are_at_their_rows() -> None:
-    pages = pages_of(None)  # type: ignore[arg-type]
+    pages = pages_of(None, HttpSettings())  # type: ignore[arg-type]
     made = [each for each in pages.routes if isinstance(each, APIRoute)]
     assert [(*each.methods, each.path, each.endpoint.__name__) for each in made] == [
         row[:3] for row in ROUTES.rows_of(ServedBy.PAGES)
@@ -177,7 +179,7 @@ def test_single_events_are_at_their_row(url: str) -> None:
     ("part", "make"),
     [
         (ServedBy.PROBES, lambda: Application(None, HttpSettings())),  # type: ignore[arg-type]
-        (ServedBy.PAGES, lambda: pages_of(None)),  # type: ignore[arg-type]
+        (ServedBy.PAGES, lambda: pages_of(None, HttpSettings())),  # type: ignore[arg-type]
     ],
 )
 def test_a_row_without_a_handler_is_noticed(
