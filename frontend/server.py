@@ -21,7 +21,9 @@ from frontend.embedded import COMPILING, EmbeddedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
 from frontend.http.monitoring import ServedBackend, exposition
+from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.catalog.model import Definitions
+from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
@@ -86,13 +88,14 @@ def open_engine(
 
 
 def listen(settings: HttpSettings) -> socket.socket:
-    """A socket that listens. Raises AddressError."""
+    """A socket that listens. Raises AddressError, ExposedError."""
     place = f"{settings.host}:{settings.port}"
     try:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, address = found[0]
+        check_address(place, str(address[0]), settings)
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -121,6 +124,7 @@ class Service:
     ) -> None:
         self._settings, self._backend, self._listener = settings, backend, listener
         host, port = listener.getsockname()[:2]
+        self._address = host
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._on_ready = on_ready
         self.application = Application(backend, settings)
@@ -136,7 +140,9 @@ class Service:
 
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
-        server = _Server(self._config(), self._backend, self.application.stopping)
+        for warning in clear_text_warnings(self.url, self._address, self._settings):
+            _log.warning(warning)
+        server = _Server(self._config(), self._backend, self.application)
         thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
@@ -197,6 +203,7 @@ class Service:
             interface="asgi3",
             log_config=None,
             access_log=False,
+            headers=[*RESPONSE_HEADERS],
             proxy_headers=False,
             server_header=False,
             backlog=BACKLOG,
@@ -208,9 +215,9 @@ class Service:
 class _Server(uvicorn.Server):
     """uvicorn's, which also looks after its connections and stops where the backend does."""
 
-    def __init__(self, config: uvicorn.Config, backend: ServedBackend, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, backend: ServedBackend, application: Application) -> None:
         super().__init__(config)
-        self._backend, self._stopping = backend, stopping
+        self._backend, self._stopping, self._guard = backend, application.stopping, application.guard
 
     def stop(self) -> None:
         """Take no more connections, answer what is in flight."""
@@ -223,6 +230,10 @@ class _Server(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
+        if counter == 0:
+            # At the start, and once a day: uvicorn counts tenths of a second up to that.
+            for warning in self._guard.warnings():
+                _log.warning(warning)
         if counter % 10 == 0:
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):

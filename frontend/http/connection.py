@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontend.http.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
-from frontend.http.single_events import METHOD, SingleEvents, Target
+from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
 
 HEAD_BYTES_MAX = 64 << 10
@@ -69,7 +69,7 @@ class Connection(HttpToolsProtocol):
         self._unsent_bytes, self._unsent_s = 0, self._since_s
         self._discarding_s: float | None = None
         # Of a request that may be a single event: where it goes, and what is there of its body.
-        self._target: Target | None = None
+        self._admitted: Admitted | None = None
         self._text = b""
         # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
         self._running: Any = None
@@ -111,25 +111,25 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._enter(_Stage.BODY)
         if self._is_free() and self.parser.get_method() == METHOD:
-            self._target = self.single_events.target(self.url, self.headers)
-        if self._target is None:
+            self._admitted = self.single_events.admit(self.url, self.headers)
+        if self._admitted is None:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes -= len(body)
         self._body_bytes += len(body)
-        if self._target is None:
+        if self._admitted is None:
             super().on_body(body)
         else:
             self._text += body
 
     def on_message_complete(self) -> None:
         self._enter(_Stage.IDLE)
-        target = self._target
-        if target is not None:
+        admitted = self._admitted
+        if admitted is not None:
             cycle = _Answering()
-            if self.single_events.score(target, self._text, partial(self._answer, cycle)):
-                self._target, self._text = None, b""
+            if self.single_events.score(admitted, self._text, partial(self._answer, cycle)):
+                self._admitted, self._text = None, b""
                 self.cycle = cycle  # type: ignore[assignment]
                 return
             self._leave_to_application()
@@ -151,7 +151,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
-        if self._target is not None:
+        if self._admitted is not None:
             self._leave_to_application()
         super().shutdown()
 
@@ -165,9 +165,9 @@ class Connection(HttpToolsProtocol):
             if not self._is_sent(now_s):
                 self.transport.abort()
             return
-        if self._target is not None and now_s - self._since_s > _WHOLE_S:
+        if self._admitted is not None and now_s - self._since_s > _WHOLE_S:
             self._leave_to_application()
-        answered = self._target is None and (self.cycle is None or self.cycle.response_complete)
+        answered = self._admitted is None and (self.cycle is None or self.cycle.response_complete)
         if self._is_answering():
             self._heard_s = now_s
         if self._stage is _Stage.HEAD and answered and now_s - self._since_s > HEAD_S:
@@ -199,7 +199,7 @@ class Connection(HttpToolsProtocol):
 
     def _leave_to_application(self) -> None:
         """The request whose head, and what there is of its body, was kept here."""
-        text, self._target, self._text = self._text, None, b""
+        text, self._admitted, self._text = self._text, None, b""
         super().on_headers_complete()
         if text:
             super().on_body(text)
@@ -263,7 +263,13 @@ class Connection(HttpToolsProtocol):
         """Answer beside any application, and close."""
         body = encoder.encode(problem(status, detail))
         passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
-        described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
+        described = [
+            *self.server_state.default_headers,
+            (b"content-type", PROBLEM_TYPE),
+            *passes,
+            _length(body),
+            _CLOSE,
+        ]
         self.transport.write(_response(status, described, body))
         self.transport.close()
 

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run units until asked to stop. Raises ConfigError, NodeFolderError, OSError."""
+    """Run units until asked to stop. Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, OSError."""
     from railgun import __version__
     from railgun.config.loading import flags_given, load_settings
     from railgun.kernels import main as compile_kernels
@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging),
-        serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
+        serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http) as url,
     ):
         shown = counted(units, "unit")
         log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)

@@ -215,6 +215,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{streams}/deepening/install", "post"),
         (f"{streams}/events", "post"),
         ("/v1/status", "get"),
+        ("/v1/whoami", "get"),
         ("/v1/cluster", "get"),
         ("/v1/cluster/plan", "get"),
         ("/v1/cluster/nodes/{node}/drain", "post"),
@@ -246,8 +247,8 @@ def test_liveness(shared: Server) -> None:
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("/v1/streams", "GET, POST"),
-        ("/v1/streams/payments", "DELETE, GET, PATCH"),
+        ("/v1/streams", "GET, HEAD, POST"),
+        ("/v1/streams/payments", "DELETE, GET, HEAD, PATCH"),
         ("/v1/streams/payments/events", "POST"),
         ("/healthz", "GET, HEAD"),
         ("/metrics", "GET, HEAD"),

@@ -1,0 +1,218 @@
+"""The decision about a request, from its head: who asks, and whether they may."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from railgun.access.browsers import SAFE_METHODS, Hosts, is_cross_site
+from railgun.access.rates import Rate
+from railgun.access.routes import RouteMatch
+from railgun.access.scopes import EVERYTHING, Scopes
+from railgun.access.tokens import Token, hash_of
+
+Header = tuple[bytes, bytes]
+
+WARNS_BEFORE_S = 14 * 86_400.0
+_BEARER = b"bearer "
+_READ = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+_CHALLENGE: Header = (b"www-authenticate", b"Bearer")
+_NO_TOKEN = "a token is needed; send it as Authorization: Bearer TOKEN"
+_WRONG = "the token is not known here; it may have been replaced"
+
+
+class AccessError(Exception):
+    """A request that is refused. detail: why, for its sender.  headers: that go with the answer."""
+
+    def __init__(self, status: int, detail: str, headers: Sequence[Header] = ()) -> None:
+        self.status, self.detail, self.headers = status, detail, tuple(headers)
+        super().__init__(detail)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """Who asks. name: of the token; None where there is none.  hash: by which the token was found.
+
+    rate: how many events they may send; None: as many as they like.
+    """
+
+    name: str | None
+    scopes: Scopes
+    hash: bytes | None = None
+    expires_s: float | None = None
+    limit_per_s: int | None = None
+    rate: Rate | None = None
+
+
+NOBODY = Caller(None, Scopes())
+"""Has no token; may use open routes."""
+ANYBODY = Caller(None, Scopes((EVERYTHING,)))
+"""Whoever asks where there are no tokens."""
+
+
+@dataclass(slots=True)
+class _Head:
+    """What a decision reads of a request's headers."""
+
+    authorization: list[bytes] = field(default_factory=list)
+    hosts: list[bytes] = field(default_factory=list)
+    origin: bytes | None = None
+    site: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Everything that a reload replaces."""
+
+    callers: Mapping[bytes, Caller]
+    hosts: Hosts
+
+
+class Guard:
+    """Decides about every request of a port. burst_events: how many events a limited token may send at once."""
+
+    def __init__(
+        self,
+        tokens: Sequence[Token] = (),
+        hosts: Iterable[str] = (),
+        *,
+        burst_events: int = 1,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._now_s, self._burst_events = now_s, burst_events
+        self.replace(tokens, hosts)
+
+    def replace(self, tokens: Sequence[Token], hosts: Iterable[str]) -> None:
+        """Decide by these from now on, about requests under way too."""
+        callers: dict[bytes, Caller] = {}
+        for token in tokens:
+            rate = None
+            if token.limit_per_s is not None:
+                rate = Rate(token.limit_per_s, self._burst_events, self._now_s())
+            for each in token.hashes:
+                callers[each] = Caller(
+                    token.name, Scopes(token.scopes), each, token.expires_s, token.limit_per_s, rate
+                )
+        self._rules = _Rules(callers, Hosts(hosts))
+        self.tokens = tuple(tokens)
+
+    def decide(self, method: str, found: RouteMatch, headers: Iterable[Header]) -> Caller:
+        """Who asks, if they may. headers: with names in lower case.  found: without a row, whoever may ask for nothing
+        is refused, and the others are to be told that there is none.
+
+        Raises AccessError (401, 403, 421). Reads nothing but its arguments, the tokens and the clock.
+        """
+        rules = self._rules
+        head = _Head()
+        for name, value in headers:
+            if name in _READ:
+                _note(head, name, value)
+        need = None if found.route is None else found.route.needs
+        _check_browser(rules, method, head, under_any_host=need is not None and need.is_probe)
+        if not rules.callers:
+            return ANYBODY
+        if need is not None and need.is_open:
+            return self._known(rules, head) or NOBODY
+        caller = self._caller(rules, head)
+        missing = _missing(found, caller)
+        if missing is not None:
+            raise forbidden(missing)
+        return caller
+
+    def check_again(self, caller: Caller, found: RouteMatch) -> None:
+        """Raise AccessError where a caller whose request is under way may not go on. found: the request's row."""
+        rules = self._rules
+        if not rules.callers and caller is ANYBODY:
+            return
+        current = None if caller.hash is None else rules.callers.get(caller.hash)
+        if current is None:
+            raise _unauthorized(_WRONG)
+        self._check_time(current)
+        missing = _missing(found, current)
+        if missing is not None:
+            raise forbidden(missing)
+
+    def wait_s(self, caller: Caller, events: int) -> float:
+        """Count events of a caller: 0, or the seconds until they may be sent."""
+        return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
+
+    def _known(self, rules: _Rules, head: _Head) -> Caller | None:
+        """Who asks for what is open: nobody need say."""
+        try:
+            return self._caller(rules, head)
+        except AccessError:
+            return None
+
+    def _caller(self, rules: _Rules, head: _Head) -> Caller:
+        if not head.authorization:
+            raise _unauthorized(_NO_TOKEN)
+        if len(head.authorization) > 1:
+            raise _unauthorized("there are several Authorization headers; send one")
+        (given,) = head.authorization
+        if given[: len(_BEARER)].lower() != _BEARER:
+            raise _unauthorized(f"the Authorization header is of another kind; {_NO_TOKEN}")
+        found = rules.callers.get(hash_of(given[len(_BEARER) :].strip()))
+        if found is None:
+            raise _unauthorized(_WRONG)
+        self._check_time(found)
+        return found
+
+    def _check_time(self, caller: Caller) -> None:
+        if caller.expires_s is not None and self._now_s() >= caller.expires_s:
+            raise _unauthorized(f"the token {caller.name} has expired; a new one is needed")
+
+    def warnings(self) -> list[str]:
+        """Tokens that have expired or soon will, for the log."""
+        now_s, found = self._now_s(), []
+        for token in self.tokens:
+            if token.expires_s is None or token.expires_s - now_s > WARNS_BEFORE_S:
+                continue
+            left_s = token.expires_s - now_s
+            when = "has expired" if left_s <= 0 else f"expires in {left_s / 86_400:.1f} days"
+            found.append(f"the token {token.name} {when}; `railgun token new` makes another")
+        return found
+
+
+def _missing(found: RouteMatch, caller: Caller) -> str | None:
+    """The first scope of a row that a caller lacks."""
+    return None if found.route is None else found.route.needs.missing(caller.scopes, found.parameters)
+
+
+def forbidden(scope: str) -> AccessError:
+    """The error for a caller who lacks a scope."""
+    return AccessError(403, f"the token lacks the scope {scope[:100]}")
+
+
+def _unauthorized(detail: str) -> AccessError:
+    return AccessError(401, detail, (_CHALLENGE,))
+
+
+def _note(head: _Head, name: bytes, value: bytes) -> None:
+    if name == b"host":
+        head.hosts.append(value)
+    elif name == b"authorization":
+        head.authorization.append(value)
+    elif name == b"origin":
+        head.origin = value
+    else:
+        head.site = value
+
+
+def _check_browser(rules: _Rules, method: str, head: _Head, *, under_any_host: bool) -> None:
+    """Raise AccessError (403, 421) for what the page of another site has a browser send."""
+    host = head.hosts[0] if len(head.hosts) == 1 else None
+    if not rules.callers and not under_any_host and (host is None or not rules.hosts.are_trusted(host)):
+        shown = (host or b"").decode("latin-1")[:80]
+        raise AccessError(
+            421,
+            f"the Host {shown!r} is not localhost, an address, or in http.hosts; without tokens no other is answered, "
+            "lest web pages reach this server under names of their own",
+        )
+    if method in SAFE_METHODS:
+        return
+    if head.site is not None and is_cross_site(head.site):
+        raise AccessError(403, "a page of another site asks (Sec-Fetch-Site); it may change nothing here")
+    if head.origin is not None and rules.hosts.is_foreign(head.origin, host):
+        raise AccessError(
+            403,
+            "a page of another site asks (Origin); it may change nothing here unless http.hosts names its host",
+        )
