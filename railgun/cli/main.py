@@ -23,6 +23,7 @@ from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
 from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
+from railgun.cli.token import TOKEN
 from railgun.cli.validate import VALIDATE
 
 COMMANDS = (
@@ -35,6 +36,7 @@ COMMANDS = (
     APPLY,
     SCORE,
     STATUS,
+    TOKEN,
     RUN,
     EXPLAIN,
     INSPECT,
