@@ -59,7 +59,6 @@ def test_tokens_are_in_no_log_and_no_file(tmp_path: Path) -> None:
         os.kill(child.pid, signal.SIGTERM)
         assert child.stderr is not None
         said = child.stderr.read()
-        assert "the token ended has expired" in said
     for name in SENT:
         # What stood in a URL is its sender's own doing.
         assert secret(name).encode() not in left

@@ -124,3 +124,11 @@ def test_a_single_event_above_the_limit_is_not_counted(
         assert statuses[0] == 200
         assert 429 in statuses
         assert running.service.application.in_flight.events == 0
+
+
+def test_the_log_warns_of_tokens_that_end(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with guarded(tmp_path / "data", monkeypatch):
+        until(lambda: "the token expired has expired; `railgun token new` makes another" in caplog.text)
+    assert "clear text" not in caplog.text
