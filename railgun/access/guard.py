@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from railgun.access.browsers import SAFE_METHODS, Hosts, is_cross_site
 from railgun.access.rates import Rate
@@ -14,7 +15,8 @@ Header = tuple[bytes, bytes]
 
 WARNS_BEFORE_S = 14 * 86_400.0
 _BEARER = b"bearer "
-_READ = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+_SEVERAL = b"\0several"
+"""In place of a header that is there more than once; no value that is sent is this object."""
 _CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 _NO_TOKEN = "a token is needed; send it as Authorization: Bearer TOKEN"
 _WRONG = "the token is not known here; it may have been replaced"
@@ -49,14 +51,13 @@ ANYBODY = Caller(None, Scopes((EVERYTHING,)))
 """Whoever asks where there are no tokens."""
 
 
-@dataclass(slots=True)
-class _Head:
-    """What a decision reads of a request's headers."""
+class _Head(NamedTuple):
+    """What a decision reads of a request's headers: `_SEVERAL` in place of one that is there more than once."""
 
-    authorization: list[bytes] = field(default_factory=list)
-    hosts: list[bytes] = field(default_factory=list)
-    origin: bytes | None = None
-    site: bytes | None = None
+    authorization: bytes | None
+    host: bytes | None
+    origin: bytes | None
+    site: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,7 @@ class Guard:
 
         Raises AccessError (401, 403, 421). Reads nothing but its arguments, the tokens and the clock.
         """
-        rules = self._rules
-        head = _Head()
-        for name, value in headers:
-            if name in _READ:
-                _note(head, name, value)
+        rules, head = self._rules, _head(headers)
         need = None if found.route is None else found.route.needs
         _check_browser(rules, method, head, under_any_host=need is not None and need.is_probe)
         if not rules.callers:
@@ -143,11 +140,11 @@ class Guard:
             return None
 
     def _caller(self, rules: _Rules, head: _Head) -> Caller:
-        if not head.authorization:
+        given = head.authorization
+        if given is None:
             raise _unauthorized(_NO_TOKEN)
-        if len(head.authorization) > 1:
+        if given is _SEVERAL:
             raise _unauthorized("there are several Authorization headers; send one")
-        (given,) = head.authorization
         if given[: len(_BEARER)].lower() != _BEARER:
             raise _unauthorized(f"the Authorization header is of another kind; {_NO_TOKEN}")
         found = rules.callers.get(hash_of(given[len(_BEARER) :].strip()))
@@ -186,20 +183,23 @@ def _unauthorized(detail: str) -> AccessError:
     return AccessError(401, detail, (_CHALLENGE,))
 
 
-def _note(head: _Head, name: bytes, value: bytes) -> None:
-    if name == b"host":
-        head.hosts.append(value)
-    elif name == b"authorization":
-        head.authorization.append(value)
-    elif name == b"origin":
-        head.origin = value
-    else:
-        head.site = value
+def _head(headers: Iterable[Header]) -> _Head:
+    authorization = host = origin = site = None
+    for name, value in headers:
+        if name == b"host":
+            host = value if host is None else _SEVERAL
+        elif name == b"authorization":
+            authorization = value if authorization is None else _SEVERAL
+        elif name == b"origin":
+            origin = value if origin is None else _SEVERAL
+        elif name == b"sec-fetch-site":
+            site = value if site is None else _SEVERAL
+    return _Head(authorization, host, origin, site)
 
 
 def _check_browser(rules: _Rules, method: str, head: _Head, *, under_any_host: bool) -> None:
     """Raise AccessError (403, 421) for what the page of another site has a browser send."""
-    host = head.hosts[0] if len(head.hosts) == 1 else None
+    host = head.host
     if not rules.callers and not under_any_host and (host is None or not rules.hosts.are_trusted(host)):
         shown = (host or b"").decode("latin-1")[:80]
         raise AccessError(
