@@ -21,12 +21,13 @@ from frontend.scoring.in_thread import InThread
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, no_backfill_error
+from railgun.engine.errors import EngineError, QueryError, no_backfill_error
 from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
 from railgun.ingest.replies import ScoredBatch, replies_of
+from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequest
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
@@ -140,6 +141,15 @@ class EmbeddedBackend(InThread, NoCluster):
         if self._thread is None:
             raise refusal(503, self._standing.reason)
         return self._thread
+
+    async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
+        def ask(engine: Engine) -> list[KeyValues]:
+            try:
+                return engine.key_values(stream, request)
+            except QueryError as error:
+                raise QueryRefusedError(error.errors) from error
+
+        return await self._call(ask)
 
     def _late(self, submission: Submission) -> list[Answer | None]:
         return unanswered(submission, self._views.get(submission.stream))

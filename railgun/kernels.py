@@ -21,7 +21,7 @@ import pyarrow as pa
 from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
 from railgun.state.paged import access, eviction, ordered_map
-from railgun.state.rows import evict, scan, upgrade
+from railgun.state.rows import evict, upgrade
 from railgun.state.rows import eviction as row_eviction
 from railgun.state.rows import load as row_load
 from railgun.task import admission, retirement
@@ -151,7 +151,6 @@ _RARE: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (row_eviction, ("colder_class", "is_turn", "typical_age")),
     (admission, ("take_over",)),
     (retirement, ("reset_cells",)),
-    (scan, ("copy_rows",)),
     (reply_kernel, ("encode_reply", "record_bytes", "select_rows")),
     (rfc3339, ("parse_column", "parse_rfc3339")),
     (long_text, ("_write_longs",)),
@@ -202,6 +201,7 @@ def compile_all() -> None:
             for first in range(_EVENTS // 2, _EVENTS, _STEP):
                 engine.score_table("warmup", table.slice(first, _STEP))
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
+            engine.values("warmup", [{"k": "K1é"}, {"k": None}, {"k": "of none"}])
             engine.score("warmup", {**table.slice(_EVENTS - 1).to_pylist()[0], "id": "once more"})
             engine.drop_metric("warmup", "later")
     if not is_image():

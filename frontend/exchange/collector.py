@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from frontend.exchange.pending import OnAnswered, PendingRequest
@@ -17,6 +17,7 @@ from railgun.messaging.errors import (
 )
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Fetched, TopicPartition, TopicSettings
+from railgun.wire.query_record import QueryRecordError, decode_refusal
 from railgun.wire.reply import ReplyRecordError, decode_reply
 
 REPLIES = TopicSettings(retention_ms=3_600_000)
@@ -28,10 +29,19 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Collector:
-    """Begins at the topic's end. failure: why it reads no more; None while it does."""
+    """Begins at the topic's end. ask_again: called with the time, many times a second.
 
-    def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
-        self._transport, self._pending_table = transport, waiting
+    failure: why it reads no more; None while it does.
+    """
+
+    def __init__(
+        self,
+        transport: KafkaTransport,
+        topic: str,
+        waiting: PendingTable,
+        ask_again: Callable[[float], None],
+    ) -> None:
+        self._transport, self._pending_table, self._ask_again = transport, waiting, ask_again
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
         self._failed: deque[PendingRequest] = deque()
@@ -64,13 +74,18 @@ class Collector:
                 finished.append(self._failed.popleft())
             finished += self._pending_table.overdue(monotonic())
             _tell(finished)
+            self._ask_again(monotonic())
 
     def _gather(self, fetched: Fetched) -> list[PendingRequest]:
         finished: list[PendingRequest] = []
         for record in fetched.values():
             try:
+                refusal = decode_refusal(record)
+                if refusal is not None:
+                    finished += self._pending_table.refuse(refusal)
+                    continue
                 batch = decode_reply(record)
-            except ReplyRecordError as error:
+            except (ReplyRecordError, QueryRecordError) as error:
                 self._pending_table.counts["unreadable"] += 1
                 _log.warning("%s: %s", self._where, error)
                 continue

@@ -53,6 +53,7 @@ class Gathered(Answers):
         if not len(rows):
             return 0
         self.waiting[rows] = False
+        self._note_place(batch, accepted, rows)
         flags = batch.flags[accepted]
         self.late[rows] = flags & _LATE
         self.duplicate[rows] = (flags & np.uint8(ReplyFlag.DUPLICATE)) != 0
@@ -67,6 +68,11 @@ class Gathered(Answers):
             self._put(code, batch, accepted, rows)
         self._note_life(batch, accepted, rows)
         return len(rows) if ascends else len(distinct(rows))
+
+    def _note_place(
+        self, batch: ReplyBatch, accepted: slice | NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None:
+        """Do nothing: replies to events do not say where their tasks were."""
 
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
         """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""

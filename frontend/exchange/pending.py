@@ -81,11 +81,23 @@ class PendingRequest:
     def __post_init__(self) -> None:
         n = len(self.accepted)
         for name, shares in zip(self.homes.metrics, self.accepted.shares):
-            into = self.gathered[name] = Gathered(n)
+            into = self.gathered[name] = self._gathering(name, n)
             self.left += sum(into.expect(share.rows) for share in shares)
 
     def __len__(self) -> int:
         return len(self.accepted)
+
+    def _gathering(self, partitioner: str, n: int) -> Gathered:
+        """Return what takes the answers of one partitioner's tasks."""
+        return Gathered(n)
+
+    def fail(self, why: str) -> None:
+        """Note that no answers will come."""
+        self.error = problem(503, f"{why}; the event {may_count(has_id=self.homes.has_id)}")
+
+    def fail_as_dropped(self) -> None:
+        """Note that no answers will come, because the stream was dropped."""
+        self.error = problem(404, f"the stream {self.stream[:80]!r} was dropped, and the event with it")
 
     def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
         """Take rows of a reply record; how many were waited for."""

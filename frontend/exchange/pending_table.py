@@ -9,7 +9,10 @@ from time import monotonic
 import numpy as np
 
 from frontend.exchange.pending import PendingRequest
+from frontend.exchange.pending_query import PendingQuery
+from frontend.exchange.seen_offsets import SeenOffsets, Task
 from frontend.problems import refusal
+from railgun.wire.query_record import Refusal
 from railgun.wire.reply import ReplyBatch
 from railgun.wording import counted
 
@@ -20,13 +23,15 @@ _ROW_MASK = EVENTS_MAX - 1
 
 
 class PendingTable:
-    """Used by several threads. counts: of answers that came, by what became of them.
+    """Used by several threads. counts: of answers that came, by what became of them.  seen: is told of their offsets.
 
     lock: held while answers are put in; hold it to look at what may be half answered.
     """
 
-    def __init__(self, incarnation: int, events_limit: int, bytes_limit: int) -> None:
-        self._incarnation = incarnation
+    def __init__(
+        self, incarnation: int, events_limit: int, bytes_limit: int, seen: SeenOffsets | None = None
+    ) -> None:
+        self._incarnation, self._seen = incarnation, seen or SeenOffsets()
         self.events_limit, self.bytes_limit = events_limit, bytes_limit
         self.events = 0
         self.size_bytes = 0
@@ -84,13 +89,30 @@ class PendingTable:
                 if number < 0:
                     continue
                 pending = self._by_number.get(number)
-                count = 0 if pending is None else pending.gather(batch, first, after, rows[first:after])
+                count = 0
+                if pending is not None:
+                    count = pending.gather(batch, first, after, rows[first:after])
+                    source, created = batch.source, pending.homes.created
+                    task = Task(source.stream, created, source.partitioner, source.partition)
+                    self._seen.note(task, int(batch.offset[after - 1]))
                 self.counts["answers"] += count
                 self.counts["repeated" if pending is not None else "late"] += after - first - count
                 if pending is not None and not pending.left and pending.is_readable:
                     self._remove(pending)
                     finished.append(pending)
         return finished
+
+    def refuse(self, refusal: Refusal) -> list[PendingRequest]:
+        """Take the refusal of queries; those that are not expected any more by that."""
+        found: list[PendingRequest] = []
+        with self.lock:
+            for number in {sequence >> ROW_BITS for sequence in refusal.sequences}:
+                pending = self._by_number.get(number)
+                if isinstance(pending, PendingQuery) and refusal.incarnation == self._incarnation:
+                    pending.refuse(refusal.detail)
+                    self._remove(pending)
+                    found.append(pending)
+        return found
 
     def take_held(self) -> list[PendingRequest]:
         """What has all its answers, and waited for the catalogue to be read. It is not expected any more."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frontend.exchange.exchange import Exchange
 from frontend.scoring.backend import StreamView
@@ -12,6 +12,7 @@ from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.ids import IdMaker, Ids
 from railgun.ingest.intake import EventText, Intake
 from railgun.ingest.routing import Router
+from railgun.ingest.value_queries import QueryReader
 from railgun.registry.follower import Snapshot
 from railgun.wire.validator import Roles
 
@@ -49,6 +50,15 @@ class Known:
     catalog: Catalog
     intakes: dict[str, StreamIntake]
     views: dict[str, StreamView]
+    query_readers: dict[str, QueryReader] = field(default_factory=dict)
+
+    def query_reader(self, stream: str) -> QueryReader:
+        """What reads value queries of a stream; made when it is first needed."""
+        found = self.query_readers.get(stream)
+        if found is None:
+            entry = self.catalog.streams[stream]
+            found = self.query_readers[stream] = QueryReader(entry, Router(entry.stream))
+        return found
 
 
 class StreamIntakes:

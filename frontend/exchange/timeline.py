@@ -70,6 +70,16 @@ class Timeline:
         """The stream's schemas by version."""
         return self._read.schemas
 
+    def unchanged(self, place: int, places: Iterable[int]) -> frozenset[str]:
+        """The names that stand for the same metrics at one place and at several others."""
+        names: dict[str, int] | None = None
+        for at in (place, *places):
+            in_force = {each.name: each.added for each in self._read.registered if each.is_in_force(at)}
+            if names is None:
+                names = in_force
+            names = {name: added for name, added in names.items() if in_force.get(name) == added}
+        return frozenset(names or ())
+
     def named(self, answered: Sequence[Answered], missing: Sequence[str], place: int) -> Named:
         """What a reply names. missing: the partitioners that have not answered.
 

@@ -97,7 +97,7 @@ class Application:
             if self._pages is None:
                 from frontend.http.pages import pages_of
 
-                self._pages = pages_of(self._backend)
+                self._pages = pages_of(self._backend, self._settings)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

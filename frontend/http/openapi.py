@@ -14,6 +14,7 @@ from frontend.cluster.models import Drain, OneTask
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.score_options import ON_TIMEOUT
 from frontend.registry import models
+from frontend.values.models import KeyValues, ValueQuery
 
 _METHODS = ("get", "post", "patch", "delete")
 DOCS_POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'"
@@ -131,6 +132,8 @@ _MODELS = (
     models.DeepeningStart,
     models.StreamChange,
     models.Query,
+    ValueQuery,
+    KeyValues,
     Drain,
     OneTask,
     models.Problem,

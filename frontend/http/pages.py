@@ -23,13 +23,15 @@ from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import ProblemError
 from frontend.registry.routes import deepening, registry
 from frontend.scoring.backend import Backend
+from frontend.values.routes import values
+from railgun.config.settings import HttpSettings
 
 # The framework makes each parameter's type in a way that its library of types warns of, and hides that: from one thread
 # at a time, while several servers of a process may make their pages at once.
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend) -> FastAPI:
+def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     """The pages as an application of the framework. Not on a thread with an event loop."""
     pages = FastAPI(
         title="Railgun",
@@ -41,7 +43,8 @@ def pages_of(backend: Backend) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    handlers = registry(backend) | deepening(backend) | cluster(backend) | callers() | _descriptions(pages)
+    handlers = registry(backend) | deepening(backend) | cluster(backend) | values(backend, settings)
+    handlers |= callers() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -10,7 +10,7 @@ class ServedBy(StrEnum):
     """The part of the service that answers.
 
     EVENTS: `single_events.py`, beside the application; for the requests that it leaves, `scoring_route.py`.  PROBES:
-    `app.py`.  PAGES: functions that the framework calls (`pages.py`, `registry.py`, `deepening.py`).
+    `app.py`.  PAGES: functions that the framework calls (`pages.py`, the routes of `registry`, `cluster` and `values`).
     """
 
     EVENTS = "events"
@@ -20,7 +20,7 @@ class ServedBy(StrEnum):
 
 READ, DEFINE = needs("read:{stream}"), needs("define:{stream}")
 CREATE, REMOVE = needs("define:{body}"), needs("define:{stream}", "operate")
-SEND = needs("score:{stream}")
+SEND, INSPECT = needs("score:{stream}"), needs("inspect:{stream}")
 METRICS, OPERATE = needs("metrics"), needs("operate")
 
 # The OpenAPI description lists the paths in this order.
@@ -36,6 +36,8 @@ ROUTES = Routes((
     Route("GET",    "/v1/streams/{stream}/metrics/{name}",    "show_metric",       ServedBy.PAGES,  READ),
     Route("DELETE", "/v1/streams/{stream}/metrics/{name}",    "drop_metric",       ServedBy.PAGES,  DEFINE),
     Route("POST",   "/v1/streams/{stream}/explain",           "explain",           ServedBy.PAGES,  READ),
+    Route("GET",    "/v1/streams/{stream}/values",            "key_values",        ServedBy.PAGES,  INSPECT),
+    Route("POST",   "/v1/streams/{stream}/values",            "values_of_keys",    ServedBy.PAGES,  INSPECT),
     Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES,  METRICS),
     Route("GET",    "/v1/whoami",                             "whoami",            ServedBy.PAGES,  TOKEN),
     Route("POST",   "/v1/streams/{stream}/deepening",         "begin_deepening",   ServedBy.PAGES,  DEFINE),

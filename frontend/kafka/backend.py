@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,7 @@ from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
-from frontend.problems import UnknownStreamError, refusal
+from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
@@ -40,6 +41,7 @@ from railgun.config.settings import InputSettings
 from railgun.engine.errors import EngineError, as_engine_errors
 from railgun.engine.status import MetricStatus, with_derived
 from railgun.explain.analysis import explained
+from railgun.ingest.value_queries import KeyValues, ValueRequest
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.broker_wait import BrokerWait
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -184,6 +186,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
             if self._definitions is not None:
                 requested = self._definitions
                 registry.change(lambda catalog: evolution.missing(catalog, requested))
+            registry.make_query_topics()
             follower = registry.follow(partial(_follow, intakes, unanswered))
             inputs = self._inputs(transport, registry, exchange, intakes)
             opening.callback(inputs.close)
@@ -307,6 +310,20 @@ class KafkaBackend(InThread, NoLiveBackfill):
         return unanswered(
             submission, None if parts is None else parts.intakes.now.views.get(submission.stream)
         )
+
+    async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
+        self.view(stream)
+        parts = self._ready()
+        known = parts.intakes.now
+
+        def ask() -> Future[list[KeyValues] | Problem]:
+            query = known.query_reader(stream).read(request)
+            return parts.exchange.ask_values(stream, query, known.catalog.last_place, timeout_ms)
+
+        found = await asyncio.wrap_future(await asyncio.to_thread(ask))
+        if isinstance(found, Problem):
+            raise ProblemError(found)
+        return found
 
     # --- streams and metrics -----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 The data of a deepening is built by `railgun backfill`; here it is started, installed, shown and given up.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -200,14 +200,14 @@ def body_of(model: type[Any], *, is_required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}
 
 
-async def read_json(request: Request) -> Any:
+async def read_json(request: Request, decode: Callable[[bytes], Any] = _decode) -> Any:
     """The body of a request. Raises ProblemError."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
     text = await request.body()
     try:
-        return _decode(text)
+        return decode(text)
     except msgspec.ValidationError:
         raise refusal(422, LONG_INTEGER, [((), LONG_INTEGER)]) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

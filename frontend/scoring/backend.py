@@ -10,6 +10,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.engine.status import MetricStatus
 from railgun.ingest.intake import JsonText
 from railgun.ingest.replies import Reply
+from railgun.ingest.value_queries import KeyValues, ValueRequest
 
 Answer = Reply | Problem
 
@@ -80,6 +81,9 @@ class Backend(Protocol):
 
         tell: called once in the event loop, later, with the answer or the exception; never where this raises.
         """
+
+    async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
+        """The metrics of keys as they are now. Raises QueryRefusedError too."""
 
     def refused(self, stream: str, status: int) -> None:
         """Told of a request for a stream that was refused as a whole, for monitoring."""

@@ -25,6 +25,7 @@ from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
 from railgun.cli.token import TOKEN
 from railgun.cli.validate import VALIDATE
+from railgun.cli.values import VALUES
 
 COMMANDS = (
     SERVE,
@@ -35,6 +36,7 @@ COMMANDS = (
     UNDRAIN,
     APPLY,
     SCORE,
+    VALUES,
     STATUS,
     TOKEN,
     RUN,

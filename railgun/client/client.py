@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 import httpx
 
@@ -174,6 +174,13 @@ class Client:
         place = f"{_place(stream)}/events"
         response = self._asked("POST", place, lines, _NDJSON)
         return response.content
+
+    # --- values without an event -------------------------------------------------------------------
+
+    def values(self, stream: str, key: Mapping[str, str], metrics: str | None = None) -> dict[str, Any]:
+        """The metrics of a key as they are now. key: texts by field.  metrics: names, separated by commas."""
+        query = urlencode({**key, **({} if metrics is None else {"metrics": metrics})})
+        return _table(self._json("GET", f"{_place(stream)}/values?{query}"))
 
     # --- requests ----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from railgun.catalog.catalog import Catalog
@@ -33,6 +34,7 @@ from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import StartProgress
 from railgun.ingest.intake import JsonText
 from railgun.ingest.replies import ScoredBatch
+from railgun.ingest.value_queries import KeyValues, ValueRequest
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.task.environment import TaskEnvironment
@@ -174,6 +176,30 @@ class Engine:
         """
         with self._scoring():
             return self._streams.live(stream).score_table(events, self._now_ms(), self._between_blocks)
+
+    # --- values without an event -------------------------------------------------------------------
+
+    def values(
+        self, stream: str, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the metrics of keys as they are now, without an event. Nothing changes.
+
+        keys: each names some fields and their values, as in `score`; null (None) is a value.
+        metrics: only these; None: all that each key determines.
+        Returns for each key `{"key": {…}, "metrics": {…}, "as_of": {"card": {"time": …, "offset": …}}}`, with `warming`
+        or `partial` if they apply. The values are those that a duplicate with the same fields would be answered, at
+        that offset of each task's log and that time of its clock. Raises QueryError.
+        """
+        found: list[dict[str, Any]] = msgspec.to_builtins(
+            self.key_values(stream, ValueRequest(keys, metrics))
+        )
+        return found
+
+    @as_engine_errors()
+    def key_values(self, stream: str, request: ValueRequest) -> list[KeyValues]:
+        """Do the same, and return structs that can be encoded to JSON."""
+        with self._call(catches_up=False):
+            return self._streams.live(stream).values(request)
 
     # --- changes -----------------------------------------------------------------------------------
 

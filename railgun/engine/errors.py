@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.host.host_state import one_line
+from railgun.ingest.value_queries import QueryRefusedError
 from railgun.messaging.errors import (
     RecordTooLargeError,
     TransportError,
@@ -40,6 +41,14 @@ class EventError(EngineError):
         self.errors = tuple(errors)
         self.row = row
         super().__init__(message or str(EventRefusedError(self.errors)))
+
+
+class QueryError(EngineError):
+    """A value query was refused. errors: what is wrong, as in QueryRefusedError."""
+
+    def __init__(self, refused: QueryRefusedError) -> None:
+        self.errors = refused.errors
+        super().__init__(str(refused))
 
 
 class FolderError(EngineError):
@@ -120,6 +129,8 @@ def translated(error: Exception) -> EngineError | None:
             return error
         case DefinitionError() | CatalogError():
             return DefinitionsError(message)
+        case QueryRefusedError():
+            return QueryError(error)
         case EventRefusedError():
             return EventError(error.errors)
         case TableError() | RecordTooLargeError():

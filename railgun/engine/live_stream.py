@@ -4,6 +4,7 @@ A table with a row whose record would be too large for the log is refused before
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,18 @@ from railgun.catalog.model import ALL, StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.task_host import TaskHost
-from railgun.ingest.answers import forms_of
+from railgun.ingest.answers import Answers, forms_of
 from railgun.ingest.derived import DerivedMetrics
 from railgun.ingest.ids import IdMaker
 from railgun.ingest.intake import HEAD_BYTES, VALUE_BYTES, EventText, Intake, JsonText, ParsedEvent
 from railgun.ingest.recording import note_batch, note_refused
 from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
-from railgun.ingest.routing import Router
+from railgun.ingest.routing import Router, Share
 from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
+from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
+from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
 from railgun.wire.encode import encode_columns, encode_control
@@ -81,6 +84,7 @@ class LiveStream:
         self._names = self._entry.names
         self._derived = DerivedMetrics(self._entry.derived.values())
         self._forms = forms_of(self._entry.stream.partitioners, metrics)
+        self._queries: QueryReader | None = None
         if self._validators_of == (self._entry.stream, self._entry.schema):
             return
         self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
@@ -158,6 +162,24 @@ class LiveStream:
             timer.end("encode")
         return pa.concat_tables(results)
 
+    def values(self, request: ValueRequest) -> list[KeyValues]:
+        """The metrics of keys, as a duplicate would be answered now. Raises QueryRefusedError.
+
+        All that was processed is durable here: the log is synced before `score` and `score_table` return.
+        """
+        if self._queries is None:
+            self._queries = QueryReader(self._entry, self._router)
+        query = self._queries.read(request)
+        n, partitioners = len(query.keys), self._stream.partitioners
+        answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
+        places = Places(partitioners, n)
+        with self.hosts.critical():
+            for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
+                share = task_batch.share
+                task = self.hosts.at(share.partitioner, share.partition).task
+                task.answer(task_batch.records, partial(_take, share, answers[share.partitioner], places))
+        return key_values(query, answers, self._derived, places)
+
     def close(self) -> None:
         """Let every task go, without a checkpoint."""
         self._tasks.close()
@@ -194,6 +216,14 @@ class LiveStream:
         """When an event without a time field arrives: never before the one before it."""
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
+
+
+def _take(share: Share, into: Answers, places: Places, first: int, replies: Replies) -> None:
+    """Take a task's answers to some keys of a query. first: the place of their first among those of the share."""
+    assert share.rows is not None
+    rows = share.rows[first : first + replies.n]
+    into.take(replies, rows)
+    places.note(share.partitioner, rows, replies.decoded.time[: replies.n], replies.first_offset)
 
 
 def _first_refused(refused: Mapping[int, EventRefusedError], n: int) -> EventError:

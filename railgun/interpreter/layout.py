@@ -123,8 +123,9 @@ RESULT_WORDS = 8
     RUN_RESET,
     RUN_RESULT,
     RUN_TEXT,
-) = range(54)
-RUN_WORDS = 54
+    RUN_EMPTY,  # address of a row of zeros (railgun.interpreter.reading)
+) = range(55)
+RUN_WORDS = 55
 
 # Statuses of `resolve` and `run` beside those of resident state (railgun.state.status).
 MISSING = -16  # rows are not in memory: load them

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from railgun.aggregators.codes import NULL, TYPE_STRING, VALUE
 from railgun.interpreter import layout as at
 from railgun.interpreter import rare
-from railgun.interpreter.operations import result, update
+from railgun.interpreter.operations import update
+from railgun.interpreter.results import bucket_at, write_results
 from railgun.interpreter.simple import is_simple, run_simple
 from railgun.interpreter.times import is_passed
-from reservoir.cursors.edges import bound_of
 from reservoir.frames import column_at, column_word, frame_seq, frame_time
-from reservoir.native.jit import call_entry, copy_bytes, jit, ld8, ld64, ldi32, ldi64, st8, st64, sti64
+from reservoir.native.jit import call_entry, jit, ld8, ldi32, ldi64, sti64
 
 u = np.uint64
 
@@ -75,9 +74,8 @@ def _entity_of(ctx: Any, node: Any, entry: Any) -> Any:
 def _add_in_window(ctx: Any, node: Any, clock: Any, time: Any, frame: Any, row: Any, entity: Any) -> Any:
     """Add a row that is at or before the head, unless it is behind the tail or its bucket is past."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
-        size = ldi64(node + at.NODE_SIZE * 8)
-        bucket = bound_of(clock, ldi64(node + at.NODE_DELAY * 8)) // size
-        if time // size != bucket:
+        bucket = bucket_at(node, clock)
+        if time // ldi64(node + at.NODE_SIZE * 8) != bucket:
             return np.int64(0)
         status = _enter_bucket(ctx, node, entity, bucket)
         if status != 0:
@@ -172,48 +170,14 @@ def _arrival(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
 
 
 @jit
-def _string_result(ctx: Any, out: Any) -> Any:
-    """Replace a string's hash in a result by a reference to a copy of its bytes; 0 or a status."""
-    block = ldi64(ctx + at.RUN_CALL * 8)
-    sti64(block + rare.CALL_POOL * 8, ldi64(ctx + at.RUN_POOL * 8))
-    st64(block + rare.CALL_V0 * 8, ld64(out))
-    st64(block + rare.CALL_V1 * 8, ld64(out + 8))
-    text = call_entry(ldi64(ctx + at.RUN_TEXT * 8), block)
-    if text < 0:
-        return text
-    length = ldi64(block + rare.CALL_LENGTH * 8)
-    used = ldi64(ctx + at.RUN_HEAP_USED * 8)
-    if used + length > ldi64(ctx + at.RUN_HEAP_CAPACITY * 8):
-        return np.int64(at.HEAP)
-    copy_bytes(ldi64(ctx + at.RUN_HEAP * 8) + used, text, length)
-    sti64(ctx + at.RUN_HEAP_USED * 8, used + length)
-    st64(out, (u(used) << u(24)) | u(length))
-    return np.int64(0)
-
-
-@jit
 def _results(ctx: Any, node: Any, i: Any, entity: Any, begin: Any, end: Any) -> Any:
     """Write results of the node, those of the ops begin to end, for record i; 0 or a status."""
     if ldi64(node + at.NODE_KIND * 8) == at.TUMBLING:
         clock = ldi64(ldi64(ctx + at.RUN_CLOCK * 8) + i * 8)
-        bucket = bound_of(clock, ldi64(node + at.NODE_DELAY * 8)) // ldi64(node + at.NODE_SIZE * 8)
-        status = _enter_bucket(ctx, node, entity, bucket)
+        status = _enter_bucket(ctx, node, entity, bucket_at(node, clock))
         if status != 0:
             return status
-    stride, results = ldi64(ctx + at.RUN_STRIDE * 8), ldi64(ctx + at.RUN_RESULTS * 8)
-    for k in range(begin + ldi64(ctx + at.RUN_AT_OP * 8), end):
-        op = results + k * (at.RESULT_WORDS * 8)
-        where = ldi64(op + at.RESULT_OUT * 8) * stride + i
-        out = ldi64(ctx + at.RUN_OUT * 8) + where * 16
-        status = result(ctx, op, entity, out)
-        st8(ldi64(ctx + at.RUN_OUT_NULLS * 8) + where, np.uint8(status == NULL))
-        if status == VALUE and ldi64(op + at.RESULT_TYPE * 8) == TYPE_STRING:
-            status = _string_result(ctx, out)
-        if status < 0:
-            sti64(ctx + at.RUN_AT_OP * 8, k - begin)
-            return status
-    sti64(ctx + at.RUN_AT_OP * 8, 0)
-    return np.int64(0)
+    return write_results(ctx, i, entity, begin, end)
 
 
 @jit

@@ -133,6 +133,14 @@ class KafkaRegistry:
                 is_made = bool(self._state.made_by(author))
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
+    def make_query_topics(self) -> None:
+        """Make the topics for value queries that are missing: of streams that an earlier release created. Raises
+        TransportError.
+        """
+        existing = self._transport.topics()
+        for entry in self.snapshot().catalog.streams.values():
+            self._telling.make_query_topics(entry.stream, existing)
+
     def close(self) -> None:
         """Stop following, and let go of the broker."""
         for follower in self._followers:

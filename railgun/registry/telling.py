@@ -1,6 +1,6 @@
 """What a change of the catalogue does to topics: they are made, their tasks are told, they are deleted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
 from railgun.catalog.changes import Change, DropStream, PutStream, change_to_json
@@ -12,6 +12,9 @@ from railgun.registry.errors import DefinitionsError
 from railgun.registry.topics import Topics
 from railgun.wire.encode import encode_control
 from railgun.wire.records import Records
+
+# Nobody waits for the answer to an older one.
+_QUERIES = TopicSettings(retention_ms=3_600_000)
 
 
 class Telling:
@@ -62,12 +65,19 @@ class Telling:
         for topic, partitions in self._topics.of_tasks(layout).items():
             if topic not in existing:
                 self._transport.create_topic(topic, partitions, self._settings)
+        self.make_query_topics(layout, existing)
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self._transport.submit([Entry(where, records) for where in self._topics.partitions(layout)]).result()
 
+    def make_query_topics(self, stream: StreamDefinition, existing: Collection[str]) -> None:
+        """Make the topics for a stream's value queries that are not there. existing: all topics that there are."""
+        for topic, partitions in self._topics.of_queries(stream).items():
+            if topic not in existing:
+                self._transport.create_topic(topic, partitions, _QUERIES)
+
     def delete(self, stream: StreamDefinition) -> None:
-        """Delete the topics of a stream's tasks."""
-        for topic in self._topics.of_tasks(stream):
+        """Delete the topics of a stream's tasks, and of queries to them."""
+        for topic in (*self._topics.of_tasks(stream), *self._topics.of_queries(stream)):
             self._transport.delete_topic(topic)
 
 

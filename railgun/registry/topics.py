@@ -51,6 +51,10 @@ class Topics:
             f"{self.prefix}.{stream}.{name}" if name != partitioner else f"{self.prefix}.{stream}.by.{name}"
         )
 
+    def queries(self, stream: str, partitioner: str) -> str:
+        """The value queries to a partitioner's tasks, a partition each."""
+        return f"{self.prefix}.{stream}.ask.{column_name(partitioner)}"
+
     def input(self, stream: str) -> str:
         """Where clients write events."""
         return f"{self.prefix}.{stream}.in"
@@ -66,6 +70,10 @@ class Topics:
     def of_tasks(self, stream: StreamDefinition) -> dict[str, int]:
         """All task topics of a stream, with their numbers of partitions."""
         return {self.tasks(stream.name, each): stream.partitions_of(each) for each in stream.partitioners}
+
+    def of_queries(self, stream: StreamDefinition) -> dict[str, int]:
+        """All topics of value queries of a stream, with their numbers of partitions."""
+        return {self.queries(stream.name, each): stream.partitions_of(each) for each in stream.partitioners}
 
     def partitions(self, stream: StreamDefinition) -> list[TopicPartition]:
         """The logs of all tasks of a stream."""

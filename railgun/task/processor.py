@@ -47,6 +47,7 @@ from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
 from railgun.task.machine import Machine, subtract_clamped
 from railgun.task.metrics import TaskMetrics
+from railgun.task.queries import QueryWork
 from railgun.task.replies import Replies, ReplyWriter, discard_replies, partials_of
 from railgun.task.settings import TaskIdentity as TaskIdentity
 from railgun.task.settings import TaskSettings
@@ -125,7 +126,7 @@ class TaskProcessor:
         self._least_before_ms = TIME_MAX
         self.retained_ms = TIME_MIN
         self.now, self.used_s, self._executor = environment.now, environment.used_s, environment.executor
-        self.sweep = SweepWork(itself)
+        self.sweep, self._queries = SweepWork(itself), QueryWork(itself)
         self.checkpoints = CheckpointWork(itself)
 
     def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
@@ -151,6 +152,17 @@ class TaskProcessor:
                 self._event_run(run, deliver)
         self._build()
         self.busy_s += self.now() - started_s
+
+    def answer(self, queries: Records, deliver: Callable[[int, Replies], None]) -> None:
+        """Answer value queries (`QueryWork.answer`)."""
+        if self.stream is None:
+            raise TaskError(str(self.identity), "it was asked for values before its stream's record was read")
+        self._build()
+        self._queries.answer(queries, deliver)
+
+    def encode_answers(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """Return (front-end, reply record) for every front-end that waits for some of the answers just delivered."""
+        return self._queries.encode(replies)
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:
         """Process records without sending replies.

@@ -86,6 +86,8 @@ class Replies:
     partials: which metrics lack events up to a bound, and in which rows.
     place: the place in the catalogue of the newest change in force.
     repeats: rows that get the reply of an earlier record. Their values in the columns do not count.
+    is_query: whether these answer value queries, at one place of the log: all are of `first_offset`, the last record
+        that is included, and `decoded.time` has the task's clock.
     """
 
     first_offset: int
@@ -103,6 +105,7 @@ class Replies:
     partials: Sequence[Partial]
     place: int
     repeats: Mapping[int, Repeat] = field(default_factory=dict)
+    is_query: bool = False
 
     @property
     def columns(self) -> list[MetricColumn]:
@@ -175,7 +178,8 @@ class ReplyWriter:
 
 def _of_batch(replies: Replies) -> BatchReplies:
     flags = replies.late | (replies.duplicate * np.uint8(ReplyFlag.DUPLICATE))
-    offsets = np.arange(replies.first_offset, replies.first_offset + replies.n)
+    step = 0 if replies.is_query else 1
+    offsets = replies.first_offset + step * np.arange(replies.n)
     return BatchReplies(
         replies.decoded,
         flags,

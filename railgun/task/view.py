@@ -40,6 +40,7 @@ class TaskView(Protocol):
     journal: Journal
     inputs: InputMemory
     metrics: TaskMetrics
+    names: tuple[str, ...]
     stream: StreamDefinition | None
     schemas: dict[int, StreamDefinition]
     position: int

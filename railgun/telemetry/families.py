@@ -184,6 +184,12 @@ UNIT = (
     Family("railgun_unit_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes in a unit"),
     Family("railgun_reply_records_total", Kind.COUNTER, (), "records with replies that were sent"),
     Family(
+        "railgun_value_answers_total",
+        Kind.COUNTER,
+        (),
+        "records with answers to value queries that were sent",
+    ),
+    Family(
         "railgun_reply_records_dropped_total", Kind.COUNTER, (), "those to front-ends whose topic is gone"
     ),
 )

@@ -34,7 +34,7 @@ class UnitFigures:
     def __init__(self) -> None:
         self._streams: dict[str, StreamFigures] = {}
         self.rebalances = 0
-        self.replies, self.dropped = 0, 0
+        self.replies, self.dropped, self.query_answers = 0, 0, 0
 
     def stream(self, name: str) -> StreamFigures:
         """Return the figures of a stream. They are created on the first call."""

@@ -37,6 +37,7 @@ from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
+from railgun.unit.value_queries import ValueQueries
 
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
 # takes.
@@ -59,6 +60,7 @@ class UnitLoop:
     Threads: any thread may call `follow`. One thread calls everything else.
     copies: decides which of the hosts answer.
     hosts: the hosts of the unit's tasks.
+    queries: the value queries to these tasks.
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
@@ -75,6 +77,7 @@ class UnitLoop:
         copies: UnitCopies,
         hosts: UnitHosts,
         folder: Path,
+        queries: ValueQueries,
         *,
         removes: bool,
         grace_s: float,
@@ -84,7 +87,7 @@ class UnitLoop:
         self._clock = clock
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._figures, self._copies = positions, figures, copies
-        self._hosts, self._folder = hosts, folder
+        self._hosts, self._folder, self._queries = hosts, folder, queries
         self._removes = removes
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
@@ -157,7 +160,8 @@ class UnitLoop:
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._copies.decide(self.hosts.values())
         more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
-        self._read(running, 0.0 if more else _IDLE_S)
+        self._read(running, 0.0 if more or self._queries.has_work else _IDLE_S)
+        self._queries.answer(self._hosts.run_isolated)
         for host, error in self._cut_logs.find(running.values()):
             stop_task(host, error)
         self._positions.note(self.hosts.values())
@@ -260,18 +264,24 @@ class UnitLoop:
             for where, host in running.items()
             if host.is_running and where not in self._held and where not in self._fetched
         }
-        if not positions:
+        queries = self._queries.positions(running.values())
+        if not positions and not queries:
             if not self._fetched:
                 self._clock.sleep(min(timeout_s, _LIMITED_S))
             return
+        if not positions:
+            timeout_s = min(timeout_s, _LIMITED_S)
         try:
             with self._waiting_for_more.maybe() if timeout_s else contextlib.nullcontext():
-                for fetched in self._transport.fetch(positions, ROUND_RECORDS, ROUND_BYTES, timeout_s):
+                found = self._transport.fetch(positions | queries, ROUND_RECORDS, ROUND_BYTES, timeout_s)
+            for fetched in found:
+                if not self._queries.take(fetched):
                     self._fetched[fetched.where] = positions[fetched.where], fetched
         except TransportUnavailableError as error:
             _log.warning("nothing can be read for now: %s", error)
             self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
+            self._queries.begin_anew()
             self._find_fault(running, error)
 
     def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:

@@ -44,6 +44,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
+from railgun.unit.value_queries import ValueQueries
 
 INTERVAL_S = 1.0
 
@@ -224,6 +225,7 @@ def _made(
         part.copies,
         hosts,
         place.folder,
+        ValueQueries(transport, registry.topics, sending.answer_query),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,

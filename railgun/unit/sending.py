@@ -66,6 +66,12 @@ class Sending:
             sent.add_done_callback(partial(_note, acknowledged, started_s))
             self.figures.replies += 1
 
+    def answer_query(self, front_end: int, record: bytes) -> None:
+        """Send the answer to a value query. Nobody needs to know whether it arrives: it is asked again."""
+        entry = Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
+        self._when_there_is_room(partial(self.held.send, front_end, entry))
+        self.figures.query_answers += 1
+
     def retry(self) -> None:
         """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
         self.held.retry()

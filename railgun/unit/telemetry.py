@@ -69,6 +69,7 @@ class UnitTelemetry(Collector):
         samples["railgun_rebalances_total"].append(((), float(figures.rebalances)))
         samples["railgun_reply_records_total"].append(((), float(figures.replies)))
         samples["railgun_reply_records_dropped_total"].append(((), float(figures.dropped)))
+        samples["railgun_value_answers_total"].append(((), float(figures.query_answers)))
         _put_streams(samples, figures)
         if reading is not None:
             age_s = max(0.0, self._now_s() - reading.tasks.at_s)

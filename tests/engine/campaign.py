@@ -33,7 +33,11 @@ _ARROW = {
 def run(seed: int, size: int, folder: Path) -> list[str]:
     """What is wrong in the replies to the case of a seed, a line each; the engine is disturbed by its bits."""
     return play(
-        case(seed, size, Profile(explicit_warm=seed % 4 == 3, derives=seed % 5 != 0)),
+        case(
+            seed,
+            size,
+            Profile(explicit_warm=seed % 4 == 3, derives=seed % 5 != 0, asks_percent=5 if seed % 5 else 0),
+        ),
         folder,
         tiny=seed % 3 != 0,
         tables=seed % 2 == 1,

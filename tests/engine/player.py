@@ -1,6 +1,6 @@
 """A stream of a real engine, as the oracle's steps see it: with restarts, crashes, a clock, and warming on demand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,13 @@ SMALLEST = TaskSettings(
 )
 
 _NO_CLOCK_MS = 2**63
+
+
+def as_reply(values: Mapping[str, Any]) -> Reply:
+    """An answer to a value query in the form that the oracle gives it."""
+    found = {name: each for name, each in values.items() if name not in ("key", "as_of")}
+    clocks = {partitioner: place["time"] for partitioner, place in values["as_of"].items()}
+    return found | {"id": None, "time": None, "as_of": clocks}
 
 
 class EnginePlayer:
@@ -57,6 +64,10 @@ class EnginePlayer:
 
     def score(self, event: Mapping[str, Any]) -> Reply:
         return self.engine.score(self.stream, event)
+
+    def values(self, key: Mapping[str, Any], names: Sequence[str] | None = None) -> Reply:
+        (found,) = self.engine.values(self.stream, [key], names)
+        return as_reply(found)
 
     def add_metrics(self, sql: str, *, warm: bool = True) -> object:
         if warm:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 
@@ -14,6 +15,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.engine.engine import Engine
 from railgun.task.settings import TaskSettings
+from tests.engine.player import as_reply
 from tests.frontend.serving import Server, server, until
 from tests.oracle.steps import Reply
 
@@ -31,6 +33,7 @@ class HttpRequests(ABC):
     def __init__(self, stream: str) -> None:
         self.stream = stream
         self.clock_ms: int | None = None
+        self.queries = 0
 
     @property
     @abstractmethod
@@ -72,6 +75,16 @@ class HttpRequests(ABC):
         response = self.client.post(f"{self.place}/events", content=body, headers=_NDJSON)
         assert response.status_code == 200, response.text
         return [json.loads(line) for line in response.content.splitlines()]
+
+    def values(self, key: Mapping[str, Any], names: Sequence[str] | None = None) -> Reply:
+        """Now and then by GET where all values of the key are texts, else by POST."""
+        self.queries += 1
+        if self.queries % 2 and all(isinstance(value, str) for value in key.values()):
+            query = urlencode(dict(key) | ({} if names is None else {"metrics": ",".join(names)}))
+            return as_reply(self._pending("GET", f"{self.place}/values?{query}"))
+        body = {"keys": [key]} | ({} if names is None else {"metrics": list(names)})
+        (found,) = self._pending("POST", f"{self.place}/values", body)
+        return as_reply(found)
 
     def drop_metric(self, name: str) -> None:
         self._pending("DELETE", f"{self.place}/metrics/{name}")

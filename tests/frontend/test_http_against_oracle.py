@@ -17,7 +17,11 @@ from tests.strategies.seeded import case
 
 @pytest.mark.parametrize("seed", seeds(range(4), range(6)))
 def test_a_case(seed: int, tmp_path: Path) -> None:
-    drawn = case(seed + 700, 150, Profile(explicit_warm=seed % 4 == 3, derives=seed % 5 != 0))
+    drawn = case(
+        seed + 700,
+        150,
+        Profile(explicit_warm=seed % 4 == 3, derives=seed % 5 != 0, asks_percent=8 if seed % 5 else 0),
+    )
     assert play(drawn, HttpPlayer(tmp_path / "data", STREAM, SMALLEST if seed % 3 else None), seed % 3) == []
 
 

@@ -28,9 +28,11 @@ def differences(
 
 
 def _differences(expected: Mapping[str, Any], got: Mapping[str, Any], excused: set[str]) -> Iterator[str]:
-    known = {"id", "time", "metrics", "late", "duplicate", "warming", "partial"}
+    known = {"id", "time", "metrics", "late", "duplicate", "warming", "partial", "as_of"}
     for key in sorted(set(got) - known):
         yield f"unknown key {key!r}"
+    if expected.get("as_of") != got.get("as_of"):
+        yield f"as_of: expected {expected.get('as_of')}, got {got.get('as_of')}"
     if expected["id"] is not None and not same_value(expected["id"], got.get("id")):
         yield f"id: expected {expected['id']!r}, got {got.get('id')!r}"
     if not same_value(expected["time"], got.get("time")):

@@ -46,7 +46,8 @@ def as_operand(result: Result, type_: Type) -> Value:
 class DerivedMetric:
     """One derived metric of a stream as it is registered.
 
-    operands: the metrics that it reads, itself or through others.  Raises QueryRefused.
+    operands: the metrics that it reads, itself or through others.  reads_fields: whether it or one of those that it
+    reads reads a field of the event.  Raises QueryRefused.
     """
 
     def __init__(
@@ -69,6 +70,9 @@ class DerivedMetric:
         self.typed: Typed = infer(definition.expression, {**declared, **self._metrics, **types})
         if self.typed.type.kind == "null":
             raise QueryRefused(f"{definition.name} of nothing but NULL")
+        self.reads_fields: bool = bool(read & declared.keys()) or any(
+            each.reads_fields for each in self._derived.values()
+        )
         through = (each.operands for each in self._derived.values())
         self.operands: frozenset[str] = frozenset(self._metrics).union(*through)
 

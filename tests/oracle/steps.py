@@ -1,6 +1,6 @@
 """What can happen to a stream, step by step, as its clients and operators see it: plain data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +12,14 @@ class Score:
     """An event as JSON has it: decimals are strings, times integer ms or RFC 3339 text."""
 
     event: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AskValues:
+    """A value query. names: only these metrics; None: all that the key determines."""
+
+    key: Mapping[str, Any]
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,13 +65,27 @@ class SetClock:
     clock_ms: int
 
 
-Step = Score | AddMetrics | WarmMetric | DropMetric | AddField | SetLateness | SetRetention | SetClock
+Step = (
+    Score
+    | AskValues
+    | AddMetrics
+    | WarmMetric
+    | DropMetric
+    | AddField
+    | SetLateness
+    | SetRetention
+    | SetClock
+)
 
 
 class Player(Protocol):
-    """A stream that steps can be done to; each method raises its own error where the product refuses."""
+    """A stream that steps can be done to; each method raises its own error where the product refuses.
+
+    `values` gives a reply without an id and a time, and with `as_of`: the clock of each partitioner's task.
+    """
 
     def score(self, event: Mapping[str, Any]) -> Reply: ...
+    def values(self, key: Mapping[str, Any], names: Sequence[str] | None = None) -> Reply: ...
     def add_metrics(self, sql: str, *, warm: bool = True) -> object: ...
     def warm(self, name: str) -> None: ...
     def drop_metric(self, name: str) -> None: ...
@@ -74,10 +96,12 @@ class Player(Protocol):
 
 
 def perform(player: Player, step: Step) -> Reply | None:
-    """Do one step; an event gives its reply."""
+    """Do one step; an event or a value query gives its reply."""
     match step:
         case Score(event):
             return player.score(event)
+        case AskValues(key, names):
+            return player.values(key, names)
         case AddMetrics(sql, warm):
             player.add_metrics(sql, warm=warm)
         case WarmMetric(name):

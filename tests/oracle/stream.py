@@ -1,6 +1,6 @@
 """A stream by the book: the front-end's part, and one task for each partition of each partitioner."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -40,6 +40,18 @@ def home(stream: Stream, metric: Metric) -> str:
     if ALL in stream.partitioners:
         return ALL
     raise QueryRefused(f"{metric.name}: group by one of {', '.join(stream.partitioners)}")
+
+
+def _only(reply: Reply, names: Collection[str]) -> Reply:
+    """A reply about these metrics alone."""
+    found = {**reply, "metrics": {name: value for name, value in reply["metrics"].items() if name in names}}
+    for key in ("warming", "partial"):
+        left = {name for name in found.pop(key, ()) if name in names}
+        if left and key == "warming":
+            found[key] = [name for name in reply[key] if name in left]
+        elif left:
+            found[key] = {name: reply[key][name] for name in left}
+    return found
 
 
 class StreamOracle:
@@ -87,6 +99,65 @@ class StreamOracle:
                 results.update(answer.values)
         self._derive(reply, record.fields, results)
         return reply
+
+    def values(self, key: Mapping[str, Json], names: Sequence[str] | None = None) -> Reply:
+        """The metrics of a key; raises EventRefused.
+
+        `as_of` has the clock of each task that was asked, None before its first event.
+        """
+        fields: Row = {}
+        grouped = {name for metric in self.catalogue.metrics.values() for name in metric.group_by}
+        for name, given in key.items():
+            if name not in grouped:
+                raise EventRefused(f"no metric groups by {name!r}")
+            value = read_value(given, self.stream.fields[name], name)
+            if value is not None:
+                fields[name] = value
+        chosen = self._determined(key.keys(), names)
+        operands = {
+            operand
+            for name in chosen
+            for operand in (
+                self.catalogue.derived[name].operands if name in self.catalogue.derived else [name]
+            )
+        }
+        whole: Reply = {
+            "id": None,
+            "time": None,
+            "metrics": dict.fromkeys(self.catalogue.metrics),
+            "as_of": {},
+        }
+        results: dict[str, Result] = dict.fromkeys(self.catalogue.metrics)
+        for partitioner in self.stream.partitioners:
+            task = self._task(partitioner, fields)
+            is_needed = any(
+                home(self.stream, self.catalogue.metrics[name]) == partitioner for name in operands
+            )
+            if task is not None and is_needed:
+                answer = task.values(fields)
+                self._merge(whole, partitioner, answer)
+                results.update(answer.values)
+                clock = None if task.clock == MINUS_INFINITY else int(task.clock)
+                whole["as_of"][partitioner] = clock
+        whole.pop("duplicate", None)
+        self._derive(whole, fields, results)
+        return _only(whole, chosen)
+
+    def _determined(self, given: Collection[str], names: Sequence[str] | None) -> list[str]:
+        """The metrics that a key with these fields determines, or those of them that are named."""
+        metrics, derived = self.catalogue.metrics, self.catalogue.derived
+        determined = [name for name, metric in metrics.items() if set(metric.group_by) <= set(given)]
+        if not determined:
+            raise EventRefused("the key determines no metric")
+        determined += [
+            name for name, each in derived.items() if not each.reads_fields and each.operands <= {*determined}
+        ]
+        if names is None:
+            return determined
+        for name in names:
+            if name not in determined:
+                raise EventRefused(f"the key does not determine {name!r}")
+        return list(names)
 
     def _derive(self, reply: Reply, fields: Mapping[str, Value], results: Mapping[str, Result]) -> None:
         """Add the derived metrics. results: of the metrics."""

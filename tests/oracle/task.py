@@ -16,6 +16,7 @@ from tests.oracle.records import (
     SetRetention,
     Warm,
 )
+from tests.oracle.types import Row
 from tests.oracle.values import Result
 from tests.oracle.windows import MINUS_INFINITY
 
@@ -66,6 +67,10 @@ class Task:
             self.bound = max(self.bound, self.clock - self.retention_ms)
         self.log.append((record, reply))
         return reply
+
+    def values(self, fields: Row) -> TaskReply:
+        """What a duplicate with these fields would be answered now. Nothing changes."""
+        return self._reply(EventRecord("", 0, fields), duplicate=True)
 
     # --- events
 

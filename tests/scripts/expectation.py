@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.oracle.compare import same_value
 
-_PAIR = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*=\s*")
+_PAIR = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*|\*)\s*=\s*")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -27,6 +27,7 @@ class Expectation:
     duplicate: set[str] = field(default_factory=set)
     warming: set[str] = field(default_factory=set)
     partial: dict[str, int] = field(default_factory=dict)
+    as_of: dict[str, int | None] = field(default_factory=dict)
     time: int | None = None
     refused: bool = False
 
@@ -45,6 +46,8 @@ class Expectation:
             self.absent |= set(_names(rest))
         elif word == "partial":
             self.partial |= _pairs(rest)
+        elif word == "as_of":
+            self.as_of |= _pairs(rest)
         elif word == "time" and rest:
             self.time = int(rest)
         else:
@@ -62,6 +65,8 @@ class Expectation:
             yield f"{name} should be gone, got {metrics[name]!r}"
         if self.time is not None and not same_value(self.time, reply["time"]):
             yield f"time: expected {self.time}, got {reply['time']}"
+        if self.as_of and self.as_of != reply["as_of"]:
+            yield f"as_of: expected {self.as_of}, got {reply['as_of']}"
         for key, wanted, got in (
             ("late", self.late, reply.get("late", {})),
             ("duplicate", self.duplicate, set(reply.get("duplicate", ()))),

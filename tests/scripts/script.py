@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.oracle.steps import (
     AddField,
     AddMetrics,
+    AskValues,
     DropMetric,
     Score,
     SetClock,
@@ -48,6 +49,7 @@ class Script:
 
 _COMMANDS: tuple[tuple[str, Callable[[str], Step | Restart]], ...] = (
     ("event ", lambda rest: Score(json.loads(rest))),
+    ("values ", lambda rest: _ask(rest)),
     ("add metric warming ", lambda rest: AddMetrics(rest, warm=False)),
     ("add metric ", AddMetrics),
     ("warm ", WarmMetric),
@@ -57,6 +59,14 @@ _COMMANDS: tuple[tuple[str, Callable[[str], Step | Restart]], ...] = (
     ("set retention ", SetRetention),
     ("set clock ", lambda rest: SetClock(int(rest))),
 )
+
+
+def _ask(text: str) -> AskValues:
+    """`{key}`, or `NAME, NAME of {key}`."""
+    names, _, key = text.rpartition(" of {")
+    if not names:
+        return AskValues(json.loads(text))
+    return AskValues(json.loads("{" + key), tuple(name.strip() for name in names.split(",")))
 
 
 def read_script(path: Path) -> Script:

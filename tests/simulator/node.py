@@ -30,6 +30,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.value_queries import ValueQueries
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
 from tests.simulator.membership import Group, SimulatedMembership
@@ -127,6 +128,7 @@ class SimulatedUnit:
                 lambda places: [hosting.host(each, SETTINGS) for each in places], lambda _: None, clock
             ),
             folder,
+            ValueQueries(self.transport, topics, sending.answer_query, clock),
             removes=False,
             grace_s=60.0,
             waiting=IdleMeter(around.now, lambda: 0.0),

@@ -22,7 +22,8 @@ class Profile:
     `spread`: several partitioners and partitions; without it the stream is one task. `explicit_warm`: added
     metrics are left warming, and `warm` records stand somewhere later, or nowhere; without it they are warm
     at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
-    `derives`: derived metrics too, which front-ends compute.
+    `derives`: derived metrics too, which front-ends compute. `asks_percent`: with these, how many of a hundred steps
+    are value queries.
     """
 
     spread: bool = True
@@ -30,6 +31,7 @@ class Profile:
     control_percent: int = 6
     queries_max: int = 5
     derives: bool = False
+    asks_percent: int = 0
 
 
 def draw_case(source: Source, size: int, profile: Profile) -> Case:
@@ -52,7 +54,9 @@ def draw_case(source: Source, size: int, profile: Profile) -> Case:
             derivations.take(text)
             texts.insert(source.integer(0, len(texts)), text)
             metrics += names
-    history = History(source, stream, queries, metrics, profile.explicit_warm, derivations)
+    history = History(
+        source, stream, queries, metrics, profile.explicit_warm, derivations, profile.asks_percent
+    )
     steps = tuple(history.step(profile.control_percent) for _ in range(size))
     cuts = draw_cuts(source, size)
     restarts = frozenset(cut for cut in cuts if source.chance(10))

@@ -8,6 +8,7 @@ from tests.oracle.definitions import Stream, with_field
 from tests.oracle.steps import (
     AddField,
     AddMetrics,
+    AskValues,
     DropMetric,
     Score,
     SetLateness,
@@ -36,6 +37,7 @@ class History:
     metrics: list[str]
     explicit_warm: bool
     derivations: DerivationSource | None = None
+    asks_percent: int = 0
     clock_ms: int = 0
     pace_ms: int = 1
     resent_percent: int = 0
@@ -49,7 +51,9 @@ class History:
         self.resent_percent = self.source.choice((8, 8, 0, 40))
 
     def step(self, control_percent: int) -> Step:
-        """The next step: an event, or with that chance a change."""
+        """The next step: an event, or with that chance a change, or a value query."""
+        if self.asks_percent and self.source.chance(self.asks_percent):
+            return self.ask()
         return self.control() if self.source.chance(control_percent) else Score(self.event())
 
     # --- events
@@ -99,6 +103,22 @@ class History:
         time_ms = max(time_ms, -(2**63) + 1)
         self.clock_ms = max(self.clock_ms, time_ms)
         return time_ms
+
+    def ask(self) -> Step:
+        """A query for the key of some metrics, mostly of an event sent before; of all that it determines, or some."""
+        assert self.derivations is not None
+        metrics = self.derivations.catalogue.metrics
+        if not metrics:
+            return Score(self.event())
+        chosen = [self.source.choice(list(metrics)) for _ in range(self.source.integer(1, 2))]
+        fields = {name: self.stream.fields[name] for each in chosen for name in metrics[each].group_by}
+        event: dict[str, Any] = {}
+        if self.sent and self.source.chance(80):
+            event = self.source.choice(self.sent[-50:])
+        elif fields:
+            event = row(self.source, fields, self.clock_ms)
+        names = tuple(dict.fromkeys(chosen)) if self.source.chance(30) else None
+        return AskValues({name: event.get(name) for name in fields}, names)
 
     # --- changes
 

@@ -28,6 +28,7 @@ from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.value_queries import ValueQueries
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
@@ -158,6 +159,7 @@ def _loop(
         lone_copies(),
         UnitHosts(hosts, lambda closed: None),
         folder,
+        ValueQueries(cast(Transport, log), Topics(), lambda front_end, record: None),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),

@@ -12,7 +12,7 @@ from railgun.state.rows.context import CURSOR_SEGMENT, ROW_HEAD_BYTES
 from railgun.state.rows.groups import RowGroups
 from railgun.state.rows.job import LoadJob
 from railgun.state.rows.memory import RowMemory
-from railgun.state.rows.scan import copy_rows, gather_rows, head_rows, mark_resident
+from railgun.state.rows.scan import copy_rows, gather_rows, head_rows, locate_rows
 from railgun.state.store import Store
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
 from reservoir.native.jit import address
@@ -48,6 +48,28 @@ class RowReader:
             after, found = self.stored(after, stop, _ROWS)
             yield self._copied(group, found, cells)
 
+    def cells_of(self, group: int, hashes: Words) -> Words:
+        """The cells of some entities of a group, uint64[n, cells]; zeros of those that have no row.
+
+        hashes: uint64[n, 2] of (hi, lo).
+        """
+        content = np.zeros((len(hashes), self._groups.layouts()[group].cells), np.uint64)
+        requested = [keys.row_key(group, hi, lo) for hi, lo in hashes.tolist()]
+        rows = self._located(requested)
+        absent = np.flatnonzero(rows == 0)
+        if len(absent):
+            stored = self._store.get_values([requested[place] for place in absent.tolist()])
+            found = [
+                (place, value)
+                for place, value in zip(absent.tolist(), stored)
+                if value is not None and value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT
+            ]
+            unpacked = self._unpacked([requested[place] for place, _ in found], [value for _, value in found])
+            rows[[place for place, _ in found]] = unpacked
+        there = np.flatnonzero(rows)
+        content[there] = self._copied(group, rows[there], content.shape[1])[1]
+        return content
+
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
         """Addresses of at most `limit` resident rows from a cursor on, outdated ones too, looking at `slots` or so."""
         found = np.zeros(limit, np.int64)
@@ -63,14 +85,12 @@ class RowReader:
         """
         items = self._store.scan_values(start, stop, limit)
         go_on = items[-1][0] + b"\0" if len(items) == limit else stop
-        content = np.frombuffer(b"".join(key for key, _ in items) + b"\0", np.uint8)
-        flags = np.zeros(len(items), np.uint8)
-        mark_resident(self._memory.address, address(content), len(items), address(flags))
+        located = self._located([key for key, _ in items])
         groups = self._groups.layouts()
         requested = [
             (key, value)
-            for (key, value), flag in zip(items, flags.tolist())
-            if not flag and value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT and keys.row_group(key) in groups
+            for (key, value), row in zip(items, located.tolist())
+            if not row and value[HEADER_BYTES - 1] != TOMBSTONE_FORMAT and keys.row_group(key) in groups
         ]
         return go_on, self._unpacked([key for key, _ in requested], [value for _, value in requested])
 
@@ -86,6 +106,13 @@ class RowReader:
                     hashed = hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
                     total += int.from_bytes(hashed, "big")
         return total % (1 << (8 * _DIGEST_BYTES))
+
+    def _located(self, requested: list[bytes]) -> Addresses:
+        """Addresses of the resident rows of some keys, 0 where there is none."""
+        content = np.frombuffer(b"".join(requested) + b"\0", np.uint8)
+        rows = np.zeros(len(requested), np.int64)
+        locate_rows(self._memory.address, address(content), len(requested), address(rows))
+        return rows
 
     def _unpacked(self, requested: list[bytes], values: list[bytes]) -> Addresses:
         n = len(requested)

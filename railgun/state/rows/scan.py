@@ -122,12 +122,15 @@ def _key_group(key: int) -> Any:
 
 
 @jit
-def mark_resident(ctx: int, keys: int, n: int, flags: int) -> None:
-    """For each of n row keys, one behind the other: 1 into uint8[n] at flags if its row is resident, or 0."""
+def locate_rows(ctx: int, keys: int, n: int, rows: int) -> None:
+    """Put the addresses of the resident rows of n keys, one behind the other, into int64[n]; 0 where there is none.
+
+    A row may be outdated.
+    """
     for i in range(n):
         key = keys + i * ROW_KEY_BYTES
         row = find_any_row(ctx, _key_group(key), swap64(ld64(key + 3)), swap64(ld64(key + 11)))
-        st8(flags + i, np.uint8(row != 0))
+        sti64(rows + 8 * i, row)
 
 
 @jit

@@ -35,6 +35,8 @@ ALLOWED: dict[str, Any] = {
     "show_metric": READ,
     "drop_metric": DEFINE,
     "explain": READ,
+    "key_values": {"inspect-own", "inspect-all"},
+    "values_of_keys": {"inspect-own", "inspect-all"},
     "status": METRICS,
     "whoami": EVERY_TOKEN,
     "begin_deepening": DEFINE,

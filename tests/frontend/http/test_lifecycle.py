@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from frontend.http.pages import pages_of
 from frontend.scoring.backend import Backend
 from frontend.server import open_engine
-from railgun.config.settings import EngineSettings
+from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
@@ -83,10 +83,10 @@ def test_pages_asked_for_while_they_are_made_wait(
     """Events do not."""
     may_be_made, made = threading.Event(), list[object]()
 
-    def slowly(backend: Backend) -> FastAPI:
+    def slowly(backend: Backend, settings: HttpSettings) -> FastAPI:
         made.append(backend)
         assert may_be_made.wait(PATIENCE_S)
-        return pages_of(backend)
+        return pages_of(backend, settings)
 
     monkeypatch.setattr("frontend.http.pages.pages_of", slowly)
     with payments.serve() as running, ThreadPoolExecutor(2) as pool:
@@ -99,7 +99,7 @@ def test_pages_asked_for_while_they_are_made_wait(
 
 
 def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.http.pages.pages_of", lambda backend: 1 / 0)
+    monkeypatch.setattr("frontend.http.pages.pages_of", lambda backend, settings: 1 / 0)
     with pytest.raises(ZeroDivisionError), server(tmp_path / "data", wait=False) as running:
         until(lambda: is_closed(running.address))
 
@@ -107,8 +107,9 @@ def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.Mo
 _WARNED_OF = """
 import warnings
 from frontend.http.pages import pages_of
+from railgun.config.settings import HttpSettings
 warnings.simplefilter = lambda *_, **__: None
-pages_of(None)
+pages_of(None, HttpSettings())
 """
 
 

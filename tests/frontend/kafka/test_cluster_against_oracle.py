@@ -14,7 +14,9 @@ from tests.strategies.seeded import case
 
 
 def _differences(kafka: str, folder: Path, seed: int, steps: int) -> list[str]:
-    drawn = case(seed, steps, Profile(explicit_warm=False, derives=seed % 5 != 0))
+    drawn = case(
+        seed, steps, Profile(explicit_warm=False, derives=seed % 5 != 0, asks_percent=8 if seed % 5 else 0)
+    )
     cluster = LocalCluster(kafka, folder, SMALLEST if seed % 2 else None)
     return play(drawn, ClusterHttpPlayer(cluster, STREAM), seed % 3)
 

@@ -209,6 +209,8 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{metrics}/{{name}}", "get"),
         (f"{metrics}/{{name}}", "delete"),
         (f"{streams}/explain", "post"),
+        (f"{streams}/values", "get"),
+        (f"{streams}/values", "post"),
         (f"{streams}/deepening", "post"),
         (f"{streams}/deepening", "get"),
         (f"{streams}/deepening", "delete"),

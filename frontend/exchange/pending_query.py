@@ -1,0 +1,102 @@
+"""A value query that was sent to tasks and waits for their answers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frontend.exchange.gathered import Gathered
+from frontend.exchange.pending import PendingRequest
+from frontend.exchange.timeline import Answered
+from frontend.problems import Problem, problem
+from railgun.ingest.answers import Answers
+from railgun.ingest.routing import Share
+from railgun.ingest.value_queries import KeyValues, Places, ValueQuery, key_values
+from railgun.wire.reply import ReplyBatch
+
+_BAD_GATEWAY_DETAIL = "a task cannot answer: "
+
+
+class PlacedAnswers(Gathered):
+    """The answers of one partitioner's tasks to keys. places: notes where the tasks were."""
+
+    def __init__(self, partitioner: str, n: int, places: Places) -> None:
+        super().__init__(n)
+        self._partitioner, self._places = partitioner, places
+
+    def _note_place(
+        self, batch: ReplyBatch, accepted: slice | NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> None:
+        self._places.note(self._partitioner, rows, batch.time[accepted], batch.offset[accepted])
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class PendingQuery(PendingRequest):
+    """A query of n keys. asked_at: the place in the catalogue by which it was read.
+
+    after: by partitioner and partition, the offset from which on the task may answer.
+    again_s: when it is sent once more to the tasks that have not answered, of the monotonic clock.
+    """
+
+    query: ValueQuery
+    asked_at: int
+    after: dict[tuple[str, int], int]
+    again_s: float
+    places: Places = field(init=False)
+
+    def _gathering(self, partitioner: str, n: int) -> Gathered:
+        if not self.gathered:
+            self.places = Places(tuple(self.homes.metrics), n)
+        return PlacedAnswers(partitioner, n, self.places)
+
+    def fail(self, why: str) -> None:
+        self.error = problem(503, why)
+
+    def fail_as_dropped(self) -> None:
+        self.error = problem(404, f"the stream {self.stream[:80]!r} was dropped")
+
+    def refuse(self, detail: str) -> None:
+        """Note that a task cannot answer."""
+        self.error = problem(500, _BAD_GATEWAY_DETAIL + detail)
+
+    def unanswered(self) -> Iterator[tuple[Share, list[int]]]:
+        """The keys that tasks have not answered yet, by task."""
+        for shares in self.accepted.shares:
+            for share in shares:
+                assert share.rows is not None
+                rows = share.rows[self.gathered[share.partitioner].waiting[share.rows]]
+                if len(rows):
+                    yield share, rows.tolist()
+
+    def values(self) -> list[KeyValues] | Problem:
+        """The answers, or why there are none."""
+        if self.error is not None:
+            return self.error
+        if self.left or not self.is_readable:
+            who = sorted({share.partitioner for share, _ in self.unanswered()})
+            timed_out = problem(504, f"no answer within {self.timeout_ms} ms; a query can be sent again")
+            timed_out.partitioners = tuple(who)
+            return timed_out
+        found: list[KeyValues | None] = [None] * len(self)
+        codes = np.stack([each.codes for each in self.gathered.values()], axis=1)
+        kinds, which = np.unique(codes, axis=0, return_inverse=True)
+        for kind, codes_of_kind in enumerate(kinds.tolist()):
+            rows = np.flatnonzero(which.reshape(-1) == kind)
+            for row, each in zip(rows.tolist(), self._of_one_kind(rows, codes_of_kind)):
+                found[row] = each
+        return [each for each in found if each is not None]
+
+    def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
+        """Of keys whose answers have the same metrics. codes: by partitioner."""
+        answers: dict[str, Answers] = {}
+        answered: list[Answered] = []
+        for (partitioner, each), code in zip(self.gathered.items(), codes):
+            absent = self.homes.metrics[partitioner]
+            answers[partitioner] = each.chosen(rows, code, absent)
+            answered.append(Answered(absent, None) if code < 0 else each.sets[code])
+        timeline = self.homes.timeline
+        named = timeline.named(answered, (), self.asked_at)
+        places = [each.place for each in answered if each.place is not None]
+        names = timeline.unchanged(self.asked_at, places).intersection(named.names)
+        return key_values(self.query.some(rows, names), answers, named.derived, self.places.some(rows))

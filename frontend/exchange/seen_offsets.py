@@ -1,0 +1,39 @@
+"""The greatest offset of each task that a front-end has seen: a value query is answered no earlier than there."""
+
+import threading
+from collections.abc import Collection
+from typing import NamedTuple
+
+NOTHING = -1
+
+
+class Task(NamedTuple):
+    """A task. created: the place in the catalogue at which its stream was created."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partition: int
+
+
+class SeenOffsets:
+    """Any thread may call every method."""
+
+    def __init__(self) -> None:
+        self._greatest: dict[Task, int] = {}
+        self._lock = threading.Lock()
+
+    def note(self, task: Task, offset: int) -> None:
+        """Note that a record is in a task's log."""
+        with self._lock:
+            if offset > self._greatest.get(task, NOTHING):
+                self._greatest[task] = offset
+
+    def of(self, task: Task) -> int:
+        """Return the greatest offset that was noted; -1 where none was."""
+        return self._greatest.get(task, NOTHING)
+
+    def keep(self, created: Collection[int]) -> None:
+        """Forget the tasks of other streams than those created at these places."""
+        with self._lock:
+            self._greatest = {task: at for task, at in self._greatest.items() if task.created in created}

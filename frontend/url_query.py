@@ -1,0 +1,34 @@
+"""Reads the query of a URL: pairs of names and texts, and what several routes take there."""
+
+import urllib.parse
+
+from frontend.problems import ProblemError, refusal
+
+TIMEOUT_MS_MAX = 3_600_000
+
+
+def pairs_of(query: bytes, fields_max: int = 16) -> list[tuple[str, str]]:
+    """The decoded pairs, in order. Raises ProblemError (422)."""
+    try:
+        return urllib.parse.parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, max_num_fields=fields_max, errors="strict"
+        )
+    except ValueError:
+        raise refusal(422, "the query of the URL cannot be read", [(("query",), "not readable")]) from None
+
+
+def metrics_of(value: str) -> tuple[str, ...]:
+    """The names in a text that separates them by commas, each once."""
+    return tuple(dict.fromkeys(word.strip() for word in value.split(",")))
+
+
+def timeout_of(value: str) -> int:
+    """A time limit in ms. Raises ProblemError (422)."""
+    if not (value.isascii() and value.isdigit() and len(value) <= 9 and 1 <= int(value) <= TIMEOUT_MS_MAX):
+        raise wrong_parameter("timeout_ms", f"{value[:40]!r} is no whole number from 1 to {TIMEOUT_MS_MAX}")
+    return int(value)
+
+
+def wrong_parameter(name: str, message: str, status: int = 422) -> ProblemError:
+    """The problem of one pair."""
+    return refusal(status, f"{name}: {message}", [(("query", name), message)])

@@ -1,0 +1,1 @@
+"""Values without an event over HTTP."""

@@ -1,0 +1,129 @@
+"""`GET` and `POST /v1/streams/{stream}/values`: the metrics of keys as they are now, without an event."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from fastapi import Request
+from fastapi.responses import Response
+
+from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.problems import ProblemError, refusal
+from frontend.registry.routes import PROBLEMS, body_of, checked, read_json
+from frontend.scoring.backend import Backend
+from frontend.url_query import metrics_of, pairs_of, timeout_of, wrong_parameter
+from frontend.values.models import KeyValues, ValueQuery
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.tables import Table
+from railgun.config.settings import HttpSettings
+from railgun.ingest.value_queries import QueryRefusedError, ValueRequest
+from railgun.wire.values import decode_json
+
+_encode = msgspec.json.Encoder().encode
+_FIELDS_MAX = 64
+_PROBLEMS = PROBLEMS | {504: PROBLEMS[503] | {"description": "a task has not answered in time"}}
+
+
+def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=_PROBLEMS)
+
+    @page(
+        response_model=KeyValues,
+        openapi_extra={
+            "parameters": [
+                _parameter(
+                    "{field}", "string", "the value of a field of the key, as text; one for each field"
+                ),
+                _parameter("metrics", "string", "only these, separated by commas"),
+                _parameter("timeout_ms", "integer", "how long to wait before a 504"),
+            ]
+        },
+    )
+    async def key_values(stream: str, request: Request) -> Response:
+        """The metrics of a key as they are now: what a duplicate with its fields would be answered.
+
+        Each parameter but `metrics` and `timeout_ms` is a field of the key. Null, and fields of these
+        names, go by POST.
+        """
+        backend.view(stream)
+        texts: dict[str, str] = {}
+        metrics, timeout_ms = None, settings.timeout_ms
+        for name, value in pairs_of(request.scope["query_string"], _FIELDS_MAX):
+            if name in texts or (name == "metrics" and metrics is not None):
+                raise wrong_parameter(name[:80], "it is there twice")
+            if name == "metrics":
+                metrics = metrics_of(value)
+            elif name == "timeout_ms":
+                timeout_ms = timeout_of(value)
+            else:
+                texts[name] = value
+        asked = ValueRequest([texts], metrics, are_texts=True)
+        try:
+            (found,) = await backend.values(stream, asked, timeout_ms)
+        except QueryRefusedError as error:
+            raise _of_url(error) from None
+        return _answer(found)
+
+    @page(response_model=list[KeyValues], openapi_extra=body_of(ValueQuery))
+    async def values_of_keys(stream: str, request: Request) -> Response:
+        """The metrics of several keys, in their order. One key that cannot be answered refuses the request."""
+        timeout_ms = settings.timeout_ms
+        for name, value in pairs_of(request.scope["query_string"]):
+            if name != "timeout_ms":
+                raise wrong_parameter(name[:80], "there is no such parameter; this route takes timeout_ms")
+            timeout_ms = timeout_of(value)
+        backend.view(stream)
+        keys, metrics = checked(_query, await read_json(request, decode_json))
+        if len(keys) > settings.batch_limit_events:
+            detail = (
+                f"{len(keys)} keys; at most {settings.batch_limit_events} are taken: send several requests"
+            )
+            raise refusal(413, detail, [(("keys",), detail)])
+        try:
+            found = await backend.values(stream, ValueRequest(keys, metrics), timeout_ms) if keys else []
+        except QueryRefusedError as error:
+            raise _of_body(error) from None
+        return _answer(found)
+
+    return page.by_name
+
+
+def _query(body: object) -> tuple[Sequence[Any], Sequence[str] | None]:
+    table = Table(body, (), ("keys", "metrics"))
+    keys, metrics = table.required("keys", "a list of keys"), table.get("metrics")
+    if not isinstance(keys, list):
+        raise DefinitionError(
+            ("keys",), "a list of keys belongs here, each an object of fields and their values"
+        )
+    if metrics is not None and not (isinstance(metrics, list) and all(type(each) is str for each in metrics)):
+        raise DefinitionError(("metrics",), "a list of names of metrics belongs here")
+    return keys, metrics
+
+
+def _of_body(error: QueryRefusedError) -> ProblemError:
+    places = [
+        (("keys", *each.loc) if isinstance(each.loc[0], int) else each.loc, each.msg) for each in error.errors
+    ]
+    return refusal(422, str(error), places)
+
+
+def _of_url(error: QueryRefusedError) -> ProblemError:
+    """The problem of the only key, whose fields are parameters of the URL."""
+    places = [(("query", *(part for part in each.loc if part != 0)), each.msg) for each in error.errors]
+    shown = "; ".join(": ".join([*map(str, loc[1:]), message]) for loc, message in places)
+    return refusal(422, shown, places)
+
+
+def _answer(found: object) -> Response:
+    return Response(_encode(found), media_type="application/json")
+
+
+def _parameter(name: str, type_: str, description: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": description,
+        "schema": {"type": type_},
+    }

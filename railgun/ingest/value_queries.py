@@ -1,0 +1,321 @@
+"""Value queries: which metrics a key determines, which tasks are to be asked, and their answers put together
+(docs/semantics.md, Values without an event).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.errors import meant
+from railgun.ingest.accepted import AcceptedBatch, Row
+from railgun.ingest.answers import Answers, Rows
+from railgun.ingest.derived import DERIVED, DerivedMetrics
+from railgun.ingest.replies import values_by_metric
+from railgun.ingest.routing import Router, Share
+from railgun.language.derive import ResolvedDerived
+from railgun.plan.program import TIME_MIN
+from railgun.wire.columns import EventColumns
+from railgun.wire.encode import encode_values
+from railgun.wire.partition import NOT_SENT
+from railgun.wire.schema import Field, Kind
+from railgun.wire.text_values import text_reader
+from railgun.wire.validator import FieldError
+from railgun.wire.values import MisfitError, reader
+
+_NOT_ASKED = -1
+
+
+class QueryRefusedError(ValueError):
+    """A value query is refused, with all of its keys. `errors`: what is wrong, at (index of the key, field) or at
+    ("metrics",).
+    """
+
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{_shown_place(loc)}: {msg}" for loc, msg in self.errors)
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _shown_place(loc: Sequence[str | int]) -> str:
+    return " ".join(f"key {each}" if isinstance(each, int) else each for each in loc)
+
+
+class ValueRequest(NamedTuple):
+    """What is asked for.
+
+    keys: mappings of field names to JSON values or their Python equivalents; with `are_texts` to texts.
+    metrics: the names of the metrics that are wanted; None: all that each key determines.
+    """
+
+    keys: Sequence[Mapping[str, Any]]
+    metrics: Sequence[str] | None = None
+    are_texts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ValueQuery:
+    """A query that can be asked.
+
+    keys: as JSON has them.  names: by key, the metrics that are wanted, in the order in which they were added.
+    batch: a record for each key, and which tasks get it.
+    """
+
+    keys: Sequence[Mapping[str, Any]]
+    names: Sequence[tuple[str, ...]]
+    batch: AcceptedBatch
+
+    def some(self, rows: NDArray[np.int64], names: Collection[str]) -> "ValueQuery":
+        """The query for some of its keys, without metrics of other names. It is only to be answered."""
+        assert not isinstance(self.batch.events, EventColumns)
+        chosen = rows.tolist()
+        kept = [tuple(name for name in self.names[row] if name in names) for row in chosen]
+        events = [self.batch.events[row] for row in chosen]
+        batch = replace(self.batch, ids=[""] * len(chosen), times=[0] * len(chosen), shares=(), events=events)
+        return ValueQuery([self.keys[row] for row in chosen], kept, batch)
+
+
+class QueryReader:
+    """Reads value queries of one stream as it is registered. To be made anew when that changes."""
+
+    def __init__(self, entry: StreamEntry, router: Router) -> None:
+        self._stream, self._schema, self._router = entry.stream.name, entry.schema, router
+        self._names = entry.names
+        self._groups = {name: frozenset(add.metric.resolved.group_by) for name, add in entry.metrics.items()}
+        self._homes = {name: add.metric.home for name, add in entry.metrics.items()}
+        self._derived = entry.derived
+        self._grouping = {field: None for each in self._groups.values() for field in sorted(each)}
+        self._fields = {
+            field.name: (place, field, (reader(field.type), text_reader(field.type)))
+            for place, field in enumerate(self._schema.fields)
+        }
+
+    def read(self, request: ValueRequest) -> ValueQuery:
+        """Read a query. Raises QueryRefusedError."""
+        keys, metrics, are_texts = request
+        errors = list(self._unknown_metrics(metrics or ()))
+        wanted = None if metrics is None else frozenset(metrics)
+        names: list[tuple[str, ...]] = []
+        shown: list[dict[str, Any]] = []
+        rows: list[Row] = []
+        sent: dict[tuple[int, int], list[int]] = {}
+        by_fields: dict[frozenset[str], tuple[str, ...]] = {}
+        for row, key in enumerate(keys):
+            values, found = self._values(row, key, are_texts=are_texts)
+            errors += found
+            if found or errors:
+                continue
+            given = frozenset(key)
+            if given not in by_fields:
+                errors += self._refusals(row, given, wanted)
+                by_fields[given] = self._determined(given, wanted)
+            names.append(by_fields[given])
+            shown.append({name: _json(values[self._fields[name][0]], self._fields[name][1]) for name in key})
+            rows.append(Row("", 0, len(values), encode_values(values), self._router.routed(values)))
+            homes = self._homes_of(by_fields[given])
+            for home, partition in enumerate(self._router.partitions(values)):
+                if partition != NOT_SENT and self._router.partitioners[home] in homes:
+                    sent.setdefault((home, partition), []).append(row)
+        if errors:
+            raise QueryRefusedError(errors)
+        shares: list[list[Share]] = [[] for _ in self._router.partitioners]
+        for (home, partition), places in sorted(sent.items()):
+            shares[home].append(Share(self._router.partitioners[home], partition, np.array(places, np.int64)))
+        n = len(rows)
+        batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema, self._router)
+        return ValueQuery(shown, names, batch)
+
+    # --- one key
+
+    def _values(self, row: int, key: Any, *, are_texts: bool) -> tuple[list[Any], list[FieldError]]:
+        """The values of all fields of the schema, and what is wrong with the key."""
+        values: list[Any] = [None] * len(self._fields)
+        if not isinstance(key, Mapping):
+            return values, [FieldError((row,), "a key is an object of fields and their values")]
+        errors: list[FieldError] = []
+        for name, value in key.items():
+            if name not in self._grouping:
+                errors.append(FieldError((row, str(name)[:80]), self._no_key_field(str(name))))
+                continue
+            place, _, readers = self._fields[name]
+            try:
+                values[place] = None if value is None else readers[are_texts](value)
+            except MisfitError as error:
+                errors.append(FieldError((row, name), str(error)))
+        return values, errors
+
+    def _no_key_field(self, name: str) -> str:
+        if name in self._fields:
+            return f"no metric of {self._stream} groups by it; {self._groupings()}"
+        hint = meant(name, self._grouping)
+        return f"{self._stream} has no such field; {hint or self._groupings()}"
+
+    def _groupings(self) -> str:
+        if not self._groups:
+            return "it has no metrics"
+        kinds = sorted({", ".join(sorted(each)) or "nothing" for each in self._groups.values()})
+        return f"its metrics group by {'; by '.join(kinds[:10])}{'; …' if len(kinds) > 10 else ''}"
+
+    def _refusals(
+        self, row: int, given: frozenset[str], wanted: frozenset[str] | None
+    ) -> Iterator[FieldError]:
+        """What is wrong with the fields that a key has."""
+        if not any(each <= given for each in self._groups.values()):
+            fields = _list(given) or "no field"
+            yield FieldError(
+                (row,), f"a key of {fields} determines no metric of {self._stream}; {self._groupings()}"
+            )
+            return
+        for name in wanted or ():
+            reads, needed = self._needs(name)
+            if reads:
+                yield FieldError(
+                    ("metrics",),
+                    f"{name} reads {_list(reads)} of an event, which a query does not have; ask for its "
+                    "operands, or send the event",
+                )
+            elif needed - given:
+                yield FieldError(
+                    (row,), f"{name} groups by {_list(needed)}; the key lacks {_list(needed - given)}"
+                )
+
+    def _unknown_metrics(self, wanted: Sequence[str]) -> Iterator[FieldError]:
+        for name in wanted:
+            if name not in self._names:
+                hint = meant(name, self._names)
+                detail = f"{self._stream} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
+                yield FieldError(("metrics",), detail)
+
+    # --- metrics
+
+    def _needs(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The fields of an event that a metric reads at the reply, and those that a key must have to determine it."""
+        if name in self._groups:
+            return frozenset(), self._groups[name]
+        derived = self._derived[name]
+        needed = frozenset[str]().union(*(self._groups[operand] for operand in derived.operands))
+        return frozenset(derived.fields), needed
+
+    def _determined(self, given: frozenset[str], wanted: frozenset[str] | None) -> tuple[str, ...]:
+        found = []
+        for name in self._names if wanted is None else [each for each in self._names if each in wanted]:
+            reads, needed = self._needs(name)
+            if not reads and needed <= given:
+                found.append(name)
+        return tuple(found)
+
+    def _homes_of(self, names: Sequence[str]) -> set[str]:
+        """The partitioners whose tasks know what these metrics need."""
+        derived: list[ResolvedDerived] = [self._derived[name] for name in names if name in self._derived]
+        metrics = {name for name in names if name in self._homes}.union(*(each.operands for each in derived))
+        return {self._homes[name] for name in metrics}
+
+
+class Places:
+    """Where in their logs the tasks of each partitioner answered n keys.
+
+    time: int64[partitioners, n]; the task's clock.  offset: int64[partitioners, n]; of the last record that was
+    included, -1 where no task was asked.
+    """
+
+    def __init__(self, partitioners: Sequence[str], n: int) -> None:
+        self._index = {name: place for place, name in enumerate(partitioners)}
+        self.time: NDArray[np.int64] = np.zeros((len(partitioners), n), np.int64)
+        self.offset: NDArray[np.int64] = np.full((len(partitioners), n), _NOT_ASKED)
+
+    def note(self, partitioner: str, rows: Rows, times: Any, offsets: Any) -> None:
+        """Note where some keys were answered."""
+        place = self._index[partitioner]
+        self.time[place, rows], self.offset[place, rows] = times, offsets
+
+    def some(self, rows: NDArray[np.int64]) -> "Places":
+        """Where some of the keys were answered."""
+        made = Places(tuple(self._index), 0)
+        made.time, made.offset = self.time[:, rows], self.offset[:, rows]
+        return made
+
+    def of(self, row: int) -> dict[str, "Place"]:
+        """Where one key was answered, by partitioner."""
+        return {
+            name: Place(None if time == TIME_MIN else time, offset)
+            for name, time, offset in zip(
+                self._index, self.time[:, row].tolist(), self.offset[:, row].tolist()
+            )
+            if offset != _NOT_ASKED
+        }
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """The clock of a task, None before its first event, and the offset of the last record that is included."""
+
+    time: int | None
+    offset: int
+
+
+class KeyValues(msgspec.Struct, gc=False):
+    """The answer for one key. warming, partial: as in a `Reply`, only where there is something to say."""
+
+    key: Mapping[str, Any]
+    metrics: dict[str, Any]
+    as_of: dict[str, Place]
+    warming: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
+    partial: Mapping[str, int] | msgspec.UnsetType = msgspec.UNSET
+
+
+def key_values(
+    query: ValueQuery, answers: Mapping[str, Answers], derived: DerivedMetrics, places: Places
+) -> list[KeyValues]:
+    """Put the answers of tasks together, a KeyValues for each key.
+
+    answers: by partitioner.  derived: what the derived metrics are.
+    """
+    batch, all_answers = query.batch, dict(answers)
+    wanted = {name for names in query.names for name in names}
+    made = derived.answers(batch.events, batch.schema, answers, selection=[*wanted])
+    if made is not None:
+        all_answers[DERIVED] = made
+    columns: dict[str, list[Any]] = {}
+    for each in all_answers.values():
+        columns |= values_by_metric(
+            each.block(), [name for name in each.block().form.names if name in wanted]
+        )
+    found = [
+        KeyValues(key, {name: columns[name][row] for name in names}, places.of(row))
+        for row, (key, names) in enumerate(zip(query.keys, query.names))
+    ]
+    for each in all_answers.values():
+        _note(found, each)
+    return found
+
+
+def _note(found: Sequence[KeyValues], answers: Answers) -> None:
+    """Say what is warming and what is partial, of the metrics that are named."""
+    if len(answers.warming_sets) > 1:
+        for each, code in zip(found, answers.warming.tolist()):
+            warming = [name for name in answers.warming_sets[code] if name in each.metrics]
+            if warming:
+                each.warming = [*(() if each.warming is msgspec.UNSET else each.warming), *warming]
+    for name, bound_ms, rows in answers.partials:
+        for row in rows.tolist():
+            each = found[row]
+            if name in each.metrics:
+                known = {} if each.partial is msgspec.UNSET else each.partial
+                each.partial = {**known, name: bound_ms}
+
+
+def _json(value: Any, field: Field) -> Any:
+    """A field's value as replies write it."""
+    if value is None or field.type.kind is not Kind.DECIMAL:
+        return value
+    return format(Decimal(value).scaleb(-field.type.scale), "f")

@@ -1,0 +1,228 @@
+"""The value queries to the tasks of a unit: read from their topics, and answered between batches by the copies that
+answer (docs/decisions/0027).
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from railgun.host.task_host import TaskHost
+from railgun.messaging.errors import TopicMissingError, TransportError
+from railgun.messaging.transport import Fetched, TopicPartition, Transport
+from railgun.registry.topics import Topics
+from railgun.state.errors import StoreError
+from railgun.task.replies import Replies
+from railgun.unit.clock import CLOCK, Clock
+from railgun.wire.query_record import (
+    QueryRecord,
+    QueryRecordError,
+    Refusal,
+    decode_query,
+    encode_refusal,
+)
+from railgun.wire.records import Records
+from reservoir.errors import StorageFailedError
+from reservoir.executor import Job
+
+KEYS_PER_ROUND = 64
+"""How many keys of a task are answered before its next batch of events."""
+# Of one task: beyond this the oldest are dropped, which are asked again.
+_HELD_KEYS_MAX = 20_000
+_AGAIN_S, _MISSING_S = 1.0, 5.0
+
+_log = logging.getLogger("railgun.unit")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A query that is not answered yet. first: its first key without an answer.  until_s: nobody waits after this."""
+
+    query: QueryRecord
+    until_s: float
+    first: int = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.query.records) - self.first
+
+
+@dataclass(slots=True)
+class _Partition:
+    """The partition of queries to one task.
+
+    position: the next offset to read; None until it is known, by `opening`, which begins at `again_s`.
+    """
+
+    host: TaskHost
+    position: int | None = None
+    opening: Job[int] | None = None
+    again_s: float = 0.0
+    waiting: deque[_Waiting] = field(default_factory=deque)
+
+
+class ValueQueries:
+    """One thread uses it.
+
+    send: sends an answer to a front-end by its number.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topics: Topics,
+        send: Callable[[int, bytes], None],
+        clock: Clock = CLOCK,
+    ) -> None:
+        self._transport, self._topics, self._send, self._clock = transport, topics, send, clock
+        self._partitions: dict[TopicPartition, _Partition] = {}
+
+    def positions(self, hosts: Iterable[TaskHost]) -> dict[TopicPartition, int]:
+        """Return where to read on: the partitions of these hosts' tasks, as far as their ends are known.
+
+        Silent copies read too, so that they have at hand what was not answered when they take over.
+        """
+        needed = {self._where(host): host for host in hosts}
+        for where in self._partitions.keys() - needed.keys():
+            del self._partitions[where]
+            self._transport.release(*where)
+        found: dict[TopicPartition, int] = {}
+        for where, host in needed.items():
+            own = self._partitions.get(where)
+            if own is None or own.host is not host:
+                own = self._partitions[where] = _Partition(host)
+            if own.position is None:
+                self._open(where, own)
+            if own.position is not None:
+                found[where] = own.position
+        return found
+
+    def begin_anew(self) -> None:
+        """Find the ends of all partitions again, after an error that one of them may have caused."""
+        for own in self._partitions.values():
+            own.position = own.opening = None
+            own.again_s = self._clock.now() + _AGAIN_S
+
+    def take(self, fetched: Fetched) -> bool:
+        """Take what was read, if it is of a partition of queries. Returns whether it was."""
+        own = self._partitions.get(fetched.where)
+        if own is None:
+            return False
+        own.position = fetched.next_offset
+        for record in fetched.written():
+            try:
+                query = decode_query(record)
+            except QueryRecordError as error:
+                _log.warning("%s: a record is left out: %s", fetched.where, error)
+                continue
+            if query.created == own.host.place.key.created and query.records:
+                own.waiting.append(_Waiting(query, self._clock.now() + query.timeout_ms / 1000))
+        self._drop_overdue(own)
+        return True
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a query can be answered now."""
+        return any(self._is_due(own) for own in self._partitions.values())
+
+    def answer(self, run: Callable[[TaskHost, Callable[[], None]], object]) -> None:
+        """Answer what can be answered: some keys of each task.
+
+        run: runs a function for a host, whose errors are those of its task.
+        """
+        for own in self._partitions.values():
+            if own.waiting:
+                self._drop_overdue(own)
+            if self._is_due(own):
+                run(own.host, partial(self._answer, own))
+
+    def _where(self, host: TaskHost) -> TopicPartition:
+        key = host.place.key
+        return TopicPartition(self._topics.queries(key.stream, key.partitioner), key.partition)
+
+    def _open(self, where: TopicPartition, own: _Partition) -> None:
+        """Find a partition's end: older queries were asked before this copy was there, and are asked again."""
+        now_s = self._clock.now()
+        if own.opening is None:
+            if now_s >= own.again_s:
+                own.opening = own.host.lane.submit(lambda: self._transport.end_offset(*where))
+            return
+        if not own.opening.done():
+            return
+        opening, own.opening = own.opening, None
+        try:
+            own.position = opening.result()
+        except TopicMissingError:
+            # An earlier release created the stream. A front-end makes the topic when it starts.
+            own.again_s = now_s + _MISSING_S
+        except TransportError as error:
+            _log.warning("%s: value queries are not read for now: %s", where, error)
+            own.again_s = now_s + _AGAIN_S
+
+    def _drop_overdue(self, own: _Partition) -> None:
+        now_s, held = self._clock.now(), sum(each.left for each in own.waiting)
+        left: deque[_Waiting] = deque()
+        for each in own.waiting:
+            if each.until_s <= now_s or held > _HELD_KEYS_MAX:
+                held -= each.left
+            else:
+                left.append(each)
+        own.waiting = left
+
+    def _is_due(self, own: _Partition) -> bool:
+        host = own.host
+        if not own.waiting or not host.is_running or host.limit is not None:
+            return False
+        return any(_can_answer(host, each.query) for each in own.waiting)
+
+    def _answer(self, own: _Partition) -> None:
+        left, keys = deque[_Waiting](), KEYS_PER_ROUND
+        while own.waiting:
+            each = own.waiting.popleft()
+            if not keys or not _can_answer(own.host, each.query):
+                left.append(each)
+                continue
+            after = min(len(each.query.records), each.first + keys)
+            self._answer_keys(own.host, each.query.records[each.first : after])
+            keys -= after - each.first
+            each.first = after
+            if each.left:
+                left.append(each)
+        own.waiting = left
+
+    def _answer_keys(self, host: TaskHost, records: Sequence[bytes]) -> None:
+        task = host.task
+        answers: list[tuple[int, bytes]] = []
+
+        def deliver(first: int, replies: Replies) -> None:
+            answers.extend(task.encode_answers(replies))
+
+        try:
+            task.answer(Records.of(records), deliver)
+        except (StorageFailedError, StoreError):
+            # The disk: the next event would meet it too.
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever asked is told, and the task goes on
+            _log.exception("%s cannot answer a value query", host.place.identity)
+            answers = _refused(records, f"{type(error).__name__}: {error}")
+        for front_end, record in answers:
+            self._send(front_end, record)
+
+
+def _can_answer(host: TaskHost, query: QueryRecord) -> bool:
+    return host.position > query.after and query.schema in host.task.schemas
+
+
+def _refused(records: Sequence[bytes], detail: str) -> list[tuple[int, bytes]]:
+    """Return (front-end, refusal) for whoever asked for these keys."""
+    asked: dict[tuple[int, int], list[int]] = {}
+    for record in records:
+        _, _, _, front_end, incarnation, sequence, *_ = msgspec.msgpack.decode(memoryview(record)[1:])
+        asked.setdefault((front_end, incarnation), []).append(sequence)
+    return [
+        (front_end, encode_refusal(Refusal(incarnation, sequences, detail)))
+        for (front_end, incarnation), sequences in asked.items()
+    ]

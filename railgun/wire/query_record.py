@@ -1,0 +1,72 @@
+"""Query records, which ask a task for values, and the refusal that a task may answer with. FORMAT.md has the bytes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+QUERY, REFUSAL = 0x05, 0x06
+
+
+class QueryRecordError(ValueError):
+    """The bytes are not such a record. The message says why."""
+
+
+class QueryRecord(NamedTuple):
+    """Keys that one task is asked for.
+
+    created: the place in the catalogue at which the stream was created.
+    after: the task answers once it has processed this offset.
+    schema: the version of the schema of the records.
+    timeout_ms: how long somebody waits for the answer.
+    records: an event record for each key, with its fields.
+    """
+
+    created: int
+    after: int
+    schema: int
+    timeout_ms: int
+    records: Sequence[bytes]
+
+
+class Refusal(NamedTuple):
+    """Why a task does not answer some keys. sequences: of their records, with the front-end's incarnation."""
+
+    incarnation: int
+    sequences: Sequence[int]
+    detail: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_query = msgspec.msgpack.Decoder(tuple[int, int, int, int, list[bytes]]).decode
+_decode_refusal = msgspec.msgpack.Decoder(tuple[int, list[int], str]).decode
+
+
+def encode_query(query: QueryRecord) -> bytes:
+    """Return a query as a record."""
+    return bytes((QUERY,)) + _encode(query)
+
+
+def decode_query(record: bytes) -> QueryRecord:
+    """Decode a query record. Raises QueryRecordError."""
+    if record[:1] != bytes((QUERY,)):
+        raise QueryRecordError(f"no query: it begins with {record[:1].hex() or 'nothing'}")
+    try:
+        return QueryRecord(*_decode_query(memoryview(record)[1:]))
+    except msgspec.MsgspecError as error:
+        raise QueryRecordError(f"a query that cannot be read: {error}") from error
+
+
+def encode_refusal(refusal: Refusal) -> bytes:
+    """Return a refusal as a record."""
+    return bytes((REFUSAL,)) + _encode(refusal)
+
+
+def decode_refusal(record: bytes) -> Refusal | None:
+    """Decode a refusal; None if the record is of another kind. Raises QueryRecordError."""
+    if record[:1] != bytes((REFUSAL,)):
+        return None
+    try:
+        return Refusal(*_decode_refusal(memoryview(record)[1:]))
+    except msgspec.MsgspecError as error:
+        raise QueryRecordError(f"a refusal that cannot be read: {error}") from error
