@@ -60,14 +60,6 @@ class _Head(NamedTuple):
     site: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """Everything that a reload replaces."""
-
-    callers: Mapping[bytes, Caller]
-    hosts: Hosts
-
-
 class Guard:
     """Decides about every request of a port. burst_events: how many events a limited token may send at once."""
 
@@ -79,21 +71,25 @@ class Guard:
         burst_events: int = 1,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        self._now_s, self._burst_events = now_s, burst_events
-        self.replace(tokens, hosts)
+        self._now_s, self._burst_events, self._hosts = now_s, burst_events, Hosts(hosts)
+        self._callers: Mapping[bytes, Caller] = {}
+        self.tokens: tuple[Token, ...] = ()
+        self.replace(tokens)
 
-    def replace(self, tokens: Sequence[Token], hosts: Iterable[str]) -> None:
-        """Decide by these from now on, about requests under way too."""
+    def replace(self, tokens: Sequence[Token]) -> None:
+        """Decide by these from now on, about requests under way too. From any thread."""
+        rates = {(each.name, each.limit_per_s): each.rate for each in self._callers.values()}
         callers: dict[bytes, Caller] = {}
         for token in tokens:
-            rate = None
-            if token.limit_per_s is not None:
+            rate = rates.get((token.name, token.limit_per_s))
+            if token.limit_per_s is not None and rate is None:
                 rate = Rate(token.limit_per_s, self._burst_events, self._now_s())
             for each in token.hashes:
                 callers[each] = Caller(
                     token.name, Scopes(token.scopes), each, token.expires_s, token.limit_per_s, rate
                 )
-        self._rules = _Rules(callers, Hosts(hosts))
+        # One assignment: each decision is by the tokens before, or by these.
+        self._callers = callers
         self.tokens = tuple(tokens)
 
     def decide(self, method: str, found: RouteMatch, headers: Iterable[Header]) -> Caller:
@@ -102,14 +98,15 @@ class Guard:
 
         Raises AccessError (401, 403, 421). Reads nothing but its arguments, the tokens and the clock.
         """
-        rules, head = self._rules, _head(headers)
+        callers, head = self._callers, _head(headers)
         need = None if found.route is None else found.route.needs
-        _check_browser(rules, method, head, under_any_host=need is not None and need.is_probe)
-        if not rules.callers:
+        is_any_host_good = bool(callers) or (need is not None and need.is_probe)
+        _check_browser(self._hosts, method, head, is_any_host_good=is_any_host_good)
+        if not callers:
             return ANYBODY
         if need is not None and need.is_open:
-            return self._known(rules, head) or NOBODY
-        caller = self._caller(rules, head)
+            return self._known(callers, head) or NOBODY
+        caller = self._caller(callers, head)
         missing = _missing(found, caller)
         if missing is not None:
             raise forbidden(missing)
@@ -117,10 +114,10 @@ class Guard:
 
     def check_again(self, caller: Caller, found: RouteMatch) -> None:
         """Raise AccessError where a caller whose request is under way may not go on. found: the request's row."""
-        rules = self._rules
-        if not rules.callers and caller is ANYBODY:
+        callers = self._callers
+        if not callers and caller is ANYBODY:
             return
-        current = None if caller.hash is None else rules.callers.get(caller.hash)
+        current = None if caller.hash is None else callers.get(caller.hash)
         if current is None:
             raise _unauthorized(_WRONG)
         self._check_time(current)
@@ -132,14 +129,14 @@ class Guard:
         """Count events of a caller: 0, or the seconds until they may be sent."""
         return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
 
-    def _known(self, rules: _Rules, head: _Head) -> Caller | None:
+    def _known(self, callers: Mapping[bytes, Caller], head: _Head) -> Caller | None:
         """Who asks for what is open: nobody need say."""
         try:
-            return self._caller(rules, head)
+            return self._caller(callers, head)
         except AccessError:
             return None
 
-    def _caller(self, rules: _Rules, head: _Head) -> Caller:
+    def _caller(self, callers: Mapping[bytes, Caller], head: _Head) -> Caller:
         given = head.authorization
         if given is None:
             raise _unauthorized(_NO_TOKEN)
@@ -147,7 +144,7 @@ class Guard:
             raise _unauthorized("there are several Authorization headers; send one")
         if given[: len(_BEARER)].lower() != _BEARER:
             raise _unauthorized(f"the Authorization header is of another kind; {_NO_TOKEN}")
-        found = rules.callers.get(hash_of(given[len(_BEARER) :].strip()))
+        found = callers.get(hash_of(given[len(_BEARER) :].strip()))
         if found is None:
             raise _unauthorized(_WRONG)
         self._check_time(found)
@@ -197,10 +194,10 @@ def _head(headers: Iterable[Header]) -> _Head:
     return _Head(authorization, host, origin, site)
 
 
-def _check_browser(rules: _Rules, method: str, head: _Head, *, under_any_host: bool) -> None:
+def _check_browser(hosts: Hosts, method: str, head: _Head, *, is_any_host_good: bool) -> None:
     """Raise AccessError (403, 421) for what the page of another site has a browser send."""
     host = head.host
-    if not rules.callers and not under_any_host and (host is None or not rules.hosts.are_trusted(host)):
+    if not is_any_host_good and (host is None or not hosts.are_trusted(host)):
         shown = (host or b"").decode("latin-1")[:80]
         raise AccessError(
             421,
@@ -211,7 +208,7 @@ def _check_browser(rules: _Rules, method: str, head: _Head, *, under_any_host: b
         return
     if head.site is not None and is_cross_site(head.site):
         raise AccessError(403, "a page of another site asks (Sec-Fetch-Site); it may change nothing here")
-    if head.origin is not None and rules.hosts.is_foreign(head.origin, host):
+    if head.origin is not None and hosts.is_foreign(head.origin, host):
         raise AccessError(
             403,
             "a page of another site asks (Origin); it may change nothing here unless http.hosts names its host",

@@ -14,7 +14,7 @@ from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import NOBODY, AccessError, Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
-from railgun.config.access import check_address, clear_text_warnings, guard_of
+from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
 
 _NODE = "node"
@@ -93,18 +93,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(
-    host: str, port: int, collector: Collector, waits_for: Callable[[], str | None], http: HttpSettings
+    host: str,
+    port: int,
+    collector: Collector,
+    waits_for: Callable[[], str | None],
+    http: HttpSettings,
+    guard: Guard,
 ) -> Iterator[str]:
     """Run the server while the block runs. Gives the server's URL.
 
     port: 0 lets the system choose.
     waits_for: returns in words what keeps the node from being ready; None if nothing does.
-    http: its tokens and hosts, which are those of this port too.
-    Raises OSError if the port is in use; ExposedError, ConfigError and TokenFileError if it may not be served so.
+    http: says whether it may be reached from other machines.
+    guard: decides about every request.
+    Raises OSError if the port is in use; ExposedError if it may not be served so.
     """
     registry = CollectorRegistry()
     registry.register(collector)
-    guard = guard_of(http)
     own = {"registry": registry, "waits_for": staticmethod(waits_for), "guard": guard}
     server = ThreadingHTTPServer((host, port), type("Handler", (_Handler,), own), bind_and_activate=False)
     place = f"{host}:{port}"

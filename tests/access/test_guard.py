@@ -192,7 +192,7 @@ def test_going_on() -> None:
         ([token("*", secret=OTHER)], 401),
         ([], 401),
     ):
-        made.replace(changed, ())
+        made.replace(changed)
         if status == 0:
             made.check_again(caller, found)
             continue
@@ -203,7 +203,7 @@ def test_going_on() -> None:
     anybody = made.decide("POST", found, [HOST])
     assert anybody is ANYBODY
     made.check_again(anybody, found)
-    made.replace([token("*")], ())
+    made.replace([token("*")])
     with pytest.raises(AccessError):
         made.check_again(anybody, found)
 

@@ -8,6 +8,8 @@ import pytest
 from prometheus_client import Gauge
 
 from railgun.access.binding import ExposedError
+from railgun.access.guard import Guard
+from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
 from railgun.unit.node_server import ROUTES, serving
 from tests.frontend.access.callers import NOBODY, bearer, tokens
@@ -19,7 +21,7 @@ MEASURED = Gauge("seen_by_tokens", "what is measured", registry=None)
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     http = HttpSettings(tokens=tokens())
-    with serving("127.0.0.1", 0, MEASURED, lambda: "a secret reason", http) as made:
+    with serving("127.0.0.1", 0, MEASURED, lambda: "a secret reason", http, guard_of(http)) as made:
         yield made
 
 
@@ -58,7 +60,7 @@ def test_scopes(url: str) -> None:
 
 
 def test_browsers() -> None:
-    with serving("127.0.0.1", 0, MEASURED, lambda: None, HttpSettings()) as url:
+    with serving("127.0.0.1", 0, MEASURED, lambda: None, HttpSettings(), Guard()) as url:
         for path, status in (("/metrics", 421), ("/healthz", 200), ("/readyz", 200), ("/none", 421)):
             answer = httpx.get(url + path, headers={"Host": "evil.example.com"}, trust_env=False)
             assert answer.status_code == status
@@ -68,9 +70,9 @@ def test_browsers() -> None:
 def test_where_it_may_listen(tmp_path: Path) -> None:
     with (
         pytest.raises(ExposedError, match="RAILGUN_HTTP__ANONYMOUS=true"),
-        serving("0.0.0.0", 0, MEASURED, lambda: None, HttpSettings()),
+        serving("0.0.0.0", 0, MEASURED, lambda: None, HttpSettings(), Guard()),
     ):
         raise AssertionError("it is served")
     for http in (HttpSettings(anonymous=True), HttpSettings(tokens=tokens())):
-        with serving("0.0.0.0", 0, MEASURED, lambda: None, http) as url:
+        with serving("0.0.0.0", 0, MEASURED, lambda: None, http, guard_of(http)) as url:
             assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200

@@ -6,6 +6,7 @@ import httpx
 import pytest
 from prometheus_client import Gauge
 
+from railgun.access.guard import Guard
 from railgun.config.settings import HttpSettings
 from railgun.unit.node_server import ROUTES, serving
 
@@ -16,7 +17,12 @@ ANSWERS = {"metrics": b"# HELP seen ", "alive": b"alive\n", "ready": b"ready\n"}
 def client() -> Iterator[httpx.Client]:
     with (
         serving(
-            "127.0.0.1", 0, Gauge("seen", "what is measured", registry=None), lambda: None, HttpSettings()
+            "127.0.0.1",
+            0,
+            Gauge("seen", "what is measured", registry=None),
+            lambda: None,
+            HttpSettings(),
+            Guard(),
         ) as url,
         httpx.Client(base_url=url, trust_env=False) as made,
     ):

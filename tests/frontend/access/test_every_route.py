@@ -388,13 +388,13 @@ def check_rotation(running: Server) -> None:
             client.send(head_of("POST", EVENTS, [bearer(name)], *length(EVENT)) + EVENT)
             assert client.response().status == status
         try:
-            guard.replace(changed, ())
+            guard.replace(changed)
             for name in ("rotated-2", "rotated-3"):
                 for path, body in ((EVENTS, EVENT), (f"/v1/streams/{OWN}/explain", b"{}")):
                     client.send(head_of("POST", path, [bearer(name)], *length(body)) + body)
                     assert client.response().status == 401, "after a reload"
         finally:
-            guard.replace(before, ())
+            guard.replace(before)
             looked_up(running)
 
 

@@ -42,7 +42,7 @@ def test_lines_end_where_the_token_does(
     monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.05)
     with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
         begun(running, client, "score-own")
-        running.service.application.guard.replace([token("other", "*"), *changed], ())
+        running.service.application.guard.replace([token("other", "*"), *changed])
         if is_sending:
             client.send(chunked(EVENT + b"\n", end=False))
         (problem,) = lines(client)
@@ -55,7 +55,7 @@ def test_lines_go_on_while_the_token_is_good(tmp_path: Any, monkeypatch: pytest.
     monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.01)
     with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
         begun(running, client, "score-own")
-        running.service.application.guard.replace([token("score-own", f"score:{OWN}")], ())
+        running.service.application.guard.replace([token("score-own", f"score:{OWN}")])
         time.sleep(0.1)
         client.send(chunked(EVENT + b"\n" + EVENT + b"\n"))
         assert ["metrics" in each for each in lines(client)] == [True, True]
@@ -69,7 +69,7 @@ def test_lines_of_which_none_was_taken_are_refused_as_a_whole(
         client.send(head_of("POST", EVENTS, [bearer("score-own")], *CHUNKED))
         until(lambda: running.service.application.guard is not None)
         time.sleep(0.02)
-        running.service.application.guard.replace([token("other", "*")], ())
+        running.service.application.guard.replace([token("other", "*")])
         response = client.response()
         assert response.status == 401
         assert response.headers["www-authenticate"] == "Bearer"
