@@ -79,11 +79,11 @@ VALUES = Command(
     name="values",
     summary="show the metrics of a key as they are now, without an event",
     description=(
-        "Show what the metrics of a card, a merchant, or whatever a stream groups by are now. Nothing is sent\n"
-        "to the stream, and nothing changes. The values are those that a duplicate event with the same fields\n"
-        "would be answered, at the place in each task's log that is shown beneath them.\n\n"
-        "Without --metrics it shows all that the key determines: the metrics that group by no other fields than\n"
-        "those given, and the derived ones over these that read no field of an event.\n\n"
+        "Show what the metrics of a card, a merchant, or whatever a stream groups by are now. Nothing is\n"
+        "sent to the stream, and nothing changes. The values are those that a duplicate event with the\n"
+        "same fields would be answered, at the place in each task's log that is shown beneath them.\n\n"
+        "Without --metrics it shows all that the key determines: the metrics that group by no other\n"
+        "fields than those given, and the derived ones over these that read no field of an event.\n\n"
         "The exit code is 0, or 2 where the key or a name is refused, or there is no server."
     ),
     example="railgun values payments --key card=c1 --metrics card_count_7d",

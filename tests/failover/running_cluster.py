@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
+from railgun.messaging.transport import TopicPartition
 from tests.forked import ROOT
 from tests.halting import halt
 from tests.oracle.compare import differences
@@ -204,6 +206,22 @@ class RunningCluster:
         """The node that leads."""
         settings = quick_settings(self._broker)
         return GroupMembers(settings, self.player.registry.topics.nodes).now().leader
+
+    def partition(self, partitioner: str, fields: Mapping[str, Any]) -> int:
+        """The partition of a partitioner that an event, or a key, with these fields goes to."""
+        stream = self.player.registry.snapshot().catalog.streams[STREAM].stream
+        router = Router(stream)
+        values = [fields.get(field.name) for field in stream.fields]
+        return router.partitions(values)[router.partitioners.index(partitioner)]
+
+    def log(self, where: TopicPartition) -> Iterator[bytes]:
+        """All records of a topic's partition."""
+        transport, offset = self.player.transport, 0
+        end = transport.end_offset(*where)
+        while offset < end:
+            fetched = transport.read(*where, offset, 10_000, 4 << 20)
+            yield from fetched.values()
+            offset = fetched.next_offset
 
     # --- checks ------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What the oracle makes of a task's log, in which metrics come and go, beside the answers that a front-end got."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,7 +16,8 @@ from tests.oracle.query import parse_query
 from tests.oracle.records import AddMetric, Control, DropMetric, Warm
 from tests.oracle.stream import Oracle
 from tests.oracle.task import Task, TaskReply
-from tests.oracle.values import json_value
+from tests.oracle.values import json_value, read_value
+from tests.oracle.windows import MINUS_INFINITY
 from tests.unit.front_end import Answer
 
 _FRONT_END, _SEQUENCE = 3, 5
@@ -59,6 +61,51 @@ def check_answers(
         found, expected = _of_answer(answer), _of_oracle(reply)
         assert found == expected, f"{task} at offset {offset}: {found}, and by the oracle {expected}"
         compared += 1
+    return compared
+
+
+@dataclass(frozen=True)
+class AskedValues:
+    """What a task answered about a key. time: its clock, None before its first event."""
+
+    offset: int
+    key: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    time: int | None
+
+
+def check_values(
+    definitions: str,
+    task: TaskKey,
+    records: Iterable[bytes],
+    event_of: Callable[[int, int], Mapping[str, Any]],
+    asked: Iterable[AskedValues],
+) -> int:
+    """Compare what a task was asked with what the oracle makes of its log up to the offset that the answer names.
+
+    The rest is as in `check_answers`. Returns how many answers there were. Raises AssertionError.
+    """
+    reader, compared = Oracle(definitions).streams[task.stream], 0
+    oracle, left = Task(reader.stream), sorted(asked, key=lambda each: -each.offset)
+    types = reader.stream.fields
+    for offset, record in enumerate(records):
+        if kind_of(record) == CONTROL:
+            control = _control(record, oracle, task.partitioner)
+            if control is not None:
+                oracle.apply(control)
+        else:
+            fields = msgspec.msgpack.decode(record[1:])
+            oracle.apply(reader.read(event_of(fields[_FRONT_END], fields[_SEQUENCE]), ""))
+        while left and left[-1].offset == offset:
+            each = left.pop()
+            typed = {name: read_value(value, types[name], name) for name, value in each.key.items()}
+            row = {name: value for name, value in typed.items() if value is not None}
+            values = {name: json_value(value) for name, value in oracle.values(row).values.items()}
+            expected = {name: values[name] for name in each.metrics}
+            assert expected == each.metrics, f"{task} at offset {offset}: {each}, by the oracle {expected}"
+            assert each.time == (None if oracle.clock == MINUS_INFINITY else oracle.clock)
+            compared += 1
+    assert not left, f"{task}: answered at offsets that its log does not have: {left[:3]}"
     return compared
 
 

@@ -19,6 +19,7 @@ from railgun.history.request_files import REQUEST, BackfillRequestFile, write_re
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
+from railgun.messaging.errors import TopicMissingError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
@@ -97,7 +98,17 @@ class RunningHost(StillHost):
         return self.has_more
 
 
-class EmptyLog:
+class LogWithoutQueries:
+    """It has no topics of value queries."""
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        raise TopicMissingError(f"{topic}-{partition}")
+
+    def release(self, topic: str, partition: int) -> None:
+        """Nothing is held."""
+
+
+class EmptyLog(LogWithoutQueries):
     """Nothing comes."""
 
     def fetch(self, positions: Any, records: int, size: int, timeout_s: float) -> list[Any]:
@@ -105,7 +116,7 @@ class EmptyLog:
         return []
 
 
-class DeepLog:
+class DeepLog(LogWithoutQueries):
     """A log whose partitions have many records each, all there to be fetched, but for partition 0: each fetch finds one
     new record in it. Records are their offsets.
     """
