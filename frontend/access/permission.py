@@ -32,9 +32,12 @@ class Permission:
         self._guard, self._caller, self._found = guard, caller, found
 
     def check(self) -> None:
-        """Raise PermissionEndedError (401, 403) if the token expired, was replaced, or lost its scope."""
+        """Go on by the token's scopes and limit of now.
+
+        Raises PermissionEndedError (401, 403) if it expired, was replaced, or lost its scope.
+        """
         try:
-            self._guard.check_again(self._caller, self._found)
+            self._caller = self._guard.check_again(self._caller, self._found)
         except AccessError as error:
             ended = refused(error)
             raise PermissionEndedError(ended.problem, ended.headers) from None

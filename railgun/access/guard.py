@@ -112,11 +112,14 @@ class Guard:
             raise forbidden(missing)
         return caller
 
-    def check_again(self, caller: Caller, found: RouteMatch) -> None:
-        """Raise AccessError where a caller whose request is under way may not go on. found: the request's row."""
+    def check_again(self, caller: Caller, found: RouteMatch) -> Caller:
+        """The caller of a request under way, by the tokens of now. found: the request's row.
+
+        Raises AccessError where they may not go on.
+        """
         callers = self._callers
         if not callers and caller is ANYBODY:
-            return
+            return caller
         current = None if caller.hash is None else callers.get(caller.hash)
         if current is None:
             raise _unauthorized(_WRONG)
@@ -124,6 +127,7 @@ class Guard:
         missing = _missing(found, current)
         if missing is not None:
             raise forbidden(missing)
+        return current
 
     def wait_s(self, caller: Caller, events: int) -> float:
         """Count events of a caller: 0, or the seconds until they may be sent."""

@@ -194,7 +194,7 @@ def test_going_on() -> None:
     ):
         made.replace(changed)
         if status == 0:
-            made.check_again(caller, found)
+            assert made.check_again(caller, found).expires_s is None
             continue
         with pytest.raises(AccessError) as raised:
             made.check_again(caller, found)
