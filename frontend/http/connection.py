@@ -48,12 +48,29 @@ class _Answering:
         self.disconnected = self.response_complete = False
 
 
+class _HeadersOfAll:
+    """The headers of every answer as bytes: uvicorn makes a new list of them each second, for the date."""
+
+    __slots__ = ("_headers", "_lines")
+
+    def __init__(self) -> None:
+        self._headers: Sequence[Header] = ()
+        self._lines = b""
+
+    def lines(self, headers: Sequence[Header]) -> bytes:
+        """Those of a list, which nobody changes."""
+        if headers is not self._headers:
+            self._headers, self._lines = headers, _lines(headers)
+        return self._lines
+
+
 class Connection(HttpToolsProtocol):
-    """limit, patience_s, single_events: set by `connection_type`."""
+    """limit, patience_s, single_events, of_all: set by `connection_type`."""
 
     limit = 1024
     patience_s = 75.0
     single_events: SingleEvents
+    of_all: "_HeadersOfAll"
 
     def __init__(
         self,
@@ -210,15 +227,10 @@ class Connection(HttpToolsProtocol):
         """As uvicorn does it for an application."""
         if cycle.disconnected or self.transport.is_closing():
             return
-        described = [
-            *self.server_state.default_headers,
-            (b"content-type", content_type),
-            _length(body),
-            *headers,
-        ]
+        described = [(b"content-type", content_type), _length(body), *headers]
         if not cycle.keep_alive:
             described.append(_CLOSE)
-        self.transport.write(_response(status, described, body))
+        self.transport.write(self._response(status, described, body))
         cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()
@@ -263,30 +275,30 @@ class Connection(HttpToolsProtocol):
         """Answer beside any application, and close."""
         body = encoder.encode(problem(status, detail))
         passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
-        described = [
-            *self.server_state.default_headers,
-            (b"content-type", PROBLEM_TYPE),
-            *passes,
-            _length(body),
-            _CLOSE,
-        ]
-        self.transport.write(_response(status, described, body))
+        described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
+        self.transport.write(self._response(status, described, body))
         self.transport.close()
+
+    def _response(self, status: int, headers: Sequence[Header], body: bytes) -> bytes:
+        """An answer. headers: beside those of every answer."""
+        of_all = self.of_all.lines(self.server_state.default_headers)
+        return b"".join((STATUS_LINE[status], of_all, _lines(headers), b"\r\n", body))
 
 
 def _length(body: bytes) -> Header:
     return b"content-length", b"%d" % len(body)
 
 
-def _response(status: int, headers: Sequence[Header], body: bytes) -> bytes:
-    content = [STATUS_LINE[status]]
-    for name, value in headers:
-        content += (name, b": ", value, b"\r\n")
-    content += (b"\r\n", body)
-    return b"".join(content)
+def _lines(headers: Sequence[Header]) -> bytes:
+    return b"".join([b"%s: %s\r\n" % each for each in headers])
 
 
 def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
     """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
-    own = {"limit": limit, "patience_s": patience_s, "single_events": single_events}
+    own = {
+        "limit": limit,
+        "patience_s": patience_s,
+        "single_events": single_events,
+        "of_all": _HeadersOfAll(),
+    }
     return type("Connection", (Connection,), own)
