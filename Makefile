@@ -35,13 +35,13 @@ $(STAMP): requirements-dev.lock pyproject.toml
 kernels: setup  ## compile the kernels into their cache, once
 	@$(BIN)/python -m railgun.kernels
 
-demo: kernels  ## score a year of real flights over HTTP and check a sample by brute force
+demo: kernels  ## score a year of real flights over HTTP, then payments with planted fraud; check both by brute force
 	@$(BIN)/python -m railgun.demo
 
-demo-kafka: kernels  ## the same through topics of a local Kafka broker (Java 17)
+demo-kafka: kernels  ## the flights through topics of a local Kafka broker (Java 17)
 	@$(BIN)/python -m railgun.demo --kafka
 
-demo-cluster: kernels  ## the same on three nodes, of which one is killed half-way (Java 17)
+demo-cluster: kernels  ## the flights on three nodes, of which one is killed half-way (Java 17)
 	@$(BIN)/python -m railgun.demo --cluster
 
 test: kernels  ## every test (the long reliability runs apart)

@@ -253,8 +253,8 @@ class Exchange:
 
     def _ask_again(self, now_s: float) -> None:
         """Send queries once more to the tasks that have not answered. In the collector's thread."""
-        for pending in self.pending_table.all():
-            if isinstance(pending, PendingQuery) and pending.again_s <= now_s:
+        for pending in self.pending_table.queries():
+            if pending.again_s <= now_s:
                 pending.again_s = now_s + ASK_AGAIN_S
                 try:
                     self._send_query(pending)
@@ -274,6 +274,9 @@ class Exchange:
                 pending.after[share.partitioner, share.partition],
                 batch.schema.version,
                 left_ms,
+                front_end.number,
+                front_end.incarnation,
+                pending.number,
                 [records[row] for row in rows],
             )
             topic = self.topics.queries(pending.stream, share.partitioner)

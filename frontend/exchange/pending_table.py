@@ -38,6 +38,7 @@ class PendingTable:
         self.counts: Counter[str] = Counter()
         self.lock = threading.Lock()
         self._by_number: dict[int, PendingRequest] = {}
+        self._queries: dict[int, PendingQuery] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._last = 0
 
@@ -64,6 +65,8 @@ class PendingTable:
         with self.lock:
             self.check(len(pending), pending.size_bytes)
             self._by_number[pending.number] = pending
+            if isinstance(pending, PendingQuery):
+                self._queries[pending.number] = pending
             self.events += len(pending)
             self.size_bytes += pending.size_bytes
             heapq.heappush(self._deadlines, (pending.begun_s + pending.timeout_ms / 1000, pending.number))
@@ -83,6 +86,7 @@ class PendingTable:
         edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
         rows = batch.sequence & _ROW_MASK
         finished: list[PendingRequest] = []
+        created = -1
         with self.lock:
             for first, after in pairwise(edges):
                 number = int(numbers[first])
@@ -91,15 +95,17 @@ class PendingTable:
                 pending = self._by_number.get(number)
                 count = 0
                 if pending is not None:
+                    created = pending.homes.created
                     count = pending.gather(batch, first, after, rows[first:after])
-                    source, created = batch.source, pending.homes.created
-                    task = Task(source.stream, created, source.partitioner, source.partition)
-                    self._seen.note(task, int(batch.offset[after - 1]))
                 self.counts["answers"] += count
                 self.counts["repeated" if pending is not None else "late"] += after - first - count
                 if pending is not None and not pending.left and pending.is_readable:
                     self._remove(pending)
                     finished.append(pending)
+        if created >= 0:
+            source = batch.source
+            task = Task(source.stream, created, source.partitioner, source.partition)
+            self._seen.note(task, int(batch.offset[-1]))
         return finished
 
     def refuse(self, refusal: Refusal) -> list[PendingRequest]:
@@ -138,6 +144,11 @@ class PendingTable:
         with self.lock:
             return list(self._by_number.values())
 
+    def queries(self) -> list[PendingQuery]:
+        """The value queries that wait."""
+        with self.lock:
+            return list(self._queries.values())
+
     def oldest_s(self) -> float:
         """How long the oldest has waited, in seconds; 0 where nothing waits."""
         with self.lock:
@@ -147,6 +158,7 @@ class PendingTable:
     def _remove(self, pending: PendingRequest) -> bool:
         if self._by_number.pop(pending.number, None) is None:
             return False
+        self._queries.pop(pending.number, None)
         self.events -= len(pending)
         self.size_bytes -= pending.size_bytes
         # Those that were answered stay until their time; they are cleared where they outnumber the others.

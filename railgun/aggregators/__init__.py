@@ -1,1 +1,1 @@
-"""Aggregators: the cells that an entity row keeps for them, and the kernels that add, remove and answer."""
+"""Aggregators: their cells in an entity's row, and the kernels that add values, remove them and compute results."""

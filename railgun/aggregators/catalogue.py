@@ -1,8 +1,8 @@
-"""Which cells an aggregator needs, by its argument's type and its window, and what result is made of them.
+"""The cells of each aggregator, by the type of its argument and its window, and how its result is computed from them.
 
-Aggregators of one argument share cells of the same op: `sum`, `avg` and `var_*` the accumulator and the count
-of values, `last` and `prev` one cell. What nothing ever leaves (TUMBLING, INFINITE) needs no map of the
-window's values: a cell of fixed size does.
+Aggregators of one argument share cells of the same op: `sum`, `avg` and `var_*` share the accumulator and the count of
+values; `last` and `prev` share one cell. No event ever leaves a TUMBLING bucket or an INFINITE window. So a cell of
+fixed size serves them in place of a map of the window's values.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,13 @@ from railgun.language.types import Kind, Type
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of an entity's row. `op` is that of its updates, `words` its size.
+    """A cell of an entity's row. An empty cell is all zeros.
 
-    An empty cell is all zeros. What it holds outside the row: `tree_words` is the number of value words of
-    the ordered map whose root is its first two words, 0 when there is none; `wide_words` that of the raw page
-    whose id is its first word, which is 0 while there is no page.
+    op: the op code of its updates.
+    words: its size.
+    tree_words: the number of value words of the ordered map whose root is the cell's first two words; 0 without a map.
+    wide_words: the number of words of the raw page whose id is the cell's first word; 0 for cells without such a page.
+    That id is 0 while there is no page.
     """
 
     op: int
@@ -32,11 +34,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What the interpreter is told of one aggregator.
+    """The cells and op codes of one aggregator, from which the plan makes rows of the interpreter's program.
 
-    `cells` are updated in this order, the count of values (if any) first. `main`, `squares` and `count` are
-    indexes into them, −1 for none. `result` is the op of apply_result, `type_code` that of the argument,
-    `result_type_code` that of the result. `needs_bytes`: adding wants the bytes of string arguments.
+    cells: in the order in which they are updated; the count of values, if there is one, comes first.
+    main, squares, count: indexes of cells, −1 for none.
+    result: the op code of apply_result.
+    type_code, result_type_code: the type codes of the argument and of the result.
+    needs_bytes: whether adding a string takes its bytes, not only its hash.
     """
 
     cells: tuple[Cell, ...]
@@ -58,7 +62,7 @@ _SUM_LONG = Cell(codes.SUM_LONG, sum_long.SUM_WORDS)
 _SQUARES_LONG = Cell(codes.SQUARES_LONG, sum_long.SQUARES_WORDS)
 _LATEST = Cell(codes.LATEST, latest.WORDS)
 
-# Their cells hold strings as they are, not only their hashes.
+# The cells of these aggregators hold the bytes of strings, not only their hashes.
 _STORING = (
     codes.LATEST,
     codes.EARLIEST,
@@ -79,7 +83,7 @@ _SPREADS: Mapping[Aggregator, tuple[int, int]] = {
 
 @lru_cache(maxsize=1024)
 def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind) -> Recipe:
-    """The recipe of an aggregator over an argument of a type it takes; `argument` None: `count(*)`."""
+    """The recipe of an aggregator over an argument of this type; None for `count(*)`. Raises ValueError."""
     result = result_type(aggregator, argument)
     if result is None:
         raise ValueError(f"{aggregator} takes no {argument}")
@@ -98,14 +102,14 @@ def recipe_of(aggregator: Aggregator, argument: Type | None, window: WindowKind)
 
 
 def type_code_of(of: Type) -> int:
-    """How the words of values of a type compare."""
+    """The type code, which says how the words of values of a type compare."""
     return {Kind.DOUBLE: codes.TYPE_DOUBLE, Kind.STRING: codes.TYPE_STRING}.get(of.kind, codes.TYPE_INT)
 
 
 def _cells_and_result(
     aggregator: Aggregator, argument: Type | None, sliding: bool
 ) -> tuple[tuple[Cell, ...], int]:
-    """Cells and result op; the first cell is the count, the last one tells the family."""
+    """The cells and the op code of the result. The first cell is the count, the last one holds the values."""
     if aggregator is Aggregator.COUNT or argument is None:
         return (_COUNT,), codes.RESULT_COUNT
     if aggregator is Aggregator.COUNT_DISTINCT:
@@ -128,7 +132,7 @@ def _cells_and_result(
 
 
 def _chosen(aggregator: Aggregator, argument: Type, sliding: bool) -> tuple[tuple[Cell, ...], int]:
-    """`min`, `max` and `first`: a map of values where they leave the window, otherwise one value."""
+    """The cells of `min`, `max` and `first`: a map of values if they leave the window, otherwise one value."""
     if sliding:
         op = {Aggregator.MIN: codes.DEQUE_MIN, Aggregator.MAX: codes.DEQUE_MAX}.get(aggregator, codes.QUEUE)
         tree = Cell(op, trees.WORDS, tree_words=2 if argument.kind is Kind.STRING else 1)

@@ -1,6 +1,6 @@
-"""The numbers that programs of the interpreter hold: kinds of cells, kinds of results, types, outcomes."""
+"""Codes in the interpreter's programs: kinds of cells, kinds of results, types, outcomes."""
 
-# What a cell is; also the op code of its update (apply_add, apply_remove, apply_reset).
+# Kinds of cells, which are also the op codes of their updates (apply_add, apply_remove, apply_reset).
 COUNT = 0
 SUM_DOUBLE = 1
 SUM_LONG = 2
@@ -16,7 +16,7 @@ QUEUE = 11
 MULTISET = 12
 VALUE_SET = 13
 
-# What apply_result makes of a cell.
+# Kinds of results: the op codes of apply_result.
 RESULT_COUNT = 0
 RESULT_SUM_DOUBLE = 1
 RESULT_AVG_DOUBLE = 2
@@ -43,6 +43,6 @@ TYPE_INT = 0
 TYPE_DOUBLE = 1
 TYPE_STRING = 2
 
-# What apply_result returns where it is not a status of the page pool (which are negative).
+# Outcomes of apply_result. Statuses of the page pool are negative.
 VALUE = 0
 NULL = 1

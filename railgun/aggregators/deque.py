@@ -1,15 +1,16 @@
 """`min` and `max` of a sliding window: a monotonic deque, kept in the order of time.
 
-Of the window's values it holds those that no newer value *dominates*: is as small or smaller (for `max`, as
-great or greater). So values rise (fall) from the front, the oldest, to the back, the newest, and the front
-is the answer. A value that arrives out of order goes in where its time says: it is nothing if the next newer
-entry dominates it (the entries after that are no better), and it removes the older ones that it dominates.
+A value *dominates* an older one if it is as small or smaller (for `max`: as great or greater). The deque holds the
+window's values that no newer value dominates. So its values rise (for `max`: fall) from the oldest entry, the front, to
+the newest, and the front is the result. A value that arrives out of order is inserted by its time. It is left out if
+the next newer entry dominates it; if that one does not, no later entry does. It removes the older entries that it
+dominates.
 
-A value goes in first, then what it dominates goes out, from the newest to the oldest, and last the front is
-set. A call that is repeated finds its value there already and goes on: until the front is set, what was the
-front still says, rightly, that the value comes after it.
+A value is inserted first, then the entries that it dominates are deleted, from the newest to the oldest, and the front
+is set last. A repeated call finds its value already inserted and continues: until the front is set, the old front still
+says correctly that the value comes after it.
 
-`first` of a sliding window keeps all its values, in the order of time; the answer is the value in front.
+`first` of a sliding window keeps all values in the order of time. Its result is the front.
 """
 
 from typing import Any
@@ -107,7 +108,7 @@ def _put(
     length: int,
     found: int,
 ) -> Any:
-    """Insert a value that comes after the front: 1 if it is in now, 0 if it is dominated, or a status."""
+    """Insert a value that comes after the front: 1 if it was inserted, 0 if it is dominated, or a status."""
     k0, k1 = key_word(time), key_word(seq)
     status = np.int64(om_last(ctx, root, found))
     if status < 0:

@@ -1,10 +1,10 @@
-"""From op codes to kernels: what the interpreter calls for each leaf of its program.
+"""Calls the kernel of an op code, for each cell that the interpreter updates.
 
-Every kernel answers 0 (apply_result also NULL), or a negative status of the page pool: then nothing has
-happened that a second call with the same arguments would not do right, once the pool has served the status.
+Every kernel returns 0 (apply_result also NULL), or a negative status of the page pool. After a status, the caller lets
+the pool serve it and repeats the call with the same arguments, which then completes the update correctly.
 
-The count of an argument's values is a cell of its own. Its update comes before those of the other cells of
-the same argument, both when a value is added and when it is removed, and they read it at `count`.
+The count of an argument's values is a cell of its own. It is updated before the other cells of the same argument, both
+when a value is added and when it is removed, and they read it at `count`.
 """
 
 from typing import Any
@@ -63,8 +63,8 @@ def apply_add(
 ) -> Any:
     """Add a value that is not null to a cell; 0 or a status.
 
-    ctx is the page pool's context, `cell` and `count` are addresses of words of the row, (v0, v1) the value
-    (v1 is 0 but for strings), `text` and `length` its bytes if it is a string.
+    ctx: the page pool's context.  cell, count: addresses of words of the row.
+    v0, v1: the value; v1 is 0 except for strings.  text, length: the address and number of a string's bytes.
     """
     if op == COUNT:
         st64(cell, ld64(cell) + u(1))
@@ -91,7 +91,7 @@ def _add_other(
     text: int,
     length: int,
 ) -> Any:
-    """The rarer ones, apart so that the common ones are small enough to be compiled into their caller."""
+    """The less frequent ops, in a function of their own, so that the compiler inlines apply_add into its caller."""
     if op == SQUARES_DOUBLE:
         return add_square_double(ctx, cell, v0, False)
     if op == SQUARES_LONG:
@@ -117,7 +117,7 @@ def _add_other(
 def apply_remove(
     op: int, ctx: int, cell: int, count: int, time: int, seq: int, v0: Any, v1: Any, type_code: int
 ) -> Any:
-    """Remove the value that was added with (time, seq), in that order; 0 or a status."""
+    """Remove the value that was added with (time, seq). Values are removed in this order. 0 or a status."""
     if op == COUNT:
         st64(cell, ld64(cell) - u(1))
         return np.int64(0)
@@ -133,7 +133,7 @@ def apply_remove(
 def _remove_other(
     op: int, ctx: int, cell: int, count: int, time: int, seq: int, v0: Any, v1: Any, type_code: int
 ) -> Any:
-    """The rarer ones. EARLIEST, LEAST, GREATEST and VALUE_SET are for windows that nothing leaves."""
+    """The less frequent ops. EARLIEST, LEAST, GREATEST and VALUE_SET are for windows that no event leaves."""
     if op == SQUARES_DOUBLE:
         return add_square_double(ctx, cell, v0, True)
     if op == SQUARES_LONG:

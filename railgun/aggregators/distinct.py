@@ -1,7 +1,7 @@
 """`count_distinct`: a counted multiset of values, or, where nothing is ever removed, a plain set.
 
-Cell: the root of a map from the value's two words (a string's hash: equality is enough, so its bytes are not
-kept) to how many there are. The second word of the root is the number of entries: the answer.
+Cell: the root of a map from a value's two words to the number of its occurrences. A string is kept as its hash alone,
+because only equality matters. The second word of the root is the number of entries, which is the result.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ WORDS = 2
 
 @jit
 def count_value(ctx: int, root: int, v0: Any, v1: Any, delta: int) -> Any:
-    """Count a value in (delta 1) or out (delta −1) of a multiset; 0 or a status."""
+    """Add an occurrence of a value to a multiset (delta 1) or remove one (delta −1); 0 or a status."""
     return min(np.int64(om_count(ctx, root, v0, v1, delta)), np.int64(0))
 
 
 @jit
 def add_to_set(ctx: int, root: int, v0: Any, v1: Any) -> Any:
-    """Put a value into a set; writes nothing, not even a dirty page, when it is there. 0 or a status."""
+    """Add a value to a set. Writes nothing, and makes no page dirty, if it is there already. 0 or a status."""
     found = om_get(ctx, root, v0, v1, stack_words(FOUND_WORDS))
     if found != 0:
         return min(np.int64(found), np.int64(0))
@@ -34,5 +34,5 @@ def add_to_set(ctx: int, root: int, v0: Any, v1: Any) -> Any:
 
 @jit
 def distinct_values(root: int) -> Any:
-    """How many different values there are."""
+    """The number of distinct values."""
     return ld64(root + 8)

@@ -20,7 +20,7 @@ WORDS = ENTRY_WORDS
 def add_earliest(
     ctx: int, cell: int, n: Any, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value, in or out of order; n (uint64) counts the values, this one too. 0 or a status."""
+    """Add a value, in or out of order. n (uint64): the number of values with this one. 0 or a status."""
     held = n > u(1)
     if held and is_after(time, seq, cell):
         return np.int64(0)

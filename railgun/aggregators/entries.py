@@ -1,4 +1,4 @@
-"""An entry of a cell: [time, seq, v0, v1], one value and its place in the order of time; zeros hold none."""
+"""Entries of cells: [time, seq, v0, v1], one value and its place in the order of time; zeros where there is none."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ WORDS = VALUE_WORDS
 def add_extreme(
     ctx: int, cell: int, n: Any, greatest: bool, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value; n (uint64) counts the values, this one too. 0 or a status."""
+    """Add a value. n (uint64): the number of values with this one. 0 or a status."""
     held0, held1 = ld64(cell), ld64(cell + 8)
     held = n > u(1)
     if held:

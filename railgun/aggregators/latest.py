@@ -1,8 +1,8 @@
 """`last` and `prev`: the newest value of a window and the one before it, by (time, seq).
 
-Cell: newest [time, seq, v0, v1], the one before [time, seq, v0, v1]. Events leave a window in (time, seq)
-order, so the newest leaves last, the one before it last but one: the number of values that are left says
-what to forget. Words that hold no value are zero.
+Cell: the newest value [time, seq, v0, v1], then the one before it [time, seq, v0, v1]. Entries without a value are
+zeros. Events leave a window in the order of (time, seq), so that the newest leaves last and the one before it second to
+last: the number of values that are left says which entries to empty.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ WORDS = 2 * ENTRY_WORDS
 def add_latest(
     ctx: int, cell: int, n: Any, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value, in or out of order; n (uint64) counts the values, this one too. 0 or a status."""
+    """Add a value, in or out of order. n (uint64): the number of values with this one. 0 or a status."""
     before = cell + ENTRY_BYTES
     newest = n == u(1) or is_after(time, seq, cell)
     if not newest and n > u(2) and not is_after(time, seq, before):
@@ -53,7 +53,7 @@ def add_latest(
 
 @jit
 def remove_latest(ctx: int, cell: int, n: Any, type_code: int) -> Any:
-    """Remove the oldest value of the window; n (uint64) counts those that are left. 0 or a status."""
+    """Remove the oldest value of the window. n (uint64): the number of values that are left. 0 or a status."""
     if n > u(1):
         return np.int64(0)
     return forget(ctx, cell if n == u(0) else cell + ENTRY_BYTES, type_code)

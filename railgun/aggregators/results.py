@@ -1,4 +1,4 @@
-"""From op codes to answers: what the interpreter calls for each result of its program."""
+"""Computes results from cells, by op code, for each result of the interpreter's program."""
 
 from typing import Any
 
@@ -43,9 +43,10 @@ def apply_result(
 ) -> Any:
     """Write a result to `out` (two words); VALUE, NULL, or a negative status of the page pool.
 
-    ctx is the page pool's context. `cell`, `squares` (of Σx², for variances), and `count` (of the values that
-    are not null) are addresses of words of the row; `scale` is that of decimals. A result of 64 bits takes
-    the first word; strings (their hash) and 128-bit integers (least word first) take both.
+    ctx: the page pool's context.
+    cell, squares, count: addresses of words of the row: the cell, Σx² for variances, and the number of values.
+    scale: of decimals.
+    A result of 64 bits takes the first word. The hashes of strings and 128-bit integers (least word first) take both.
     """
     if op == RESULT_COUNT:
         st64(out, ld64(cell))
@@ -67,7 +68,7 @@ def apply_result(
 
 @jit
 def _divided(total: Any, n: Any) -> Any:
-    """Bits of a double over a count; a quotient that is rounded to −0.0 is 0.0."""
+    """The bits of a double divided by a count. A quotient that would be −0.0 is 0.0."""
     return f64_bits(bits_f64(total) / np.float64(n) + 0.0)
 
 
@@ -75,7 +76,7 @@ def _divided(total: Any, n: Any) -> Any:
 def _result_other(
     op: int, ctx: int, cell: int, squares: int, count: int, type_code: int, scale: int, out: int
 ) -> Any:
-    """The rarer ones, apart so that the common ones are small enough to be compiled into their caller."""
+    """The less frequent ops, in a function of their own, so that the compiler inlines apply_result into its caller."""
     if op == RESULT_DISTINCT:
         st64(out, distinct_values(cell))
         return np.int64(VALUE)

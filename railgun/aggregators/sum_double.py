@@ -1,12 +1,12 @@
-"""Exact sums of doubles and of their squares: add, remove, and what is rounded from them.
+"""Exact sums of doubles and of their squares, and the results that are rounded from them.
 
-A cell is [id of the wide page or 0, accumulator]: 256 bits with least bit 2^-96 for Σx, 512 bits with least
-bit 2^-192 for Σx². A value that does not fit goes to the wide page instead. Whether it fits depends on the value
-alone, so it is removed from where it was added.
+A cell is [id of the wide page or 0, narrow accumulator]. The accumulator has 256 bits with least bit 2^-96 for Σx, and
+512 bits with least bit 2^-192 for Σx². A value that does not fit is added to the wide page instead. Whether it fits
+depends on the value alone, so that it is removed from where it was added.
 
-The wide page holds how many such values are in it, then a two's-complement integer wide enough for every finite
-double (or its square). It is made for the first of them and goes with the last, so that what is stored is a function
-of the values alone. The whole sum is that of the wide and the narrow accumulator.
+The wide page holds the number of values in it, then a two's-complement integer that is wide enough for every finite
+double (or its square). It is allocated for the first such value and freed with the last one, so that the stored bytes
+are a function of the values alone. The sum is that of the wide and the narrow accumulator.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, mulhi64, st64, st
 
 u = np.uint64
 
-# 2^-1074 to 2^1024, a sign, and 40 bits for the number of values; for squares twice the exponents.
+# The bits from 2^-1074 to 2^1024, a sign, and 40 bits for the number of values. Squares have twice the exponents.
 WIDE_SUM_LIMBS = 34
 WIDE_SUM_LSB = -1074
 WIDE_SQUARE_LIMBS = 68
@@ -66,10 +66,10 @@ def add_wide_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
 
 @jit
 def _page(ctx: int, cell: int, limbs: int, negative: bool) -> Any:
-    """Count a value in or out: address of the wide page for its addition, or a status.
+    """Change the number of values of the wide page: the address of the page, to add to or subtract from; or a status.
 
-    The first one in makes the page. The last one out leaves zeros behind, whatever it is: it takes the page
-    with it, and the answer is 0.
+    The first value allocates the page. Removing the last value frees the page, without a subtraction, because the
+    result would be zero anyway: then 0 is returned.
     """
     page_id = ldi64(cell)
     if page_id == 0:
@@ -91,7 +91,7 @@ def _page(ctx: int, cell: int, limbs: int, negative: bool) -> Any:
 
 @jit
 def reset_wide(ctx: int, cell: int) -> Any:
-    """Give back the wide page of a cell, if there is one; 0 or a status."""
+    """Free the wide page of a cell, if there is one; 0 or a status."""
     page_id = ldi64(cell)
     if page_id != 0:
         status = page_free(ctx, page_id)
@@ -134,7 +134,7 @@ def add_sum(ctx: int, cell: int, word: Any, negative: bool) -> Any:
 
 @jit
 def _add_sum_unusual(ctx: int, cell: int, word: Any, negative: bool) -> Any:
-    """Zero, a small double whose bits may fit all the same, or one for the wide page."""
+    """Add a zero, a small double whose bits may fit all the same, or one that goes to the wide page."""
     if place_of(word) < 0:
         mantissa, lost = fit_small(word)
         if not lost:
@@ -162,7 +162,7 @@ def add_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
 
 @jit
 def reset_accumulator(ctx: int, cell: int, limbs: int) -> Any:
-    """Empty a cell of either kind (`limbs` of its narrow accumulator); 0 or a status of the pool."""
+    """Empty a cell of Σx or Σx². limbs: the words of its narrow accumulator. 0 or a status of the pool."""
     status = reset_wide(ctx, cell)
     if status == 0:
         clear(cell + 8, limbs)

@@ -1,4 +1,4 @@
-"""Exact sums of 64-bit integers (also of scaled decimals) and of their squares, and what is made of them.
+"""Exact sums of 64-bit integers (also of scaled decimals) and of their squares, and the results that come from them.
 
 The sum is 128 bits in two's complement, least word first; the sum of squares 192 bits, unsigned.
 """
@@ -18,7 +18,7 @@ SUM_WORDS = 2
 SQUARES_WORDS = 3
 _QUOTIENT_WORDS = SUM_WORDS + 1
 _WORK = SQUARES_WORDS + WORK_LIMBS
-# The mean of decimals has four places more than they have.
+# The mean of decimals has four digits behind the point more than they have.
 AVG_EXTRA_SCALE = 4
 _AVG_FACTOR = u(10**AVG_EXTRA_SCALE)
 
@@ -76,7 +76,7 @@ def mean_decimal(cell: int, n: Any, out: int) -> None:
 
 @jit
 def variance_long(cell: int, squares: int, n: Any, base: Any, scale: int) -> Any:
-    """Bits of the variance of n values of that scale over `base` (n or n − 1, not 0): never overflows."""
+    """The bits of the variance of n values of a scale. base: n or n − 1, not 0. It never overflows."""
     total = stack_words(SUM_WORDS)
     magnitude(total, cell, SUM_WORDS)
     divisor = one_divisor(n, base, scale)

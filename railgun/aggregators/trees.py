@@ -1,9 +1,9 @@
-"""Values in the order of time, in an ordered map: what `deque` and `queue` have in common.
+"""Values in the order of time, in an ordered map: the common part of `deque` and `queue`.
 
-Cell: the root of a map from (time, seq) to the value, both halves of the key biased to unsigned order, then a
-copy of the map's first entry, the *front*: [time, seq, v0, v1], zeros when there is none. The front answers
-for results, and for the removal of values that the map does not hold, so that neither touches a page. Map
-values are one word, or two for strings, whose entries hold their strings by count.
+Cell: the root of a map from (time, seq) to the value, then a copy of the map's first entry, the *front*:
+[time, seq, v0, v1], zeros when there is none. Both words of the key are biased to unsigned order. Results, and removals
+of values that the map does not hold, read the front alone, so that they touch no page. Map values are one word, or two
+for strings; an entry counts as a reference to its string.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ u = np.uint64
 ROOT_WORDS = 2
 WORDS = ROOT_WORDS + ENTRY_WORDS
 FRONT = 8 * ROOT_WORDS
-# What the map's kernels write: key and value, two words each.
+# The words that the map's kernels write for an entry: key and value, two words each.
 FOUND_WORDS = 4
 FOUND_VALUE = 16
 _BIAS = u(1) << u(63)
@@ -42,13 +42,13 @@ def number_of(word: Any) -> Any:
 
 @jit
 def is_empty(root: int) -> Any:
-    """Whether the map has no entry; then its front is void, whatever is there."""
+    """Whether the map has no entry. Its front is then not valid."""
     return ld64(root) == u(0)
 
 
 @jit
 def found_second(found: int, type_code: int) -> Any:
-    """The second word of an entry's value that the map's kernels wrote."""
+    """The second word of the value of an entry that the map's kernels wrote."""
     return ld64(found + FOUND_VALUE + 8) if type_code == TYPE_STRING else u(0)
 
 
@@ -56,7 +56,7 @@ def found_second(found: int, type_code: int) -> Any:
 def insert_value(
     ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Insert an entry that is not there, and hold its string; 0 or a status. The front is left alone."""
+    """Insert an entry that is not there, and reference its string; 0 or a status. The front is not changed."""
     status = prepare_keep(ctx, type_code, v0, v1, text, length)
     if status != 0:
         return status
@@ -70,7 +70,7 @@ def insert_value(
 
 @jit
 def delete_value(ctx: int, root: int, k0: Any, k1: Any, v0: Any, v1: Any, type_code: int) -> Any:
-    """Delete an entry that is there, and let go of its string; 0 or a status. The front is left alone."""
+    """Delete an entry that is there, and release its string; 0 or a status. The front is not changed."""
     status = prepare_drop(ctx, type_code, v0, v1)
     if status != 0:
         return status
@@ -83,11 +83,11 @@ def delete_value(ctx: int, root: int, k0: Any, k1: Any, v0: Any, v1: Any, type_c
 
 @jit
 def remove_front(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int) -> Any:
-    """Delete the entry of (time, seq) if it is the front: only that can be so old. 0 or a status."""
+    """Delete the entry of (time, seq) if the map has it: then it is the front, the oldest entry. 0 or a status."""
     front = root + FRONT
     if is_empty(root) or ldi64(front) != time or ldi64(front + 8) != seq:
         return np.int64(0)
-    # The next front is looked up first: once the entry is deleted nothing may ask to be called again.
+    # The next front is looked up first: a call cannot be repeated once the entry is deleted.
     found = stack_words(FOUND_WORDS)
     following = om_at_or_above(ctx, root, key_word(time), key_word(seq) + u(1), found)
     if following < 0:
@@ -105,7 +105,7 @@ def remove_front(ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, typ
 
 @jit
 def reset_tree(ctx: int, root: int, type_code: int) -> Any:
-    """Empty the cell: pages are freed later (`PagePool.free_deferred`), strings let go one by one; 0 or a status."""
+    """Empty the cell: pages are freed later (`PagePool.free_deferred`), strings released one by one; 0 or a status."""
     status = np.int64(0)
     if type_code == TYPE_STRING:
         status = _drop_all(ctx, root)

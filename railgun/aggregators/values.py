@@ -1,12 +1,12 @@
-"""Values in cells: two words and a type; the strings behind string values are held by count.
+"""Values in cells: two words and a type. The strings of string values have reference counts.
 
-A value is (v0, v1): the word and 0, or the two halves of a string's hash, whose first has its top bit set,
-so that v0 is never 0 for a string.
+A value is (v0, v1): the word and 0, or the two halves of a string's hash. The first half has its top bit set, so that
+v0 is never 0 for a string.
 
-A string is kept or dropped in two steps: `prepare_…`, which may ask for something (a negative status of the page
-pool), and then the change, which cannot fail. A family changes its cell or its map and the counts of strings
-together: so a kernel can be called again after a status. First every item is made resident and its image of the old
-epoch is kept; after that, counting is a store to memory.
+A string is referenced or released in two steps: `prepare_…`, which may return a negative status of the page pool, and
+then the change, which cannot fail. `prepare_…` makes the string's item resident and keeps its image of the old epoch;
+the change is a store to memory. A kernel prepares everything before it changes its cell or its map and the counts of
+strings. So it can be called again after a status.
 """
 
 from typing import Any
@@ -24,13 +24,13 @@ from reservoir.native.jit import bits_f64, jit, ld8, ld64, ldi64, st64, sti64
 
 @jit
 def signed(word: Any) -> Any:
-    """A word as the int64 of the same bits, which the kernels of pages take."""
+    """The int64 with the bits of a word, as the kernels of pages take it."""
     return np.int64(word)
 
 
 @jit
 def prepare_string(ctx: int, v0: Any, v1: Any) -> Any:
-    """Get a held string ready for `count_string`: 0, or FAULT, or DRAIN."""
+    """Prepare a referenced string for `count_string`: 0, FAULT or DRAIN."""
     if outbox_full(ctx):
         return DRAIN
     tick(ctx)
@@ -43,7 +43,7 @@ def prepare_string(ctx: int, v0: Any, v1: Any) -> Any:
 
 @jit
 def prepare_new_string(ctx: int, v0: Any, v1: Any, text: int, length: int) -> Any:
-    """Get a string that may be new, of these bytes, ready for `count_string`: 0, or a status."""
+    """Prepare a string of these bytes, which may be new, for `count_string`: 0 or a status."""
     status = str_ready(ctx, signed(v0), signed(v1), text, length)
     if status < 0:
         return status
@@ -52,7 +52,7 @@ def prepare_new_string(ctx: int, v0: Any, v1: Any, text: int, length: int) -> An
 
 @jit
 def count_string(ctx: int, v0: Any, v1: Any, change: int) -> None:
-    """One holder more (1) or less (−1) of a string that is ready."""
+    """Add to the reference count of a prepared string. change: 1 or −1."""
     page = open_page(ctx, string_id_hi(signed(v0)), signed(v1))
     sti64(page + BODY, ldi64(page + BODY) + change)
 
@@ -61,7 +61,7 @@ u = np.uint64
 
 VALUE_WORDS = 2
 
-# How an arriving value compares with a held one.
+# How an arriving value compares with one in the cell.
 LESS = 0
 EQUAL = 1
 GREATER = 2
@@ -71,9 +71,9 @@ GREATER = 2
 def compare_arrival(
     ctx: int, type_code: int, v0: Any, v1: Any, text: int, length: int, held0: Any, held1: Any
 ) -> Any:
-    """Whether an arriving value is LESS than a held one, EQUAL or GREATER; or a status of the pool.
+    """LESS, EQUAL or GREATER, as an arriving value compares with one in the cell; or a status of the pool.
 
-    `text` and `length` give the bytes of an arriving string.
+    text, length: the address and number of the bytes of an arriving string.
     """
     if v0 == held0 and v1 == held1:
         return np.int64(EQUAL)
@@ -88,7 +88,7 @@ def compare_arrival(
 
 @jit
 def _compare_string(ctx: int, text: int, length: int, held0: Any, held1: Any) -> Any:
-    """The same for two different strings, by their UTF-8 bytes."""
+    """As `compare_arrival`, for two different strings, by their UTF-8 bytes."""
     held = str_address(ctx, signed(held0), signed(held1))
     if held < 0:
         return held
@@ -108,7 +108,7 @@ def _compare_string(ctx: int, text: int, length: int, held0: Any, held1: Any) ->
 
 @jit
 def prepare_keep(ctx: int, type_code: int, v0: Any, v1: Any, text: int, length: int) -> Any:
-    """Get what `keep` of an arriving value will want; 0, or a status of the pool."""
+    """Prepare `keep` of an arriving value; 0 or a status of the pool."""
     if type_code == TYPE_STRING:
         return prepare_new_string(ctx, v0, v1, text, length)
     return np.int64(0)
@@ -116,7 +116,7 @@ def prepare_keep(ctx: int, type_code: int, v0: Any, v1: Any, text: int, length: 
 
 @jit
 def prepare_drop(ctx: int, type_code: int, v0: Any, v1: Any) -> Any:
-    """Get what `drop` of a held value will want; 0, or a status of the pool."""
+    """Prepare `drop` of a value in the cell; 0 or a status of the pool."""
     if type_code == TYPE_STRING:
         return prepare_string(ctx, v0, v1)
     return np.int64(0)
@@ -124,14 +124,14 @@ def prepare_drop(ctx: int, type_code: int, v0: Any, v1: Any) -> Any:
 
 @jit
 def keep(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
-    """Hold the string of a value that is stored from now on; prepared, so it cannot fail."""
+    """Reference the string of a value that is stored now. It was prepared, so it cannot fail."""
     if type_code == TYPE_STRING:
         count_string(ctx, v0, v1, 1)
 
 
 @jit
 def drop(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
-    """Let go of the string of a value that is stored no more; prepared, so it cannot fail."""
+    """Release the string of a value that is no longer stored. It was prepared, so it cannot fail."""
     if type_code == TYPE_STRING:
         count_string(ctx, v0, v1, -1)
 

@@ -1,7 +1,7 @@
 """Definitions files (TOML): streams, metrics and derived metrics, checked; and those of the SQL of a request."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from railgun.catalog.derivations import Statement, define_derived
@@ -13,7 +13,7 @@ from railgun.catalog.model import (
     StreamDefinition,
     home_partitioner,
 )
-from railgun.catalog.names import check_metric_name
+from railgun.catalog.names import check_is_not_id
 from railgun.catalog.stream_reading import stream_from_table
 from railgun.catalog.tables import Table
 from railgun.language.ast import Derivation, Query
@@ -72,16 +72,21 @@ def _statements(
         return metrics, derivations
     if not isinstance(entries, list):
         raise DefinitionError(("metrics",), "a list of tables belongs here, as in [[metrics]]")
-    place_by_name: dict[tuple[str, str], int] = {}
+    read: list[tuple[StreamDefinition, Query | Derivation]] = []
+    named: dict[str, set[str]] = {}
     for i, entry in enumerate(entries):
-        loc: Location = ("metrics", i, "sql")
         sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        stream, statement = _read(sql, streams, loc, remedy=_NOT_HERE)
+        stream, statement = _read(sql, streams, ("metrics", i, "sql"), remedy=_NOT_HERE)
+        read.append((stream, statement))
+        named.setdefault(stream.name, set()).update(each.name for each in statement.items if each.name)
+    place_by_name: dict[tuple[str, str], int] = {}
+    for i, (stream, statement) in enumerate(read):
+        loc: Location = ("metrics", i, "sql")
         if isinstance(statement, Derivation):
             derivations.setdefault(stream.name, []).append(Statement(statement, loc))
             names = [item.name for item in statement.items]
         else:
-            made = _metrics(statement, stream, loc)
+            made = _metrics(statement, stream, named[stream.name], loc)
             metrics += made
             names = [each.name for each in made]
         for name in names:
@@ -106,7 +111,7 @@ def definitions_from_sql(sql: object, stream: StreamDefinition, known: Known) ->
     _, statement = _read(sql, {stream.name: stream}, loc, is_given_for_one=True)
     if isinstance(statement, Derivation):
         return Definitions({}, (), tuple(define_derived([Statement(statement, loc)], stream, known)))
-    return Definitions({}, tuple(_metrics(statement, stream, loc)))
+    return Definitions({}, tuple(_metrics(statement, stream, known, loc)))
 
 
 def _read(
@@ -140,16 +145,21 @@ def _read(
     raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
 
 
-def _metrics(query: Query, stream: StreamDefinition, loc: Location) -> list[MetricDefinition]:
+def _metrics(
+    query: Query, stream: StreamDefinition, known: Container[str], loc: Location
+) -> list[MetricDefinition]:
+    """The metrics of a query. known: the names of the stream's metrics, which it cannot read."""
     try:
-        return [define_metric(each, stream, loc) for each in resolve(query, stream.types, stream.name)]
+        resolved = resolve(query, stream.types, stream.name, metrics=known)
+        return [define_metric(each, stream, loc) for each in resolved]
     except QueryError as error:
         raise DefinitionError(loc, str(error)) from error
 
 
 def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Location) -> MetricDefinition:
-    """A metric with its home, its name checked. Raises DefinitionError."""
-    name = check_metric_name(resolved.name, stream.id, loc)
+    """A metric with its home. Raises DefinitionError where it has none, or the name of the id's column."""
+    name = resolved.name
+    check_is_not_id(name, stream.id, loc)
     home = home_partitioner(stream.partitioners, resolved.group_by)
     if home is None:
         choices = " or ".join(stream.partitioners)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from railgun.catalog.errors import CatalogError, DefinitionError, Location
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.names import check_metric_name
+from railgun.catalog.names import check_is_not_id
 from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
-from railgun.language.errors import QueryError
+from railgun.language.errors import OffsetError, QueryError
 from railgun.language.parser import parse_statement
 from railgun.language.zones import Zones, pinned_zone
 
@@ -31,7 +31,7 @@ def define_derived(
     places: dict[str, tuple[DerivedItem, Statement]] = {}
     for statement in statements:
         for item in statement.derivation.items:
-            check_metric_name(item.name, stream.id, statement.loc)
+            check_is_not_id(item.name, stream.id, statement.loc)
             if item.name in places:
                 raise DefinitionError(
                     statement.loc,
@@ -42,8 +42,10 @@ def define_derived(
     try:
         order = operands_first({name: item for name, (item, _) in places.items()})
     except CircleError as error:
-        loc = places[error.circle[0]][1].loc
-        raise DefinitionError(loc, str(error), "take one of these names out of an expression") from None
+        derivation, loc = places[error.circle[0]][1]
+        remedy = "take one of these names out of an expression"
+        located = OffsetError(str(error), error.offset, remedy).in_text(derivation.text)
+        raise DefinitionError(loc, str(located)) from None
     grown, made = dict(known), []
     for name in order:
         item, (derivation, loc) = places[name]

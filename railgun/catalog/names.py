@@ -1,13 +1,12 @@
-"""Which names streams, fields and metrics may have."""
+"""Which names streams and fields may have; metrics' names are checked by the language, but for the id's."""
 
 import re
 
 from railgun.catalog.errors import DefinitionError, Location
 from railgun.catalog.model import ALL
+from railgun.language.limits import NAME_LIMIT
 
-NAME_LIMIT = 63
 RESERVED_STREAMS = frozenset({"replies", "catalog", "positions"})
-RESERVED_METRIC_PREFIXES = ("late_", "duplicate_")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 
@@ -35,19 +34,10 @@ def check_stream_name(name: object, loc: Location) -> str:
     return checked
 
 
-def check_metric_name(name: object, id_field: str | None, loc: Location) -> str:
-    """The name itself. Raises DefinitionError; replies have columns for the id and for what was late."""
-    checked = check_name(name, "metric", loc)
-    if checked == (id_field or "id"):
-        raise DefinitionError(loc, f"{checked} is the column of the id in replies", "give it a name with AS")
-    for prefix in RESERVED_METRIC_PREFIXES:
-        if checked.startswith(prefix):
-            raise DefinitionError(
-                loc,
-                f"{checked}: names that begin with {prefix} are columns of replies",
-                "give it a name with AS",
-            )
-    return checked
+def check_is_not_id(name: str, id_field: str | None, loc: Location) -> None:
+    """Raise DefinitionError where a metric has the name of the column that replies have for the id."""
+    if name == (id_field or "id"):
+        raise DefinitionError(loc, f"{name} is the column of the id in replies", "give it a name with AS")
 
 
 def column_name(partitioner: str) -> str:

@@ -132,8 +132,9 @@ def _of_run(arguments: argparse.Namespace) -> Report:
 
 def _of_service(arguments: argparse.Namespace) -> Report:
     from railgun.spark.environment import local_session
+    from railgun.spark.validation.recorded import Recorded, check_recorded
     from railgun.spark.validation.time_range import TimeRange
-    from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
+    from railgun.spark.validation.validate_service import validate_service
 
     replies = tuple(str(Path(each).absolute()) for each in arguments.replies)
     recorded = Recorded(_log_options(arguments), arguments.stream, replies, _history(arguments))

@@ -1,4 +1,4 @@
-"""`python -m railgun.demo`: score a year of departures over HTTP and check a sample by brute force."""
+"""`python -m railgun.demo`: score a year of departures, then payments with planted fraud, and check by brute force."""
 
 import argparse
 import signal
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from railgun.client.client import Client
     from railgun.demo.flights import Flight
     from railgun.demo.nodes import Nodes
+    from railgun.demo.payments import Payments
     from railgun.demo.processes import Server
-    from railgun.demo.run import Watch
+    from railgun.demo.run import Verdict, Watch
 
 # On a cluster a metric is added after this share of the departures: what happens half-way is something else there.
 _LATER_AT = 0.25
@@ -37,15 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m railgun.demo",
-        description="Score 336,776 real departures with exact sliding windows; check a random sample by brute force.",
+        description="Score 336,776 real departures with exact sliding windows; check a random sample by brute force. "
+        "By HTTP on one server, also score made-up payments and show which metrics tell fraud apart.",
         epilog="example: python -m railgun.demo --events 50000 --plain",
     )
     parser.add_argument("--events", type=int, metavar="N", help="only the first N departures")
     parser.add_argument(
-        "--sample", type=int, default=2_000, metavar="N", help="how many to check (default: 2000)"
+        "--sample", type=int, default=2_000, metavar="N", help="how many departures to check (default: 2000)"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="of the sample; by default another one every time"
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of the sample and the payments; by default another one every time",
     )
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--kafka", action="store_true", help="through topics of a Kafka broker of its own")
@@ -61,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(console: Console, options: argparse.Namespace) -> int:
     from railgun.client.errors import ClientError
     from railgun.demo.flights import DataMissingError, definitions, read_flights
+    from railgun.demo.payments import payments
     from railgun.demo.processes import ServerError
     from railgun.demo.run import RefusedError, check, choose
 
@@ -70,26 +76,58 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         with _doing(console, live, "Reading a year of departures"):
             flights = read_flights()[: options.events]
         sample = choose(flights, options.sample, seed)
-        found, watch = _score(console, live, flights, sample, options)
+        made = None if options.kafka or options.cluster else payments(seed)
+        found, paid, watch = _score(console, live, flights, sample, made, options)
     except (DataMissingError, ServerError, ClientError, RefusedError) as error:
         console.print(str(error), markup=False, soft_wrap=True)
         return 2
-    with _doing(console, live, f"Computing {len(sample):,} of them anew, by brute force"):
+    with _doing(console, live, f"Computing {len(sample):,} departures anew, by brute force"):
         verdict = check(flights, found, watch)
+    checked = (
+        f"sample of {len(sample):,} departures (seed {seed}), all {len(definitions().metrics)} metrics of each and the "
+        "one added while it ran"
+    )
+    is_equal = _tell(console, verdict, checked)
+    if made is not None:
+        is_equal &= _show_payments(console, live, made, paid)
+    return 0 if is_equal else 1
+
+
+def _tell(console: Console, verdict: "Verdict", checked: str) -> bool:
+    """Say how many results were equal. Returns whether all were."""
     for line in verdict.differences:
         console.print(line, style="red")
-    console.print(
-        f"sample of {len(sample):,} events (seed {seed}), all {len(definitions().metrics)} metrics of each and the one "
-        f"added while it ran: [bold]{verdict.equal} of {verdict.compared} equal[/bold]",
-        soft_wrap=True,
-    )
-    return 0 if verdict.equal == verdict.compared else 1
+    equal = f"[bold]{verdict.equal:,} of {verdict.compared:,} equal[/bold]"
+    console.print(f"{checked}: {equal}", soft_wrap=True)
+    return verdict.equal == verdict.compared
+
+
+def _show_payments(console: Console, live: bool, made: "Payments", paid: "Sequence[dict[str, Any]]") -> bool:
+    """Say what metrics of the library tell apart. Returns whether they were computed as brute force does."""
+    from railgun.demo.payments_run import SHOWN, check_payments, separations
+    from railgun.demo.payments_table import LEGEND, payments_table
+
+    with _doing(console, live, f"Computing {len(SHOWN)} metrics of each payment anew, by brute force"):
+        verdict = check_payments(made, paid)
+    console.print()
+    console.print(payments_table(separations(made, paid)))
+    console.print(LEGEND, style="dim", soft_wrap=True)
+    console.print()
+    return _tell(console, verdict, f"these {len(SHOWN)} metrics of all {len(paid):,} payments")
 
 
 def _score(
-    console: Console, live: bool, flights: "Sequence[Flight]", sample: set[int], options: argparse.Namespace
-) -> "tuple[dict[int, dict[str, Any]], Watch]":
-    """Score everything on processes of our own. Raises ServerError, ClientError, RefusedError."""
+    console: Console,
+    live: bool,
+    flights: "Sequence[Flight]",
+    sample: set[int],
+    made: "Payments | None",
+    options: argparse.Namespace,
+) -> "tuple[dict[int, dict[str, Any]], list[dict[str, Any]], Watch]":
+    """Score everything on processes of our own. Raises ServerError, ClientError, RefusedError, DataMissingError.
+
+    Returns the metrics of the sampled departures, those of all payments, and what has shown the departures.
+    """
     from railgun.demo.board import Board, PlainLines
     from railgun.demo.flights import definitions
     from railgun.demo.nodes import PARTITIONS, FailingNodes
@@ -102,7 +140,7 @@ def _score(
         nodes = None
         if options.cluster:
             nodes = _nodes(console, live, stack, Path(folder), broker, server.url)
-        register(client, 1 if nodes is None else PARTITIONS)
+        register(client, definitions(1 if nodes is None else PARTITIONS))
         if nodes is not None:
             with _doing(console, live, "Making two copies of each task"):
                 nodes.await_whole()
@@ -117,6 +155,7 @@ def _score(
             else:
                 scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
             scoring.run()
+        paid = [] if made is None else _score_payments(console, live, client, made)
         if nodes is not None:
             with _doing(console, live, "Making all copies again"):
                 nodes.await_whole()
@@ -125,7 +164,23 @@ def _score(
             server.stop()
             if nodes is not None:
                 nodes.stop()
-    return scoring.found, watch
+    return scoring.found, paid, watch
+
+
+def _score_payments(console: Console, live: bool, client: "Client", made: "Payments") -> list[dict[str, Any]]:
+    """The metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
+    from railgun.demo.payments_run import register_library, score
+
+    metrics = register_library(client)
+    begin_s = time.perf_counter()
+    with _doing(console, live, f"Scoring {len(made.events):,} made-up payments"):
+        paid = score(client, made.events)
+    console.print(
+        f"{len(paid):,} made-up payments, {len(made.labels):,} of them planted fraud, all {metrics} metrics of "
+        f"config/examples/payments.toml each: {len(paid) / (time.perf_counter() - begin_s):,.0f} events/s",
+        soft_wrap=True,
+    )
+    return paid
 
 
 def _broker(console: Console, live: bool, stack: ExitStack, folder: Path) -> str:

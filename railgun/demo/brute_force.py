@@ -1,4 +1,4 @@
-"""The demo's results once more, in plain Python over the rows, sharing nothing with the engine.
+"""The flights' results once more, in plain Python over the rows, sharing nothing with the engine.
 
 Each is computed from all rows of its window, in whole numbers and fractions; a double appears only where the result
 is one. Rows are in order of time, so the clock at row i is its own time, and rows after it have not happened yet.
@@ -9,9 +9,11 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 from railgun.demo.flights import LATER_METRIC, Flight
 
+Row = TypeVar("Row")
 Result = int | float | str | None
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -22,11 +24,12 @@ class BruteForce:
 
     def __init__(self, flights: Sequence[Flight]) -> None:
         self._flights = flights
-        self._by_origin = _Groups(flights, lambda f: f.origin)
-        self._by_carrier = _Groups(flights, lambda f: (f.origin, f.carrier))
-        self._by_route = _Groups(flights, lambda f: (f.origin, f.dest))
-        self._by_airline_and_route = _Groups(flights, lambda f: (f.origin, f.dest, f.carrier))
-        self._by_plane = _Groups(flights, lambda f: f.plane)
+        times = [flight.scheduled for flight in flights]
+        self._by_origin = Groups(flights, times, lambda f: f.origin)
+        self._by_carrier = Groups(flights, times, lambda f: (f.origin, f.carrier))
+        self._by_route = Groups(flights, times, lambda f: (f.origin, f.dest))
+        self._by_airline_and_route = Groups(flights, times, lambda f: (f.origin, f.dest, f.carrier))
+        self._by_plane = Groups(flights, times, lambda f: f.plane)
 
     def results(self, row: int) -> dict[str, Result]:
         """Every metric of flights.toml in the reply to one row, and the one that is added later."""
@@ -61,21 +64,21 @@ class BruteForce:
         }
 
 
-class _Groups:
-    """Rows by what they have in common, in order."""
+class Groups(Generic[Row]):
+    """Rows by what they have in common, in order of time. times: of the rows, in milliseconds."""
 
-    def __init__(self, flights: Sequence[Flight], key: Callable[[Flight], object]) -> None:
-        self._flights, self._key = flights, key
+    def __init__(self, rows: Sequence[Row], times: Sequence[int], key: Callable[[Row], object]) -> None:
+        self._rows, self._times, self._key = rows, times, key
         self._members: dict[object, list[int]] = defaultdict(list)
-        for row, flight in enumerate(flights):
-            self._members[key(flight)].append(row)
+        for number, row in enumerate(rows):
+            self._members[key(row)].append(number)
 
-    def rows(self, row: int, after_ms: int | None, until_ms: int) -> list[Flight]:
-        """Rows up to `row` of its group with times in (after_ms, until_ms]; None: from the beginning."""
-        members, flights = self._members[self._key(self._flights[row])], self._flights
-        first = 0 if after_ms is None else bisect_right(members, after_ms, key=lambda m: flights[m].scheduled)
-        last = bisect_right(members, until_ms, key=lambda m: flights[m].scheduled)
-        return [flights[member] for member in members[first : min(last, bisect_left(members, row + 1))]]
+    def rows(self, number: int, after_ms: int | None, until_ms: int) -> list[Row]:
+        """The rows up to row `number`, of its group, with times in (after_ms, until_ms]; None: from the beginning."""
+        members, time = self._members[self._key(self._rows[number])], self._times.__getitem__
+        first = 0 if after_ms is None else bisect_right(members, after_ms, key=time)
+        last = bisect_right(members, until_ms, key=time)
+        return [self._rows[each] for each in members[first : min(last, bisect_left(members, number + 1))]]
 
 
 def delays(flights: Sequence[Flight]) -> list[int]:

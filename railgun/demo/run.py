@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from railgun.catalog.model import Definitions
 from railgun.client.applying import carry_out, filled, plan
 from railgun.client.client import Client
 from railgun.demo.brute_force import BruteForce, same
-from railgun.demo.flights import LATER_METRIC, LATER_SQL, STREAM, Flight, definitions
+from railgun.demo.flights import LATER_METRIC, LATER_SQL, STREAM, Flight
 
 
 def percentile(sorted_s: Sequence[float], share: float) -> float:
@@ -36,7 +37,7 @@ class Latencies:
 
 BATCH_EVENTS = 1_000
 SINGLE_EVENTS = 3_000
-_SHOWN_DIFFERENCES = 5
+SHOWN_DIFFERENCES = 5
 _POLL_S = 0.02
 
 
@@ -117,9 +118,22 @@ _REPLIES = msgspec.json.Decoder(_Reply)
 _EVENTS = msgspec.json.Encoder()
 
 
-def register(client: Client, partitions: int) -> None:
-    """Register the stream and its metrics. Raises ClientError."""
-    for change in plan(client, definitions(partitions)).changes:
+def lines_of(events: Sequence[Any]) -> bytes:
+    """Events as the lines that are sent to a server."""
+    return _EVENTS.encode_lines(events)
+
+
+def metrics_of(answer: bytes, events: int) -> list[dict[str, Any]]:
+    """The metrics of each line of an answer to so many events. Raises RefusedError."""
+    replies = [reply.answered() for reply in _REPLIES.decode_lines(answer)]
+    if len(replies) != events:
+        raise RefusedError(f"{events} events got {len(replies)} replies")
+    return replies
+
+
+def register(client: Client, wanted: Definitions) -> None:
+    """Register streams and their metrics. Raises ClientError."""
+    for change in plan(client, wanted).changes:
         carry_out(client, change)
 
 
@@ -161,13 +175,11 @@ class Scoring:
 
     def _batch(self, first: int, last: int) -> None:
         batch, progress = self._flights[first:last], self._progress
-        lines = _EVENTS.encode_lines(batch)
+        lines = lines_of(batch)
         start_s = time.perf_counter()
         answer = self._client.score_lines(STREAM, lines)
         seconds = time.perf_counter() - start_s
-        replies = [reply.answered() for reply in _REPLIES.decode_lines(answer)]
-        if len(replies) != len(batch):
-            raise RefusedError(f"{len(batch)} events got {len(replies)} replies")
+        replies = metrics_of(answer, len(batch))
         progress.batches.seconds.append(seconds)
         progress.newest_events_per_s = len(batch) / seconds
         progress.done += len(batch)
@@ -226,7 +238,7 @@ def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Wa
             value = got.get(name)
             if name in got and same(expected, value):
                 equal += 1
-            elif len(differences) < _SHOWN_DIFFERENCES:
+            elif len(differences) < SHOWN_DIFFERENCES:
                 differences.append(
                     f"{flights[row].departure}: {name} is {value!r}, brute force says {expected!r}"
                 )

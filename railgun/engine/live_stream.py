@@ -162,14 +162,16 @@ class LiveStream:
             timer.end("encode")
         return pa.concat_tables(results)
 
-    def values(self, request: ValueRequest) -> list[KeyValues]:
+    def values(self, request: ValueRequest, first: int = 0) -> list[KeyValues]:
         """The metrics of keys, as a duplicate would be answered now. Raises QueryRefusedError.
+
+        first: the place of their first in the whole request, for errors.
 
         All that was processed is durable here: the log is synced before `score` and `score_table` return.
         """
         if self._queries is None:
             self._queries = QueryReader(self._entry, self._router)
-        query = self._queries.read(request)
+        query = self._queries.read(request, first)
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)

@@ -11,7 +11,9 @@ from typing import Any
 from railgun.aggregators import codes
 from railgun.aggregators.catalogue import Cell, Recipe, recipe_of
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.model import Definitions
+from railgun.catalog.derivations import Statement, define_derived
+from railgun.catalog.errors import DefinitionError
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.explain.explanation import (
     CellPlan,
     DerivedPlan,
@@ -28,8 +30,9 @@ from railgun.explain.explanation import (
     render_json,
 )
 from railgun.explain.wording import edge_text, group_text
-from railgun.language.ast import Window, WindowKind
+from railgun.language.ast import Derivation, Window, WindowKind
 from railgun.language.derive import ResolvedDerived
+from railgun.language.parser import parse_statement
 from railgun.language.printer import print_window
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.typed import TypedExpression
@@ -42,11 +45,19 @@ from reservoir.columns import Kind as ColumnKind
 
 
 def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
-    """What `railgun explain --format json` says of the stream's metrics and `more`, those that are new by name."""
-    metrics = {name: add.metric for name, add in entry.metrics.items()}
+    """What `railgun explain --format json` says of the stream's metrics and `more`, in place of those with their names.
+
+    Raises DefinitionError where a derived metric does not fit what `more` makes of its operands.
+    """
+    new = {each.name for each in more.metrics} | {each.name for each in more.derived}
+    metrics = {name: add.metric for name, add in entry.metrics.items() if name not in new}
     metrics |= {each.name: each for each in more.metrics}
-    derived = entry.derived | {each.name: each for each in more.derived}
+    derived = {name: each for name, each in entry.derived.items() if name not in new}
+    derived |= {each.name: each for each in more.derived}
     stream = entry.stream
+    if not new.isdisjoint(entry.names):
+        types = {name: each.resolved.result_type for name, each in metrics.items()}
+        derived = {each.name: each for each in _typed_again(list(derived.values()), stream, types)}
     homes = [
         Home(
             partitioner,
@@ -58,6 +69,26 @@ def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
     plan = explain_stream(stream.name, stream.types, homes, list(derived.values()))
     body: dict[str, Any] = json.loads(render_json(Explanation((plan,))))
     return body
+
+
+def _typed_again(
+    derived: Sequence[ResolvedDerived], stream: StreamDefinition, types: Mapping[str, Type]
+) -> list[ResolvedDerived]:
+    """Derived metrics over metrics of these types, each behind those that it reads. Raises DefinitionError."""
+    # A plan does not show what is in a time zone's table: one for each name serves, whatever its release.
+    zones = {zone.name: zone for each in derived for zone in each.zones}
+    statements = [Statement(_derivation(each.sql), (each.name,)) for each in derived]
+    try:
+        return define_derived(statements, stream, types, zones.get)
+    except DefinitionError as error:
+        message = f"the derived metric {error.loc[0]} would no longer fit: {error.message}"
+        raise DefinitionError(("sql",), message, error.hint) from error
+
+
+def _derivation(sql: str) -> Derivation:
+    statement = parse_statement(sql)
+    assert isinstance(statement, Derivation), "a derived metric's text is a DERIVE"
+    return statement
 
 
 CELL_KINDS = {
@@ -92,11 +123,19 @@ def explain_stream(
     name: str, fields: Mapping[str, Type], homes: Sequence[Home], derived: Sequence[ResolvedDerived] = ()
 ) -> StreamPlan:
     """The plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
+    names = [metric.name for home in homes for metric in home.metrics] + [each.name for each in derived]
     return StreamPlan(
         name,
         tuple(_partitioner(fields, home) for home in homes),
         tuple(
-            DerivedPlan(each.name, each.text, str(each.result_type), tuple(each.operands), tuple(each.fields))
+            DerivedPlan(
+                each.name,
+                each.text,
+                str(each.result_type),
+                tuple(each.operands),
+                tuple(each.fields),
+                tuple(name for name in names if name in each.names),
+            )
             for each in derived
         ),
     )

@@ -34,8 +34,8 @@ def render_dot(explanation: Explanation) -> str:
 
 
 def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
-    """A node for each derived metric, behind the metrics that it reads, itself or through other derived ones."""
-    leaves = {
+    """A node for each derived metric, behind the metrics and derived metrics that its expression names."""
+    nodes = {
         leaf.name: f"n{number}_{p}_w{w}_f{f}_g{g}_m{m}"
         for p, plan in enumerate(stream.partitioners)
         for w, window in enumerate(plan.windows)
@@ -43,11 +43,11 @@ def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
         for g, group in enumerate(each.groups)
         for m, leaf in enumerate(group.metrics)
     }
-    for place, each in enumerate(stream.derived):
-        name = f"n{number}_d{place}"
-        yield _node(name, f"{derived_text(each)}\n{each.type}", ", style=dashed")
-        for metric in each.metrics:
-            yield f"{leaves[metric]} -> {name}"
+    nodes |= {each.name: f"n{number}_d{place}" for place, each in enumerate(stream.derived)}
+    for each in stream.derived:
+        yield _node(nodes[each.name], f"{derived_text(each)}\n{each.type}", ", style=dashed")
+        for operand in each.reads:
+            yield f"{nodes[operand]} -> {nodes[each.name]}"
 
 
 def _partitioner(plan: PartitionerPlan, prefix: str) -> Iterator[str]:

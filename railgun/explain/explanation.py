@@ -143,9 +143,10 @@ class PartitionerPlan:
 
 @dataclass(frozen=True, slots=True)
 class DerivedPlan:
-    """A derived metric: its expression as text, the type of its result, and the metrics and fields that it reads.
+    """A derived metric: its expression as text, the type of its result, and what it reads.
 
     metrics, fields: read by itself or through others.
+    reads: the metrics and derived metrics that its expression names.
     """
 
     name: str
@@ -153,6 +154,7 @@ class DerivedPlan:
     type: str
     metrics: tuple[str, ...]
     fields: tuple[str, ...]
+    reads: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,10 +310,12 @@ class TaskHost:
         beginning.
 
         If this is cut off by a crash, the next start does it again.
+        Raises TransportUnavailableError: then the host is closed, and goes on so when it is opened.
         """
         check_history(self.place, missing)
         self.take_over.close()
         self._close_task()
+        self._state = HostState.CLOSED
         take_history(self.place, missing.history)
         self.take_over = self._make_take_over()
         ready_at = self._ready_at

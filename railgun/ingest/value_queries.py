@@ -101,8 +101,8 @@ class QueryReader:
             for place, field in enumerate(self._schema.fields)
         }
 
-    def read(self, request: ValueRequest) -> ValueQuery:
-        """Read a query. Raises QueryRefusedError."""
+    def read(self, request: ValueRequest, first: int = 0) -> ValueQuery:
+        """Read a query. Raises QueryRefusedError. first: the place of its first key in what was sent, for errors."""
         keys, metrics, are_texts = request
         errors = list(self._unknown_metrics(metrics or ()))
         wanted = None if metrics is None else frozenset(metrics)
@@ -128,7 +128,7 @@ class QueryReader:
                 if partition != NOT_SENT and self._router.partitioners[home] in homes:
                     sent.setdefault((home, partition), []).append(row)
         if errors:
-            raise QueryRefusedError(errors)
+            raise QueryRefusedError([_moved(each, first) for each in errors])
         shares: list[list[Share]] = [[] for _ in self._router.partitioners]
         for (home, partition), places in sorted(sent.items()):
             shares[home].append(Share(self._router.partitioners[home], partition, np.array(places, np.int64)))
@@ -220,6 +220,12 @@ class QueryReader:
         derived: list[ResolvedDerived] = [self._derived[name] for name in names if name in self._derived]
         metrics = {name for name in names if name in self._homes}.union(*(each.operands for each in derived))
         return {self._homes[name] for name in metrics}
+
+
+def _moved(error: FieldError, first: int) -> FieldError:
+    """An error of a key, by its place in what was sent."""
+    row, *rest = error.loc
+    return error if isinstance(row, str) else FieldError((first + row, *rest), error.msg)
 
 
 class Places:

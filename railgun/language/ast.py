@@ -79,14 +79,14 @@ class WindowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Anything written. `position` is the offset of its first character in the text."""
+    """A part of a query's text. `position` is the offset of its first character."""
 
     position: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Expression(Node):
-    """Anything with a value."""
+    """A node that has a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class LongLiteral(Expression):
 
 @dataclass(frozen=True, slots=True)
 class DecimalLiteral(Expression):
-    """A number with a point: `unscaled / 10**scale`, scale ≥ 1; decimal beside decimals, else double."""
+    """A number with a point: `unscaled / 10**scale`, scale ≥ 1. It is a decimal beside decimals, and else a double."""
 
     unscaled: int
     scale: int
@@ -139,7 +139,7 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Negation(Expression):
-    """A minus; one that stands right before a number is part of the literal instead."""
+    """A minus. A minus right before a number is part of the literal instead."""
 
     operand: Expression
 
@@ -187,7 +187,7 @@ class InList(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Like(Expression):
-    """`pattern` as written: `%` any run, `_` one code point, a backslash before what stands for itself."""
+    """`pattern` as written: `%` matches any text, `_` one code point, and a backslash escapes what follows it."""
 
     operand: Expression
     pattern: str
@@ -200,7 +200,7 @@ class IsNull(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
-    """Searched where `operand` is None: each branch is (condition or value to equal, result)."""
+    """A CASE. Each branch is (condition, result), or with an `operand` (value to compare with, result)."""
 
     operand: Expression | None
     branches: tuple[tuple[Expression, Expression], ...]
@@ -209,7 +209,7 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """`zone` is the name of the time zone of `HOUR(ts IN 'Europe/Lisbon')`; None without, and for UTC."""
+    """A call. `zone` is the name of the time zone of `HOUR(ts IN 'Europe/Lisbon')`; None without one, and for UTC."""
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -217,7 +217,7 @@ class Call(Expression):
     zone_position: int = field(default=0, compare=False, repr=False)
 
 
-# The functions of timestamps: what may have a time zone.
+# The functions of timestamps, which may have a time zone.
 CALENDAR = frozenset(
     {
         Function.HOUR,
@@ -240,7 +240,7 @@ class Cast(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """`size_ms` is None for `INFINITE` alone; `delay_ms` is 0 without `DELAYED BY`."""
+    """A window. `size_ms` is None for `INFINITE` alone; `delay_ms` is 0 without `DELAYED BY`."""
 
     kind: WindowKind
     size_ms: int | None = None
@@ -249,7 +249,10 @@ class Window(Node):
 
 @dataclass(frozen=True, slots=True)
 class SelectItem(Node):
-    """`argument` is None for `count(*)` alone; `name` is None without `AS`; `condition` without `FILTER`."""
+    """One item of a SELECT.
+
+    argument: None for `count(*)` alone.  name: None without `AS`.  condition: None without `FILTER`.
+    """
 
     aggregator: Aggregator
     argument: Expression | None
@@ -265,9 +268,9 @@ class StreamName(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """One `SELECT`. `text` is what was parsed; empty where the tree was made otherwise.
+    """One `SELECT`. `text` is the text that was parsed; empty where the tree was not made by the parser.
 
-    excludes_current: whether the window is without the event that is answered (`EXCLUDE CURRENT`).
+    excludes_current: whether the window leaves out the event that is answered (`EXCLUDE CURRENT`).
     """
 
     items: tuple[SelectItem, ...]
@@ -290,7 +293,7 @@ class DerivedItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class Derivation(Node):
-    """One `DERIVE`. `text` is what was parsed; empty where the tree was made otherwise."""
+    """One `DERIVE`. `text` is the text that was parsed; empty where the tree was not made by the parser."""
 
     items: tuple[DerivedItem, ...]
     stream: StreamName
@@ -298,7 +301,7 @@ class Derivation(Node):
 
 
 def flat(kind: type[And] | type[Or], operands: Sequence[Expression]) -> Expression:
-    """Two operands or more in one node: those that are of its kind are taken apart."""
+    """One And or Or of two operands or more. Operands of the same kind are replaced by their own operands."""
     found: list[Expression] = []
     for operand in operands:
         if isinstance(operand, And | Or) and type(operand) is kind:
@@ -309,7 +312,7 @@ def flat(kind: type[And] | type[Or], operands: Sequence[Expression]) -> Expressi
 
 
 def all_of(*conditions: Expression | None) -> Expression | None:
-    """The conjunction of those that there are; None of none."""
+    """The conjunction of the conditions that are not None; None where there is none."""
     found = [condition for condition in conditions if condition is not None]
     return flat(And, found) if len(found) > 1 else next(iter(found), None)
 

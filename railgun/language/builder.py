@@ -1,4 +1,4 @@
-"""What the parser does at each rule of the grammar: make the syntax node, or say why it cannot be."""
+"""Makes the syntax node of each rule of the grammar, or raises the error that says why there can be none."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,10 +8,9 @@ from lark import Token, Transformer, v_args
 
 from railgun.language import ast
 from railgun.language.duration import LIMIT_MS, MS_BY_UNIT
-from railgun.language.errors import nearest
+from railgun.language.errors import OffsetError, nearest
 from railgun.language.limits import GROUP_BY_LIMIT, IN_LIMIT, ITEMS_LIMIT, NAME_LIMIT
 from railgun.language.literals import (
-    Misfit,
     decimal_literal,
     double_literal,
     like_pattern,
@@ -28,7 +27,7 @@ _AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | 
 _FUNCTIONS = {str(function): function for function in ast.Function}
 _CAST = "cast"
 _UTC = "UTC"
-# How many arguments a function takes, least and most (None: any number); one where it is not named here.
+# The least and the most arguments of a function (None: any number). A function that is not listed takes one.
 _ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
     ast.Function.COALESCE: (1, None),
     ast.Function.GREATEST: (2, None),
@@ -50,7 +49,7 @@ def _not(operand: ast.Expression) -> ast.Not:
 
 def _in_list(operand: ast.Expression, items: tuple[ast.Expression, ...]) -> ast.InList:
     if len(items) > IN_LIMIT:
-        raise Misfit(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position)
+        raise OffsetError(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position)
     return ast.InList(operand, items, position=operand.position)
 
 
@@ -66,9 +65,9 @@ def _function(token: Token) -> ast.Function:
     if function is None:
         if token.lower() in _AGGREGATORS:
             message = f"{token!s} is an aggregator: it cannot stand in an expression"
-            raise Misfit(message, _start(token), "a DERIVE reads a metric by its name")
+            raise OffsetError(message, _start(token), "a DERIVE reads a metric by its name")
         if token.lower() == _CAST:
-            raise Misfit("CAST names no type", _start(token), "write CAST(x AS long)")
+            raise OffsetError("CAST names no type", _start(token), "write CAST(x AS long)")
         raise _unknown("function", token, (*_FUNCTIONS, _CAST))
     return function
 
@@ -80,32 +79,32 @@ def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ..
     numbers = _NUMBERS[least] if most in (None, least) else f"{_NUMBERS[least]} or {_NUMBERS[most or least]}"
     noun = "argument" if least == most == 1 else "arguments"
     place = start if len(arguments) < least else arguments[most or least].position
-    raise Misfit(f"{function} takes {numbers} {noun}{'' if most else ' or more'}", place)
+    raise OffsetError(f"{function} takes {numbers} {noun}{'' if most else ' or more'}", place)
 
 
-def _unknown(what: str, token: Token, known: Iterable[str]) -> Misfit:
-    """The nearest may be none of what is meant: all of them are named."""
+def _unknown(what: str, token: Token, known: Iterable[str]) -> OffsetError:
+    """The error for an unknown name. It lists all known names, because the nearest one may not be meant."""
     near = nearest(str(token), known)
     listed = f"they are {', '.join(sorted(known))}"
     hint = f"did you mean {near}? {listed}" if near else listed
-    return Misfit(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)
+    return OffsetError(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)
 
 
 def _metric_name(name: ast.FieldReference) -> str:
     if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
         rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
-        raise Misfit(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
+        raise OffsetError(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")
     return name.name
 
 
 def _check_count(items: Sequence[ast.SelectItem | ast.DerivedItem]) -> None:
     if len(items) > ITEMS_LIMIT:
-        raise Misfit(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position)
+        raise OffsetError(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position)
 
 
 @v_args(inline=True)
 class Builder(Transformer[Token, Any]):
-    """One method per rule. Called by the parser itself, bottom up, so no tree is walked."""
+    """One method for each rule of the grammar. The parser calls them bottom up while it parses."""
 
     def start(self, statement: ast.Query | ast.Derivation) -> ast.Query | ast.Derivation:
         return statement
@@ -196,7 +195,7 @@ class Builder(Transformer[Token, Any]):
         function = _function(token)
         if function not in ast.CALENDAR:
             names = ", ".join(sorted(each.upper() for each in ast.CALENDAR))
-            raise Misfit(f"{function} takes no time zone", _start(zone), f"those that do are {names}")
+            raise OffsetError(f"{function} takes no time zone", _start(zone), f"those that do are {names}")
         name = unquote(str(zone))
         return ast.Call(
             function,
@@ -209,7 +208,7 @@ class Builder(Transformer[Token, Any]):
     def cast(self, token: Token, operand: ast.Expression, type_: Type) -> ast.Cast:
         if token.lower() != _CAST:
             message = f"AS stands in CAST alone, not in {str(token)[:80]}"
-            raise Misfit(message, _start(token), "write CAST(x AS long)")
+            raise OffsetError(message, _start(token), "write CAST(x AS long)")
         return ast.Cast(operand, type_, position=_start(token))
 
     def type(self, name: Token, *digits: Token) -> Type:
@@ -217,7 +216,7 @@ class Builder(Transformer[Token, Any]):
         try:
             return parse_type(text)
         except TypeTextError as error:
-            raise Misfit(str(error), _start(name)) from None
+            raise OffsetError(str(error), _start(name)) from None
 
     def branch(self, when: ast.Expression, then: ast.Expression) -> tuple[ast.Expression, ast.Expression]:
         return when, then
@@ -236,11 +235,11 @@ class Builder(Transformer[Token, Any]):
     def duration(self, number: Token, unit: Token) -> int:
         digits = str(number).lstrip("0")
         if not digits:
-            raise Misfit("a window's size and delay are at least 1 MILLISECOND", _start(number))
+            raise OffsetError("a window's size and delay are at least 1 MILLISECOND", _start(number))
         unit_ms = MS_BY_UNIT[unit.upper().removesuffix("S")]
         if len(digits) > len(str(LIMIT_MS)) or int(digits) * unit_ms > LIMIT_MS:
             limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
-            raise Misfit(f"a window's size and delay are at most {limit_days} DAYS", _start(number))
+            raise OffsetError(f"a window's size and delay are at most {limit_days} DAYS", _start(number))
         return int(digits) * unit_ms
 
     def delay(self, delay_ms: int) -> int:
@@ -265,12 +264,12 @@ class Builder(Transformer[Token, Any]):
         argument, *names = parts
         if isinstance(argument, Token) and argument.type == "DISTINCT":
             if aggregator is not ast.Aggregator.COUNT:
-                raise Misfit(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
+                raise OffsetError(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
             aggregator = ast.Aggregator.COUNT_DISTINCT
             argument, *names = names
         elif isinstance(argument, Token):
             if aggregator is not ast.Aggregator.COUNT:
-                raise Misfit(f"* is for count alone: {aggregator} wants an expression", _start(argument))
+                raise OffsetError(f"* is for count alone: {aggregator} wants an expression", _start(argument))
             argument = None
         condition = next((part[0] for part in names if isinstance(part, list)), None)
         names = [part for part in names if not isinstance(part, list)]
@@ -294,7 +293,9 @@ class Builder(Transformer[Token, Any]):
 
     def group_by(self, *names: ast.FieldReference) -> tuple[ast.FieldReference, ...]:
         if len(names) > GROUP_BY_LIMIT:
-            raise Misfit(f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position)
+            raise OffsetError(
+                f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position
+            )
         return names
 
     def query(self, *parts: Any) -> ast.Query:

@@ -1,21 +1,20 @@
-"""The items of a DERIVE over a stream's fields and metrics: the derived metrics that they make, named and typed."""
+"""Makes derived metrics, named and typed, from the items of a DERIVE over a stream's fields and metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from railgun.language import ast
-from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.errors import OffsetError, nearest
 from railgun.language.inference import Inference
 from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT
-from railgun.language.literals import Misfit
 from railgun.language.printer import print_expression, print_name
 from railgun.language.resolve import check_metric_name, check_stream
 from railgun.language.typed import Apply, Field, TypedExpression
 from railgun.language.types import DECIMAL_DIGITS, LONG, Kind, Type, decimal
 from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
 
-# Of a typed tree, in which conversions and BETWEEN add to what is written.
+# The depth of a typed tree, to which conversions and BETWEEN add levels that are not written.
 _DEPTH_MAX = 3 * DEPTH_LIMIT
 
 
@@ -23,11 +22,12 @@ _DEPTH_MAX = 3 * DEPTH_LIMIT
 class ResolvedDerived:
     """One derived metric, checked and typed.
 
-    expression: over fields of the stream and metrics alone: derived metrics that it reads are written out.
-    fields, operands: the fields and the metrics that it reads, itself or through others, each with the type as which
-        it is read.
-    names, zones: what its own text names.  size, depth: of the expression.
-    text: the canonical text of the item's expression.  sql: of a DERIVE that makes this one alone.
+    expression: reads fields and metrics alone. Derived metrics in the text are replaced by their expressions.
+    fields, operands: the fields and the metrics that the expression reads, each with the type as which it is read.
+    names, zones: the names and the time zones in its own text.
+    size, depth: the number of nodes of the expression, and how deep it is.
+    text: the canonical text of the item's expression.
+    sql: the canonical text of a DERIVE that makes this metric alone.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ResolvedDerived:
 
     @property
     def outdated_zones(self) -> tuple[str, ...]:
-        """The names of those of its time zones of which this program's tables are others by now."""
+        """The names of its time zones for which this program now has different tables."""
         return tuple(zone.name for zone in self.zones if is_outdated(zone))
 
     @property
@@ -54,7 +54,7 @@ class ResolvedDerived:
 
 
 Known = Mapping[str, Type | ResolvedDerived]
-"""The metrics of a stream by name: of each the type of its results, or what it is derived from."""
+"""The metrics of a stream by name: the type of a metric's results, or the derived metric."""
 
 
 def operand_type(result: Type) -> Type | None:
@@ -76,18 +76,19 @@ def resolve_derived(
 ) -> ResolvedDerived:
     """The derived metric that an item of a DERIVE makes.
 
-    fields: of the stream, with their types.  known: its metrics before.  stream: its name.  zones: what names of time
-    zones stand for.
+    fields: the stream's fields with their types.
+    known: the metrics that the stream has already.
+    stream: the stream's name.
+    zones: finds the time zone of a name.
 
-    Raises QueryError, with the place, where the item does not fit them.
+    Raises QueryError, with the place, where the item does not fit the stream.
     """
     try:
         check_stream(derivation.stream, stream)
         check_metric_name(item.name, item.name_position)
         return _resolve(item, fields, known, stream, zones)
-    except Misfit as misfit:
-        place = position_of(derivation.text, misfit.offset)
-        raise QueryError(misfit.message, place, hint=misfit.hint) from None
+    except OffsetError as error:
+        raise error.in_text(derivation.text) from None
 
 
 def _resolve(
@@ -96,12 +97,12 @@ def _resolve(
     inference = _OperandInference(fields, known, stream, zones)
     expression = inference.infer(item.expression)
     if expression.type.kind is Kind.NULL:
-        raise Misfit(f"{item.name} is nothing but NULL", item.position, "give it a value with a type")
+        raise OffsetError(f"{item.name} is nothing but NULL", item.position, "give it a value with a type")
     size, depth = _measure(expression, {id(each.expression): each for each in inference.derived})
     if size > SIZE_LIMIT or depth > _DEPTH_MAX:
         what = f"once the derived metrics that it reads are written out: {size} operations, {depth} deep"
         limits = f"at most {SIZE_LIMIT}, {_DEPTH_MAX} deep; read metrics in place of derived ones"
-        raise Misfit(f"{item.name} is too large {what}", item.position, limits)
+        raise OffsetError(f"{item.name} is too large {what}", item.position, limits)
     text = print_expression(item.expression)
     return ResolvedDerived(
         name=item.name,
@@ -134,16 +135,17 @@ def _zone_names(node: ast.Node) -> frozenset[str]:
 
 
 def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
-    """The names of items in their order, except that each stands behind those that it reads. Raises CircleError."""
+    """The names of items in their order, but each behind the items that it reads. Raises CircleError."""
     read = {
         name: [each for each in items if each in names_in(item.expression)] for name, item in items.items()
     }
     try:
         TopologicalSorter(read).prepare()
     except CycleError as error:
-        raise CircleError(error.args[1][::-1]) from None
+        circle = error.args[1][::-1]
+        raise CircleError(circle, _place_of(circle[1], items[circle[0]].expression)) from None
     found: dict[str, None] = {}
-    # The deepest last: each is put down once all that it reads is.
+    # A stack: an item leaves it once all items that it reads have left.
     waiting = list(items)[::-1]
     while waiting:
         unread = [each for each in read[waiting[-1]] if each not in found]
@@ -155,15 +157,30 @@ def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
 
 
 class CircleError(ValueError):
-    """Derived metrics read each other. circle: their names, each reads the next one; the last is the first."""
+    """Derived metrics read each other in a circle.
 
-    def __init__(self, circle: Sequence[str]) -> None:
+    circle: their names. Each reads the next one, and the last name is the first one again.
+    offset: the place in the statement's text where the first one reads the next one.
+    """
+
+    def __init__(self, circle: Sequence[str], offset: int) -> None:
         super().__init__(f"derived metrics in a circle: {' reads '.join(circle)}")
         self.circle = circle
+        self.offset = offset
+
+
+def _place_of(name: str, node: ast.Node) -> int:
+    """The offset of the first place where an expression that reads a name does so."""
+    while not isinstance(node, ast.FieldReference):
+        node = next(each for each in ast.children(node) if name in names_in(each))
+    return node.position
 
 
 class _OperandInference(Inference):
-    """Types expressions over fields and metrics. read, operands, derived: what was read so far, fields first."""
+    """Types expressions over fields and metrics.
+
+    read, operands, derived: the fields, metrics and derived metrics that were read so far.
+    """
 
     def __init__(self, fields: Mapping[str, Type], known: Known, stream: str, zones: Zones) -> None:
         super().__init__(fields, stream, zones)
@@ -181,7 +198,7 @@ class _OperandInference(Inference):
             return field
         if node.name in self.fields:
             message = f"{node.name} is both a field and a metric of stream {self.stream}"
-            raise Misfit(message, node.position, "give the metric another name")
+            raise OffsetError(message, node.position, "give the metric another name")
         known = self._known[node.name]
         if isinstance(known, ResolvedDerived):
             self.derived.append(known)
@@ -193,19 +210,19 @@ class _OperandInference(Inference):
             message = (
                 f"{node.name} is {known}: a decimal in an expression has at most {DECIMAL_DIGITS} digits"
             )
-            raise Misfit(message, node.position)
+            raise OffsetError(message, node.position)
         self.operands[node.name] = type_
         return Field(type_, node.name)
 
-    def unknown(self, node: ast.FieldReference) -> Misfit:
+    def unknown(self, node: ast.FieldReference) -> OffsetError:
         near = nearest(node.name, [*self.fields, *self._known])
         hint = f"did you mean {near}?" if near else f"its metrics are {', '.join(self._known) or 'none yet'}"
         message = f"stream {self.stream} has neither a field nor a metric {node.name[:80]!r}"
-        return Misfit(message, node.position, hint)
+        return OffsetError(message, node.position, hint)
 
 
 def _measure(expression: TypedExpression, known: Mapping[int, ResolvedDerived]) -> tuple[int, int]:
-    """(how many nodes a tree has, how deep it is). known: what derived metrics are, by identity."""
+    """(number of nodes of a tree, its depth). known: derived metrics by the identity of their expressions."""
     if id(expression) in known:
         return known[id(expression)].size, known[id(expression)].depth
     if not isinstance(expression, Apply):

@@ -23,14 +23,14 @@ MS_BY_UNIT = {
 # 8,919 years: a window's edge stays far inside 64 bits whatever the event's time.
 LIMIT_MS = 1 << 48
 
-# Largest first. Weeks are read but never written: seven days are what people write for a week's window.
+# Largest first. Weeks are read but never written: people write a window of a week as seven days.
 _WRITTEN = (("d", "DAY"), ("h", "HOUR"), ("m", "MINUTE"), ("s", "SECOND"), ("ms", "MILLISECOND"))
 _DURATION = re.compile(r"([0-9]+)\s*([A-Za-z]+)", re.ASCII)
 _DIGITS_MAX = 18
 
 
 class DurationError(ValueError):
-    """Text that is no duration; says what one looks like."""
+    """Text that is not a duration. The message says what one looks like."""
 
 
 def parse_duration(text: str) -> int:

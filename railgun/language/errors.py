@@ -1,4 +1,4 @@
-"""The one error of the metric language: what is wrong, where, what was expected, and what may be meant."""
+"""The errors of the metric language: what is wrong, where, what was expected, and what may be meant."""
 
 import difflib
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 class QueryError(ValueError):
-    """Text that is no query, or a query that does not fit its stream.
+    """Text that is not a query, or a query that does not fit its stream.
 
     message: one sentence, without the place.
     position: where in the text.
@@ -63,3 +63,17 @@ class QueryError(ValueError):
 
 def _listed(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+class OffsetError(Exception):
+    """An error at an offset in query text, raised where the text is not at hand. Callers make a QueryError of it."""
+
+    def __init__(self, message: str, offset: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.hint = hint
+
+    def in_text(self, text: str) -> QueryError:
+        """The error with its line and column."""
+        return QueryError(self.message, position_of(text, self.offset), hint=self.hint)

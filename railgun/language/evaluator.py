@@ -1,9 +1,8 @@
 """Runs a program over batches: owns its registers and its scratch heap, and binds the batch's columns.
 
-LOWER and UPPER map each code point by itself, as Unicode 14.0 maps it in full. The mapping is `casemap.txt`, so that
-results do not change with the Unicode version of a Python.  It was made, by a Python whose
-`unicodedata.unidata_version` is 14.0.0, with `python -m railgun.language.evaluator`, and is to be made anew only
-together with a change of what results mean.
+LOWER and UPPER map each code point by itself, by the full mappings of Unicode 14.0. The mappings are in `casemap.txt`,
+so that results do not depend on the Unicode version of the Python that runs. `python -m railgun.language.evaluator`
+writes that file, in a Python whose `unicodedata.unidata_version` is 14.0.0. A new file changes results.
 """
 
 import functools
@@ -31,8 +30,8 @@ class CaseTables:
     """The tables as kernels read them.
 
     directory: int64[6], for LOWER then UPPER: the address of `indexes`, its length, the address of `records`.
-    held: the arrays behind those addresses: `indexes` uint16, by code point, 0 where it maps to itself;
-    `records` uint8[, 8], by index, a length and that many bytes of UTF-8.
+    held: the arrays at those addresses. `indexes` is uint16 by code point, 0 where a code point maps to itself.
+    `records` is uint8[, 8] by index: a length and that many bytes of UTF-8.
     """
 
     directory: npt.NDArray[np.int64]
@@ -69,10 +68,10 @@ def _tables(mapping: dict[int, str]) -> tuple[npt.NDArray[np.uint16], npt.NDArra
 
 
 def casemap_text() -> str:
-    """The content of the mapping's file, from the Unicode data of this Python, which has to be 14.0."""
+    """The content of the mapping's file, from the Unicode data of this Python. Raises ValueError if it is not 14.0."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise ValueError(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
-    lines = [f"# Full case mappings of Unicode {UNICODE_VERSION}, without context: see casemap.py."]
+    lines = [f"# Full case mappings of Unicode {UNICODE_VERSION}, without context: see evaluator.py."]
     for direction, mapped_by in (("lower", str.lower), ("upper", str.upper)):
         for code_point in range(sys.maxunicode + 1):
             character = chr(code_point)
@@ -91,20 +90,20 @@ _SCRATCH_BYTES_AT_FIRST = 4096
 
 
 class Evaluator:
-    """One program's evaluation, batch after batch. Not for several threads at once.
+    """Evaluates one program, batch after batch. Not for several threads at once.
 
-    Input columns are vectors of the caller's own: words (uint64) and nulls (uint8, 1 where null, the word
-    then 0). A word is a long, timestamp or decimal (its scaled integer) in two's complement, a double's bits
-    (never −0.0 or not finite), 0 or 1 for a boolean, and for a string `offset << 24 | length` into the batch
-    heap: valid UTF-8, shorter than 2**24 bytes. Results have the same form, strings in any of three heaps:
-    the batch's (0), the program's constants' (1), this evaluator's scratch (2), told by the word's two upper
-    bits. They hold until the next call of `evaluate`.
+    The caller owns the vectors of input columns: words (uint64) and nulls (uint8, 1 where null; the word is then 0). A
+    word is a long, a timestamp or a decimal (its scaled integer) in two's complement; the bits of a double, finite and
+    never −0.0; 0 or 1 for a boolean; `offset << 24 | length` into the batch's heap for a string, which is valid UTF-8
+    and shorter than 2**24 bytes. Results have the same form. The two upper bits of a string's word say which heap it is
+    in: the batch's (0), that of the program's constants (1), or this evaluator's scratch (2). Results are valid until
+    the next call of `evaluate`.
 
     A string that an operation would make longer than STRING_BYTES_MAX is null.
     """
 
     def __init__(self, program: Program, rows: int = _ROWS_AT_FIRST) -> None:
-        """rows: how many events there is room for at first."""
+        """rows: the number of events to allocate room for at first."""
         self.program = program
         self.context = np.zeros(layout.VECTORS + 2 * program.vectors, np.int64)
         self.context_address = address(self.context)
@@ -113,7 +112,7 @@ class Evaluator:
         self._set(layout.PROGRAM_LENGTH, len(program.rows))
         self._set(layout.POOL, address(program.pool))
         self._set(layout.HEAP_CONSTANT, address(program.heap))
-        # Held here too: where several threads ask first, each gets tables of its own, and only the last are remembered.
+        # Kept alive here too: of tables that several threads make at the same time, only the last ones are cached.
         self._case_tables = case_tables()
         self._set(layout.CASE_TABLES, address(self._case_tables.directory))
         self._grow(rows)
@@ -123,13 +122,13 @@ class Evaluator:
         self.context[place] = value
 
     def bind(self, column: int, words_address: int, nulls_address: int) -> None:
-        """Say where the vectors of the program's column stand, from now on. The caller keeps them alive."""
+        """Set the addresses of a column's vectors. The caller keeps the vectors alive."""
         place = layout.VECTORS + 2 * column
         self.context[place] = words_address
         self.context[place + 1] = nulls_address
 
     def bind_heap(self, heap_address: int) -> None:
-        """Say where the bytes of the batch's strings stand, from now on. The caller keeps them alive."""
+        """Set the address of the bytes of the batch's strings. The caller keeps them alive."""
         self.context[layout.HEAP_BATCH] = heap_address
 
     def evaluate(self, rows: int) -> None:
@@ -141,18 +140,18 @@ class Evaluator:
             self._grow_scratch(int(self.context[layout.SCRATCH_WANTED]))
 
     def root_addresses(self, root: int) -> tuple[int, int]:
-        """Where the words and the null bytes of a root stand, since the last `evaluate`."""
+        """The addresses of the words and the null bytes of a root, as the last `evaluate` left them."""
         place = layout.VECTORS + 2 * self.program.roots[root]
         return int(self.context[place]), int(self.context[place + 1])
 
     @property
     def own_vectors(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-        """(words, nulls) of all vectors that are no columns, in their order, since the last `evaluate`."""
+        """(words, nulls) of all vectors that are not columns, in their order, as the last `evaluate` left them."""
         return self._words, self._nulls
 
     @property
     def heap_addresses(self) -> tuple[int, int, int]:
-        """What string words name by their two upper bits: the batch's heap, the constants', the scratch."""
+        """The addresses of the heaps 0, 1 and 2: the batch's, the constants', the scratch."""
         batch, constant, scratch = self.context[layout.HEAP_BATCH : layout.HEAP_BATCH + 3].tolist()
         return batch, constant, scratch
 
@@ -162,11 +161,11 @@ class Evaluator:
 
     @property
     def own_heaps(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """The bytes behind strings of heaps 1 and 2, the latter until the next `evaluate`; uint8."""
+        """The bytes of heaps 1 and 2, uint8. Those of heap 2 are valid until the next `evaluate`."""
         return self.program.heap, self._scratch[: int(self.context[layout.SCRATCH_USED])]
 
     def _grow(self, rows: int) -> None:
-        """Make room for this many rows; the constants' vectors are filled here, once and for all."""
+        """Allocate the vectors for so many rows, and fill those of constants, which no evaluation writes."""
         program = self.program
         self._capacity = 1 << (rows - 1).bit_length()
         own = program.vectors - len(program.columns)

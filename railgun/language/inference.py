@@ -1,13 +1,12 @@
-"""The types of expressions: syntax over a stream's fields to typed trees, or an error with the place.
+"""Types expressions over a stream's fields: makes typed trees from syntax trees, or an error with the place.
 
-Literals become typed constants; the conversions here are those that happen without being asked for.
+Literals become typed constants. The implicit conversions of the language are added here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from railgun.language import ast
-from railgun.language.errors import nearest
-from railgun.language.literals import Misfit
+from railgun.language.errors import OffsetError, nearest
 from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
 from railgun.language.types import (
     BOOLEAN,
@@ -25,7 +24,7 @@ from railgun.language.zones import Zones, pinned_zone, zone_names
 
 
 def literal(node: ast.Expression) -> Constant:
-    """A literal by itself: a number with a point is a double."""
+    """The constant of a literal that stands alone: a number with a point is a double."""
     match node:
         case ast.NullLiteral():
             return Constant(NULL, None)
@@ -44,21 +43,21 @@ def literal(node: ast.Expression) -> Constant:
 
 
 def _rounded(unscaled: int, scale: int) -> float:
-    """The double nearest to a decimal, ties to even: what Python's reader of numbers gives."""
+    """The double nearest to a decimal, ties to even, which is what `float` of a text gives."""
     return float(f"{unscaled}e-{scale}") + 0.0
 
 
 def decimal_constant(node: ast.DecimalLiteral) -> Constant:
     digits = len(str(abs(node.unscaled)))
     if digits > DECIMAL_DIGITS or node.scale > DECIMAL_DIGITS:
-        raise Misfit(f"a decimal has at most {DECIMAL_DIGITS} digits", node.position)
+        raise OffsetError(f"a decimal has at most {DECIMAL_DIGITS} digits", node.position)
     return Constant(decimal(max(digits, node.scale), node.scale), node.unscaled)
 
 
 def at_scale(node: ast.DecimalLiteral, scale: int) -> Constant:
     unscaled, rest = divmod(node.unscaled * 10**scale, 10**node.scale)
     if rest or len(str(abs(unscaled))) > DECIMAL_DIGITS:
-        raise Misfit(
+        raise OffsetError(
             f"this number does not fit the other branches: decimals with {scale} digits after the point",
             node.position,
         )
@@ -74,7 +73,7 @@ def to_double(typed: TypedExpression) -> TypedExpression:
 
 
 def typed_as(typed: TypedExpression, common: Type) -> TypedExpression:
-    """A branch under the common type: NULL gets one; decimals of one scale differ in name alone."""
+    """A branch with the common type. Only constants change: decimals of one scale have the same values."""
     return Constant(common, typed.value) if isinstance(typed, Constant) else typed
 
 
@@ -83,12 +82,22 @@ _LISTED_FIELDS = 12
 
 
 class Inference:
-    """Types expressions over the fields of one stream. Misfit is the only error."""
+    """Types expressions over the fields of one stream. Raises no other error than OffsetError.
 
-    def __init__(self, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone) -> None:
+    metrics: the names of the stream's metrics, which these expressions cannot read.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, Type],
+        stream: str,
+        zones: Zones = pinned_zone,
+        metrics: Container[str] = (),
+    ) -> None:
         self.fields = fields
         self.stream = stream
         self.zones = zones
+        self.metrics = metrics
 
     def infer(self, node: ast.Expression) -> TypedExpression:
         match node:
@@ -135,8 +144,12 @@ class Inference:
             return Field(self.fields[node.name], node.name)
         raise self.unknown(node)
 
-    def unknown(self, node: ast.FieldReference) -> Misfit:
-        """The error for a name that there is not."""
+    def unknown(self, node: ast.FieldReference) -> OffsetError:
+        """The error for a name that is not a field."""
+        if node.name in self.metrics:
+            message = f"{node.name} is a metric of stream {self.stream}, not a field"
+            hint = "WHERE, FILTER, GROUP BY and arguments cannot read metrics; a DERIVE can"
+            return OffsetError(message, node.position, hint)
         near = nearest(node.name, self.fields)
         if near is not None:
             hint = f"did you mean {near}?"
@@ -145,20 +158,20 @@ class Inference:
         else:
             names = list(self.fields)[:_LISTED_FIELDS]
             hint = f"its fields are {', '.join(names)}{' ...' if len(self.fields) > len(names) else ''}"
-        return Misfit(f"stream {self.stream} has no field {node.name[:80]!r}", node.position, hint)
+        return OffsetError(f"stream {self.stream} has no field {node.name[:80]!r}", node.position, hint)
 
     def _of_kind(self, node: ast.Expression, where: str, *kinds: Kind) -> TypedExpression:
         typed = self.infer(node)
         if typed.type.kind not in kinds:
-            raise Misfit(f"{where} takes {' or '.join(kinds)}, not {typed.type}", node.position)
+            raise OffsetError(f"{where} takes {' or '.join(kinds)}, not {typed.type}", node.position)
         return typed
 
     def _pair(
         self, left: ast.Expression, right: ast.Expression, known: TypedExpression | None = None
     ) -> tuple[TypedExpression, TypedExpression]:
-        """Both operands; a literal with a point is a decimal where the other one is.
+        """Both operands, typed. A literal with a point is a decimal where the other operand is one.
 
-        known: the typed left operand, where it has been inferred before.
+        known: the typed left operand, if it was inferred already.
         """
         a, b = known or self.infer(left), self.infer(right)
         if isinstance(left, ast.DecimalLiteral) and b.type.kind is Kind.DECIMAL:
@@ -180,7 +193,7 @@ class Inference:
             if b.type == TIMESTAMP and operation is Operation.SUBTRACT:
                 return Apply(LONG, operation, (a, b))
         if not (a.type.is_numeric and b.type.is_numeric):
-            raise Misfit(
+            raise OffsetError(
                 f"{a.type} {operation} {b.type} is not defined", node.position, _number_hint(a.type, b.type)
             )
         if operation is Operation.DIVIDE or DOUBLE in (a.type, b.type):
@@ -190,7 +203,7 @@ class Inference:
         multiplies = operation is Operation.MULTIPLY
         scale = a.type.scale + b.type.scale if multiplies else max(a.type.scale, b.type.scale)
         if scale > DECIMAL_DIGITS:
-            raise Misfit(
+            raise OffsetError(
                 f"{a.type} {operation} {b.type} would have {scale} digits after the point; "
                 f"a decimal has at most {DECIMAL_DIGITS}",
                 node.position,
@@ -213,7 +226,7 @@ class Inference:
         if known.type == NULL:
             return Constant(BOOLEAN, None)
         if isinstance(node.operand, ast.DecimalLiteral):
-            # It may be a decimal beside some items and a double beside others: one test for each.
+            # The literal may be a decimal beside some items and a double beside others, so each item has its own test.
             return equal[0] if len(equal) == 1 else Apply(BOOLEAN, Operation.OR, tuple(equal))
         return Apply(BOOLEAN, Operation.IN, (known, *(b for _, _, b in pairs)))
 
@@ -263,26 +276,26 @@ class Inference:
         if typed.type != TIMESTAMP:
             hint = "CAST(x AS timestamp) makes one of a long" if typed.type == LONG else None
             message = f"{node.function.upper()} takes timestamp, not {typed.type}"
-            raise Misfit(message, operand.position, hint)
+            raise OffsetError(message, operand.position, hint)
         if node.zone is None:
             return typed
         zone = self.zones(node.zone)
         if zone is None:
             near = nearest(node.zone, zone_names())
             hint = f"did you mean {near}?" if near else "names are such as 'Europe/Lisbon'"
-            raise Misfit(f"unknown time zone {node.zone[:80]!r}", node.zone_position, hint)
+            raise OffsetError(f"unknown time zone {node.zone[:80]!r}", node.zone_position, hint)
         return Apply(TIMESTAMP, Operation.IN_ZONE, (typed, InZone(STRING, zone)))
 
     def _nullif(self, node: ast.Call) -> TypedExpression:
         left, right = node.arguments
         a, b = self._pair(left, right)
         if a.type == NULL:
-            raise Misfit("NULLIF of NULL has no type", left.position)
+            raise OffsetError("NULLIF of NULL has no type", left.position)
         equal = _comparison(node, Operation.EQUAL, a, b)
         return a if isinstance(equal, Constant) else Apply(a.type, Operation.NULLIF, (a, b))
 
     def _whole(self, node: ast.Call, operation: Operation) -> TypedExpression:
-        """ROUND, FLOOR, CEIL: what has no digits to lose is itself."""
+        """ROUND, FLOOR and CEIL. A value that already has the result's scale stays as it is."""
         typed = self._of_kind(node.arguments[0], operation.upper(), *_NEGATABLE)
         scale = _digits(node.arguments[1], typed.type) if len(node.arguments) > 1 else 0
         if typed.type == DOUBLE:
@@ -294,7 +307,7 @@ class Inference:
     def _of_one_type(
         self, node: ast.Expression, where: str, branches: Sequence[ast.Expression]
     ) -> tuple[Type, list[TypedExpression]]:
-        """That one type, and the branches brought to it.
+        """The common type of branches, and the branches converted to it.
 
         Long widens to double; a literal with a point takes the scale of the decimals beside it.
         """
@@ -310,11 +323,11 @@ class Inference:
             values = [value if value.type == NULL else to_double(value) for value in values]
         types = dict.fromkeys(value.type for value in values if value.type != NULL)
         if not types:
-            raise Misfit(f"{where} with nothing but NULL has no type", node.position)
+            raise OffsetError(f"{where} with nothing but NULL has no type", node.position)
         first = next(iter(types))
         if len({(type_.kind, type_.scale) for type_ in types}) > 1:
             odd = next(i for i, value in enumerate(values) if value.type not in (NULL, first))
-            raise Misfit(
+            raise OffsetError(
                 f"the branches of {where} have the types {' and '.join(map(str, types))}",
                 branches[odd].position,
                 _branch_hint(types),
@@ -325,7 +338,7 @@ class Inference:
 
 # --- functions
 
-# What may become what; the other way round, and everything else, differs between languages or loses what it means.
+# By target, the types that can be cast to it. Other casts differ between languages or lose information.
 _CASTS = {
     Kind.DOUBLE: (Kind.LONG, Kind.DECIMAL),
     Kind.LONG: (Kind.DOUBLE, Kind.DECIMAL, Kind.TIMESTAMP, Kind.STRING),
@@ -340,7 +353,7 @@ def _cast(node: ast.Expression, typed: TypedExpression, type_: Type) -> TypedExp
     if typed.type.kind not in takes:
         hint = f"only {' or '.join(takes)} can" if takes else None
         hint = "it is one already" if typed.type == type_ else hint
-        raise Misfit(f"{typed.type} cannot be cast to {type_}", node.position, hint)
+        raise OffsetError(f"{typed.type} cannot be cast to {type_}", node.position, hint)
     if type_ == DOUBLE:
         return to_double(typed)
     return Apply(type_, Operation.CAST, (typed,))
@@ -349,18 +362,18 @@ def _cast(node: ast.Expression, typed: TypedExpression, type_: Type) -> TypedExp
 def _concatenation(node: ast.Expression, a: TypedExpression, b: TypedExpression) -> TypedExpression:
     if not a.type == b.type == STRING:
         hint = "CAST(x AS string) makes a string of a long" if LONG in (a.type, b.type) else None
-        raise Misfit(f"{a.type} || {b.type} is not defined", node.position, hint)
+        raise OffsetError(f"{a.type} || {b.type} is not defined", node.position, hint)
     return Apply(STRING, Operation.CONCATENATE, (a, b))
 
 
 def _digits(node: ast.Expression, type_: Type) -> int:
-    """How many digits ROUND leaves behind the point of a decimal."""
+    """The number of digits that ROUND leaves behind the point of a decimal."""
     if type_.kind is not Kind.DECIMAL:
         message = f"ROUND takes digits beside a decimal, not beside a {type_}"
-        raise Misfit(message, node.position, "ROUND(x) gives a whole number")
+        raise OffsetError(message, node.position, "ROUND(x) gives a whole number")
     if not (isinstance(node, ast.LongLiteral) and 0 <= node.value <= type_.scale):
         message = f"the digits that ROUND leaves of a {type_} are a number from 0 to {type_.scale}"
-        raise Misfit(message, node.position)
+        raise OffsetError(message, node.position)
     return node.value
 
 
@@ -374,7 +387,7 @@ def _comparison(
         return Constant(BOOLEAN, None)
     if a.type.kind != b.type.kind and not (a.type.is_numeric and b.type.is_numeric):
         hint = _number_hint(a.type, b.type)
-        raise Misfit(f"{a.type} cannot be compared with {b.type}", node.position, hint)
+        raise OffsetError(f"{a.type} cannot be compared with {b.type}", node.position, hint)
     return Apply(BOOLEAN, operation, (a, b))
 
 

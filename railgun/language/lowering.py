@@ -1,4 +1,4 @@
-"""Typed expressions to operations over values, each distinct operation and constant once."""
+"""Lowers typed expressions to operations over values. Equal operations and equal constants become one."""
 
 import struct
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _DECIMAL_CODES = {
     Operation.SUBTRACT: layout.DECIMAL_SUBTRACT,
     Operation.MULTIPLY: layout.DECIMAL_MULTIPLY,
     Operation.REMAINDER: layout.DECIMAL_REMAINDER,
-    # A sign changes no digits.
+    # A change of sign cannot overflow 18 digits.
     Operation.NEGATE: layout.LONG_NEGATE,
     Operation.ABS: layout.LONG_ABS,
 }
@@ -74,7 +74,7 @@ _CAST_CODES = {
 
 
 class Row(NamedTuple):
-    """One operation: its code, the values it takes, its parameters."""
+    """One operation: its code, its operands and its parameters."""
 
     code: int
     operands: tuple[int, ...]
@@ -83,7 +83,10 @@ class Row(NamedTuple):
 
 
 class Lowering:
-    """Collects operations. A value is a number: a column's place; −1 − a constant's; columns + a row's."""
+    """Collects operations.
+
+    A value is a number: that of a column; −1 − the number of a constant; or the number of columns + that of a row.
+    """
 
     def __init__(self, columns: Sequence[tuple[str, Type]]) -> None:
         self.columns = {name: index for index, (name, _) in enumerate(columns)}
@@ -93,11 +96,11 @@ class Lowering:
         self.heap = bytearray()
         self._strings: dict[bytes, int] = {}
         self._places: dict[tuple[int, ...], int] = {}
-        # By identity; the expression is kept, so that its identity stays its own.
+        # By identity. The expression is kept alive, so that no other one can get its identity.
         self._lowered: dict[int, tuple[TypedExpression, int]] = {}
 
     def value(self, expression: TypedExpression) -> int:
-        """The value of an expression; of the same tree met again, the same one."""
+        """The value of an expression. A tree that was lowered before has the value that it had then."""
         known = self._lowered.get(id(expression))
         if known is None:
             known = self._lowered[id(expression)] = (expression, self._value(expression))
@@ -163,7 +166,7 @@ class Lowering:
         return word
 
     def _place(self, items: tuple[int, ...]) -> int:
-        """Where these stand in the pool, equal lists in one place."""
+        """The place of a list of items in the pool. Equal lists share one."""
         if items not in self._places:
             self._places[items] = len(self.pool)
             self.pool += items
@@ -228,7 +231,7 @@ class Lowering:
         return self._row(code, value, x=10 ** (of.scale - type_.scale))
 
     def _cast(self, type_: Type, of: Type, value: int) -> int:
-        """A timestamp is the word of a long, and so is a decimal without digits behind its point."""
+        """A cast. A timestamp, and a decimal of scale 0, has the word of the long, so that nothing is to be done."""
         if type_.kind is Kind.DECIMAL:
             return self._rescaled(type_, of, value)
         code = _CAST_CODES.get((of.kind, type_.kind))
@@ -266,7 +269,7 @@ class Lowering:
         return self._row(layout.COMPARE_DECIMAL, *values, x=outcomes, y=10**gap if gap > 0 else -(10**-gap))
 
     def _membership(self, operand: TypedExpression, items: Sequence[TypedExpression]) -> int:
-        """Constants are looked up in a sorted list, the rest compared one by one."""
+        """Whether a value is among items. Constants are looked up in a sorted list, other items compared one by one."""
         constants = [item for item in items if isinstance(item, Constant)]
         tests = [
             self._comparison(operand, item, layout.IS_EQUAL)
@@ -278,7 +281,7 @@ class Lowering:
         return self._chain(layout.OR, tests)
 
     def _listed(self, operand: TypedExpression, constants: Sequence[Constant]) -> int:
-        """Whether a value is one of these; a constant that its type cannot hold equals none."""
+        """Whether a value is one of these constants. It never equals a constant that its type cannot hold."""
         with_null = any(item.value is None for item in constants)
         held = [found for item in constants if (found := as_type(item, operand.type)) is not None]
         if operand.type.kind is Kind.STRING:
@@ -301,9 +304,9 @@ def double_word(number: float) -> int:
 
 
 def as_type(expression: TypedExpression, type_: Type) -> Constant | None:
-    """A constant that is not NULL as one of this type and of exactly equal value; None where there is none.
+    """The constant of this type whose value is exactly that of the expression.
 
-    Of an expression that is no constant there is none.
+    None where the type has no such value, where the constant is NULL, and where the expression is not a constant.
     """
     if not isinstance(expression, Constant) or expression.value is None:
         return None
@@ -324,7 +327,7 @@ def as_type(expression: TypedExpression, type_: Type) -> Constant | None:
 
 
 def like_items(pattern: str) -> tuple[int, ...]:
-    """A LIKE pattern as the matcher reads it: bytes, ANY_ONE, ANY_RUN; runs of `%` as one."""
+    """A LIKE pattern as the matcher reads it: bytes, ANY_ONE and ANY_RUN. Several `%` in a row become one ANY_RUN."""
     items: list[int] = []
     characters = iter(pattern)
     for character in characters:
@@ -339,7 +342,7 @@ def like_items(pattern: str) -> tuple[int, ...]:
 
 
 def _mirrored(outcomes: int) -> int:
-    """The outcomes of the comparison with its sides changed."""
+    """The outcomes of the comparison with its sides exchanged."""
     less, greater = outcomes & layout.IS_LESS, outcomes & layout.IS_GREATER
     mirrored = (layout.IS_GREATER if less else 0) | (layout.IS_LESS if greater else 0)
     return mirrored | (outcomes & layout.IS_EQUAL)

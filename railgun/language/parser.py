@@ -1,4 +1,4 @@
-"""The text of a query or a DERIVE to its syntax tree. The only error is QueryError, in the words of the language."""
+"""Parses the text of a query or a DERIVE to its syntax tree. Every error is a QueryError in the language's words."""
 
 import dataclasses
 import functools
@@ -20,11 +20,11 @@ from railgun.language.ast import (
     children,
 )
 from railgun.language.builder import Builder
-from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.errors import OffsetError, QueryError, nearest, position_of
 from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
-from railgun.language.literals import LONG_MAX, Misfit, too_big
+from railgun.language.literals import LONG_MAX, too_big
 
-# What every operand may begin with; where all of these could stand, one word says it.
+# The tokens that an operand may begin with. Where all of them are accepted, an error says "a value".
 _OPERAND = frozenset({"NAME", "QUOTED", "INTEGER", "DECIMAL", "DOUBLE", "STRING", "TRUE", "FALSE", "NULL"})
 _OPERAND_START = _OPERAND | {"_OPEN", "MINUS", "CASE", "NOT"}
 _SAID = {
@@ -48,25 +48,33 @@ _SAID = {
 _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
+# The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
+_BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
+_NAME_REMEDY = "write AS and a name behind the expression, as in DERIVE declined / n AS rate FROM payments"
+
+
+def _wants_name(accepted: set[str]) -> bool:
+    """Whether the expression of an item of a DERIVE may end here."""
+    # AS is accepted in a CAST and behind an item of a SELECT too, where one of the others is accepted as well.
+    return "_AS" in accepted and accepted.isdisjoint({"_CLOSE", "_COMMA", "_FROM"})
 
 
 def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
-    """The error for a word or sign that cannot stand where it does, or for text that ends too early."""
+    """The error for a word or sign in the wrong place, or for text that ends too early."""
     token = error.token
     accepted = set(error.accepts) if isinstance(error.accepts, set) else set(error.expected)
-    if token.type == "$END":
-        return QueryError("the query ends too early", position_of(text, len(text)), _expected(accepted))
-    offset = token.start_pos or 0
-    return QueryError(
-        f"unexpected {str(token)[:80]!r}",
-        position_of(text, offset),
-        _expected(accepted),
-        _meant(str(token), accepted),
-    )
+    is_end = token.type == "$END"
+    position = position_of(text, len(text) if is_end else token.start_pos or 0)
+    meant = None if is_end else _meant(str(token), accepted)
+    if meant is None and token.type in _BEHIND_NAME and _wants_name(accepted):
+        return QueryError("each item of DERIVE needs a name", position, hint=_NAME_REMEDY)
+    if is_end:
+        return QueryError("the query ends too early", position, _expected(accepted))
+    return QueryError(f"unexpected {str(token)[:80]!r}", position, _expected(accepted), meant)
 
 
 def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:
-    """The error for a character that begins nothing."""
+    """The error for a character that no token begins with."""
     offset = error.pos_in_stream or 0
     character = text[offset]
     if character in "'\"":
@@ -81,7 +89,7 @@ def _keywords(accepted: set[str]) -> list[str]:
 
 
 def _expected(accepted: set[str]) -> tuple[str, ...]:
-    """What could stand there, most telling first; arithmetic goes without saying beside anything else."""
+    """What could stand there. Arithmetic is left out where anything else could."""
     if accepted >= _OPERAND:
         return tuple(sorted({"a value", *_worded(accepted - _OPERAND_START)}))
     rest = accepted - _ARITHMETIC
@@ -116,7 +124,7 @@ Statement = Query | Derivation
 
 
 def parse_query(text: str) -> Query:
-    """As `parse_statement`, of a query alone."""
+    """As `parse_statement`, but raises QueryError for a DERIVE too."""
     statement = parse_statement(text)
     if isinstance(statement, Derivation):
         raise QueryError("a DERIVE does not belong here", position_of(text, 0), ("SELECT",))
@@ -124,11 +132,11 @@ def parse_query(text: str) -> Query:
 
 
 def parse_statement(text: str) -> Statement:
-    """The syntax tree of one query or DERIVE; the same one for the same text, as long as it is remembered.
+    """The syntax tree of one query or DERIVE. Trees are cached by their text.
 
     Keywords are case-insensitive; names are not. Limits are those of `railgun.language.limits`.
 
-    Raises QueryError, with the place, for text that is neither or exceeds a limit.
+    Raises QueryError, with the place, for text that is not a statement or exceeds a limit.
     """
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _parsed(text)
 
@@ -143,8 +151,8 @@ def _parsed(text: str) -> Statement:
                 both = all_of(statement.where, item.condition)
                 if both is not None and item.condition is not None:
                     _measured(both, 0)
-    except Misfit as misfit:
-        raise QueryError(misfit.message, position_of(text, misfit.offset), hint=misfit.hint) from None
+    except OffsetError as error:
+        raise error.in_text(text) from None
     except UnexpectedToken as error:
         raise unexpected_token(text, error) from None
     except UnexpectedCharacters as error:
@@ -152,7 +160,7 @@ def _parsed(text: str) -> Statement:
     return dataclasses.replace(statement, text=text)
 
 
-# Every task of a stream reads the stream's metrics when it is opened.
+# Every task of a stream parses the stream's metrics when it is opened.
 _remembered = functools.lru_cache(_REMEMBERED)(_parsed)
 
 
@@ -160,27 +168,28 @@ def _check_text(text: str) -> None:
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
-        raise Misfit("a lone surrogate, which is no character", error.start) from None
+        raise OffsetError("a lone surrogate, which is no character", error.start) from None
     if size_bytes > TEXT_LIMIT_BYTES:
-        raise Misfit(f"the text has {size_bytes} bytes; at most {TEXT_LIMIT_BYTES} are allowed", len(text))
+        raise OffsetError(
+            f"the text has {size_bytes} bytes; at most {TEXT_LIMIT_BYTES} are allowed", len(text)
+        )
     if text.count("(") > DEPTH_LIMIT:
         depth = 0
         for match in _PARENTHESES.finditer(text):
             depth += {"(": 1, ")": -1}.get(match[0], 0)
             if depth > DEPTH_LIMIT:
-                raise Misfit(f"parentheses nested deeper than {DEPTH_LIMIT}", match.start())
+                raise OffsetError(f"parentheses nested deeper than {DEPTH_LIMIT}", match.start())
 
 
 def _measured(node: Node, depth: int) -> int:
-    """How many nodes the typed tree below a node has; refuses what is nested too deep.
+    """The number of nodes of the typed tree below a node. Raises OffsetError where it is nested too deep or too large.
 
-    BETWEEN and a CASE with an operand say that operand once and test it several times, so that nesting
-    them would multiply.
+    The typed trees of BETWEEN, and of CASE with an operand, repeat the operand for each test. Nested, they multiply.
     """
     depth += isinstance(node, Expression)
     if depth > DEPTH_LIMIT:
         message = f"an expression deeper than {DEPTH_LIMIT}: each operator of a chain is one deeper"
-        raise Misfit(message, node.position, hint="write a long chain in halves, as (a + b) + (c + d)")
+        raise OffsetError(message, node.position, hint="write a long chain in halves, as (a + b) + (c + d)")
     if isinstance(node, LongLiteral) and node.value > LONG_MAX:
         raise too_big(node.position)
     sizes = [_measured(child, depth) for child in children(node)]
@@ -190,5 +199,5 @@ def _measured(node: Node, depth: int) -> int:
     elif isinstance(node, Case) and node.operand is not None:
         size += sizes[0] * len(node.branches)
     if size > SIZE_LIMIT:
-        raise Misfit("an expression too large once written out", node.position)
+        raise OffsetError("an expression too large once written out", node.position)
     return size

@@ -1,9 +1,9 @@
-"""Syntax tree to canonical text: parsing what is printed gives an equal tree."""
+"""Prints syntax trees as canonical text. Parsing that text gives an equal tree."""
 
 from railgun.language import ast
 from railgun.language.duration import format_duration_words
 
-# Words that an operand cannot be unless quoted, because the grammar takes them for something else there.
+# Words that name a field only in quotes, because the grammar reads them as keywords where an operand stands.
 RESERVED = frozenset({"case", "distinct", "false", "not", "null", "true", "when"})
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _UNARY = range(1, 8)
@@ -21,7 +21,7 @@ def print_query(query: ast.Query) -> str:
 
 
 def print_clauses(query: ast.Query) -> str:
-    """What the select items of a query share: everything from FROM on."""
+    """The clauses behind the select items of a query, from FROM on."""
     parts = [f"FROM {print_name(query.stream.name)}"]
     if query.where is not None:
         parts.append(f"WHERE {print_expression(query.where)}")
@@ -47,7 +47,7 @@ def print_window(window: ast.Window, *, excludes_current: bool = False) -> str:
 
 
 def print_name(name: str) -> str:
-    """A name as a query has to write it: in double quotes where it would be taken for a keyword."""
+    """A name as a query has to write it: in double quotes where it would be read as a keyword."""
     plain = name.isascii() and name.isidentifier()
     return name if plain and name.lower() not in RESERVED else '"' + name.replace('"', '""') + '"'
 
@@ -68,7 +68,7 @@ def _at(expression: ast.Expression, level: int) -> str:
 
 
 def _print(expression: ast.Expression) -> tuple[str, int]:
-    """The text, and how tightly it binds."""
+    """The text of an expression, and how tightly its operator binds."""
     match expression:
         case ast.Or(operands):
             return " OR ".join(_at(operand, _AND) for operand in operands), _OR
@@ -92,7 +92,9 @@ def _print(expression: ast.Expression) -> tuple[str, int]:
 
 
 def _print_signed(operand: ast.Expression) -> str:
-    """What a minus stands before: a bare number would swallow it, and two signs keep apart."""
+    """The operand of a minus. A bare number is put in parentheses, or the minus would become its sign; two signs are
+    kept apart.
+    """
     text = _at(operand, _UNARY)
     if isinstance(operand, ast.LongLiteral | ast.DecimalLiteral | ast.DoubleLiteral):
         return f"({text})"

@@ -1,4 +1,4 @@
-"""Programs: typed expressions as a table of operations over vectors, for the compiled evaluator."""
+"""Compiles typed expressions to programs: tables of operations over vectors, for the compiled evaluator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from railgun.language.types import Type
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What the evaluator runs. Immutable; any number of evaluators may share it.
+    """A program of the evaluator. Immutable; any number of evaluators may share it.
 
     Vectors are numbered: the columns in their order, then the constants, then the registers.
 
     columns: the input columns, each a field's name and type.
     rows: int64[operations, 8], as `kernels.layout` says.
-    pool: int64, sorted items of IN, patterns of LIKE, offsets of time zones.
+    pool: int64, the sorted items of IN, the patterns of LIKE, the offsets of time zones.
     heap: uint8, the bytes of constant strings (heap 1 of string words).
     constant_words, constant_nulls: uint64 and uint8, the value of each constant vector.
-    registers: how many vectors the evaluator has to give room.
-    roots: per expression compiled, the number of the vector that holds its value.
+    registers: the number of vectors that the evaluator has to allocate.
+    roots: for each compiled expression, the number of the vector that holds its value.
     """
 
     columns: tuple[tuple[str, Type], ...]
@@ -38,14 +38,14 @@ class Program:
 
     @property
     def vectors(self) -> int:
-        """How many vectors there are in all."""
+        """The number of all vectors."""
         return len(self.columns) + len(self.constant_words) + self.registers
 
 
 def compile_program(expressions: Sequence[TypedExpression], columns: Sequence[tuple[str, Type]]) -> Program:
-    """The program that computes these expressions from these columns, what they have in common once.
+    """The program that computes these expressions from these columns. Common subexpressions are computed once.
 
-    expressions: trees of `resolve`, reading no field that is not among the columns.
+    expressions: trees of `resolve` that read no other fields than the columns.
     columns: every input column, a field's name and type, in the order in which they will be bound.
     """
     lowering = Lowering(columns)
@@ -53,8 +53,10 @@ def compile_program(expressions: Sequence[TypedExpression], columns: Sequence[tu
 
 
 class ProgramCompiler:
-    """Compiles one program after another, each as `compile_program` would. One that has the columns of the one before,
-    and further expressions behind the same ones, costs little more than those.
+    """Compiles one program after another, each as `compile_program` would.
+
+    A program with the columns and expressions of the previous one, and more expressions behind them, costs about as
+    much as the new expressions alone.
     """
 
     def __init__(self) -> None:
@@ -71,7 +73,7 @@ class ProgramCompiler:
         try:
             self._roots += [self._lowering.value(expression) for expression in expressions[known:]]
         except BaseException:
-            # Half of one is nothing to go on from.
+            # The next program must not continue one that is only half compiled.
             self._begin(())
             raise
         self._expressions = list(expressions)
@@ -96,7 +98,7 @@ def _program(lowering: Lowering, roots: Sequence[int], columns: Sequence[tuple[s
     table = np.zeros((len(rows), ROW_WORDS), np.int64)
     for index, row in enumerate(rows):
         operands = [vector(operand) for operand in row.operands]
-        # An operand that is not used names the first one, so that a kernel may look at it unasked.
+        # An unused operand repeats the first one, so that a kernel may read all three.
         unused = [operands[0]] * (3 - len(operands))
         table[index, :7] = row.code, vector(len(columns) + index), *operands, *unused, row.x, row.y
     return Program(
@@ -112,10 +114,10 @@ def _program(lowering: Lowering, roots: Sequence[int], columns: Sequence[tuple[s
 
 
 def _allocate(rows: Sequence[Row], roots: Sequence[int], columns: int) -> tuple[int, list[int]]:
-    """How many registers, and the register of each row's result.
+    """The number of registers, and the register of each row's result.
 
-    A register is taken again once its value has been read for the last time, even by the row that reads
-    it: kernels read an event's operands before they write its result.
+    A register is reused once its value has been read for the last time, even by the row that reads it: kernels read an
+    event's operands before they write its result.
     """
     last_read = {
         operand - columns: index

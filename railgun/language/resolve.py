@@ -1,25 +1,24 @@
-"""A query over a stream's fields: the metrics it makes, named and typed, in the form that metrics share."""
+"""Makes metrics, named and typed, from a query over a stream's fields. Their canonical texts say which share state."""
 
 import dataclasses
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from railgun.language import ast
 from railgun.language.ast import Aggregator
 from railgun.language.duration import format_duration
-from railgun.language.errors import QueryError, nearest, position_of
+from railgun.language.errors import OffsetError, nearest
 from railgun.language.inference import Inference
 from railgun.language.limits import NAME_LIMIT
-from railgun.language.literals import Misfit
 from railgun.language.printer import print_clauses, print_expression, print_name
 from railgun.language.typed import TypedExpression, fields_of, zones_of
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
 
 _DIGEST_LENGTH = 8
-# What would otherwise vanish, so that `amount > 0` and `amount < 0` have names of their own.
+# Words for operators in names, so that `amount > 0` and `amount < 0` get different names.
 _SPOKEN = {
     "<>": "ne",
     "<=": "le",
@@ -46,10 +45,12 @@ def metric_name(
     window: str,
     canonical: str,
 ) -> str:
-    """`sum_amount_where_amount_gt_0_by_card_sliding_7d`: at most 63 characters.
+    """The name of a metric without AS, as in `sum_amount_where_amount_gt_0_by_card_sliding_7d`.
 
-    argument, where: their canonical text. window: as `window_name` says it. A longer name is cut and ends in eight
-    hexadecimal digits of the SHA-256 of `canonical`, the metric's text.
+    argument, where: canonical texts.
+    window: the result of `window_name`.
+    canonical: the metric's text. A name longer than 63 characters is cut and ends in eight hexadecimal digits of the
+    SHA-256 of this text.
     """
     parts = [str(aggregator)]
     if argument is not None:
@@ -67,7 +68,7 @@ def metric_name(
 
 
 def window_name(window: ast.Window, *, excludes_current: bool) -> str:
-    """`sliding_5m_delayed_1h_exclude_current`"""
+    """A window in a metric's name, as in `sliding_5m_delayed_1h_exclude_current`."""
     size = "" if window.size_ms is None else f"_{format_duration(window.size_ms)}"
     delay = f"_delayed_{format_duration(window.delay_ms)}" if window.delay_ms else ""
     return f"{window.kind}{size}{delay}{'_exclude_current' if excludes_current else ''}"
@@ -78,10 +79,11 @@ def _words(text: str) -> str:
     return _NO_WORD.sub("_", spoken.lower()).strip("_")
 
 
-# Digits that an average of decimals has beyond its argument's.
+# The number of digits behind the point that an average of decimals has more than its argument.
 _AVERAGE_DIGITS = 4
 _COUNTS = (Aggregator.COUNT, Aggregator.COUNT_DISTINCT)
 _ORDERED = (Aggregator.MIN, Aggregator.MAX, Aggregator.FIRST, Aggregator.LAST, Aggregator.PREV)
+# Replies have such columns: `late_card`, `duplicate_card`.
 _RESERVED_PREFIXES = ("late_", "duplicate_")
 
 
@@ -89,13 +91,15 @@ _RESERVED_PREFIXES = ("late_", "duplicate_")
 class ResolvedMetric:
     """One metric, checked and typed.
 
-    argument: None for `count(*)` alone. predicate: boolean; None where every event counts.
-    argument_text, predicate_text: their canonical text, for people.
-    zones: the time zones that they name, by name.
-    group_by: field names, sorted, each once: the order written does not matter.
-    excludes_current: whether the window is without the event that is answered.
-    canonical: the text of the query that makes this metric alone, without its name; two metrics of one
-    stream with equal texts, and equal time zones, have equal values.  sql: the same with its name.
+    argument: None for `count(*)` alone.
+    predicate: a boolean expression; None where every event counts.
+    argument_text, predicate_text: the canonical texts of these, for people.
+    zones: the time zones that these name, ordered by name.
+    group_by: field names, sorted, each once, because the order written does not matter.
+    excludes_current: whether the window leaves out the event that is answered.
+    canonical: the text of the query that makes this metric alone, without its name. Two metrics of one stream with
+    equal texts and equal time zones have equal values.
+    sql: that text with the metric's name.
     """
 
     name: str
@@ -121,7 +125,7 @@ class ResolvedMetric:
 
     @property
     def outdated_zones(self) -> tuple[str, ...]:
-        """The names of those of which this program's tables are others by now."""
+        """The names of its time zones for which this program now has different tables."""
         return tuple(zone.name for zone in self.zones if is_outdated(zone))
 
 
@@ -145,47 +149,53 @@ def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
 
 
 def resolve(
-    query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones = pinned_zone
+    query: ast.Query,
+    fields: Mapping[str, Type],
+    stream: str,
+    zones: Zones = pinned_zone,
+    metrics: Container[str] = (),
 ) -> list[ResolvedMetric]:
     """The metrics of a query, one per select item, in the order written.
 
-    fields: the fields of the stream and their types. stream: its name, which the query has to give. zones: what
-    names of time zones stand for: those of a metric that is registered stay as they were then.
+    fields: the fields of the stream and their types.
+    stream: the stream's name, which the query has to give.
+    zones: finds the time zone of a name. A registered metric keeps the zones that it was registered with.
+    metrics: the names of the stream's metrics, for the error where the query reads one.
 
-    Raises QueryError, with the place, where the query does not fit them.
+    Raises QueryError, with the place, where the query does not fit the stream.
     """
     try:
-        return _Resolver(query, fields, stream, zones).metrics()
-    except Misfit as misfit:
-        raise QueryError(misfit.message, position_of(query.text, misfit.offset), hint=misfit.hint) from None
+        return _Resolver(query, Inference(fields, stream, zones, metrics)).metrics()
+    except OffsetError as error:
+        raise error.in_text(query.text) from None
 
 
 def check_stream(written: ast.StreamName, stream: str) -> None:
-    """Raise Misfit where what follows FROM is not the stream at hand."""
+    """Raise OffsetError where FROM names another stream."""
     if written.name != stream:
         near = nearest(written.name, [stream])
         hint = f"did you mean {near}?" if near else f"this is stream {stream}"
-        raise Misfit(f"unknown stream {written.name[:80]!r}", written.position, hint)
+        raise OffsetError(f"unknown stream {written.name[:80]!r}", written.position, hint)
 
 
 def check_metric_name(name: str, position: int) -> None:
-    """Raise Misfit where a name given with AS is one of those that replies use themselves."""
+    """Raise OffsetError where a name given with AS begins as columns do that replies have themselves."""
     for prefix in _RESERVED_PREFIXES:
         if name.startswith(prefix):
-            raise Misfit(
+            raise OffsetError(
                 f"a metric's name cannot begin with {prefix}: replies use such names themselves", position
             )
 
 
 def _zones(*expressions: TypedExpression | None) -> tuple[Zone, ...]:
-    """The time zones that these name, by name."""
+    """The time zones in these expressions, ordered by name."""
     named = [zones_of(each) for each in expressions if each is not None]
     return tuple(sorted(frozenset[Zone]().union(*named), key=lambda zone: zone.name))
 
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """Which events count, and the clauses of a query that says so: all that is behind its select items."""
+    """The condition of a metric, and the canonical clauses from FROM on of a query with this condition."""
 
     predicate: TypedExpression | None
     text: str | None
@@ -193,10 +203,10 @@ class _Condition:
 
 
 class _Resolver:
-    def __init__(self, query: ast.Query, fields: Mapping[str, Type], stream: str, zones: Zones) -> None:
+    def __init__(self, query: ast.Query, inference: Inference) -> None:
         self.query = query
-        self.stream = stream
-        self.inference = Inference(fields, stream, zones)
+        self.stream = inference.stream
+        self.inference = inference
 
     def metrics(self) -> list[ResolvedMetric]:
         check_stream(self.query.stream, self.stream)
@@ -208,12 +218,14 @@ class _Resolver:
             metric = self._metric(item, self._of_item(item, shared, group_by), group_by)
             if metric.name in metrics:
                 place = item.position if item.name is None else item.name_position
-                raise Misfit(f"two metrics are named {metric.name}", place, "give one of them a name with AS")
+                raise OffsetError(
+                    f"two metrics are named {metric.name}", place, "give one of them a name with AS"
+                )
             metrics[metric.name] = metric
         return list(metrics.values())
 
     def _of_item(self, item: ast.SelectItem, shared: _Condition, group_by: tuple[str, ...]) -> _Condition:
-        """`FILTER (WHERE p)` and `WHERE p` say the same of one metric, so that both spellings share."""
+        """The condition of one item. `FILTER (WHERE p)` becomes part of WHERE, so that both spellings share state."""
         if item.condition is None:
             return shared
         self._predicate(item.condition)
@@ -260,10 +272,10 @@ class _Resolver:
         type_ = None if argument is None else argument.type
         place = item.position if item.argument is None else item.argument.position
         if type_ is not None and type_.kind is Kind.NULL:
-            raise Misfit(f"{item.aggregator} of nothing but NULL", place)
+            raise OffsetError(f"{item.aggregator} of nothing but NULL", place)
         result = result_type(item.aggregator, type_)
         if result is None:
-            raise Misfit(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
+            raise OffsetError(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
         return result
 
     def _name(

@@ -1,6 +1,7 @@
-"""Typed expressions: the tree of a checked expression, every conversion in it explicit.
+"""Typed expressions: the tree of a checked expression, in which every conversion is explicit.
 
-Equal trees have equal values on every event, so they are what metrics share and what programs are made of.
+Equal trees have equal values on every event. So metrics with equal trees share state, and programs are compiled from
+these trees.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ ConstantValue = int | float | bool | str | None
 
 
 class Operation(StrEnum):
-    """What an Apply does. Each gives null where an operand is null, except as noted.
+    """The operation of an Apply. The result is null where an operand is null, except as noted.
 
     Arithmetic takes operands of one kind, that of its result, except decimals (long or decimal of any
     scale) and timestamps. Comparisons take any two numbers, or two of one kind.
@@ -47,24 +48,24 @@ class Operation(StrEnum):
     TO_DOUBLE = "to_double"  # a long or decimal, rounded to nearest, ties to even
     GREATEST = "greatest"  # two operands or more of one type; nulls are skipped
     LEAST = "least"  # likewise
-    NULLIF = "nullif"  # the first, null where the two are equal; null only there and where the first is
+    NULLIF = "nullif"  # the first operand; null where the two are equal, or where the first is null
     ROUND = (
         "round"  # of a double to a whole one, of a decimal to the scale of the result; half away from zero
     )
     FLOOR = "floor"  # likewise, of a decimal to scale 0
     CEIL = "ceil"
     SQRT = "sqrt"  # of a double; null of a negative one
-    CAST = "cast"  # what TO_DOUBLE is not, to the type of the result
+    CAST = "cast"  # to the type of the result; TO_DOUBLE converts to double
     SUBSTR = "substr"  # the string, from which code point (the first is 1), perhaps how many
     LENGTH = "length"  # in code points
     TRIM = "trim"  # without the spaces (U+0020) at both ends
-    HOUR = "hour"  # of a timestamp, UTC, as a long; so the following
+    HOUR = "hour"  # of a timestamp in UTC, as a long, like the five that follow
     MINUTE = "minute"
     DAY_OF_WEEK = "day_of_week"  # Monday is 1
     DAY = "day"  # of the month
     MONTH = "month"
-    YEAR = "year"  # before 1 as astronomers count
-    IN_ZONE = "in_zone"  # a timestamp and a zone: the timestamp whose UTC reads as the zone's clocks do then
+    YEAR = "year"  # the year before 1 is 0, and the one before it −1
+    IN_ZONE = "in_zone"  # a timestamp and a zone: the timestamp moved by the zone's offset from UTC
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from railgun.language.errors import nearest
 
-# What a field or an expression of type decimal holds; sums and averages of decimals hold up to 38 digits.
+# The most digits of a decimal field or expression. Sums and averages of decimals have up to 38.
 DECIMAL_DIGITS = 18
 RESULT_DIGITS = 38
 
@@ -24,9 +24,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. `precision` and `scale` speak of decimals alone and are 0 elsewhere.
+    """A type. `precision` and `scale` are those of a decimal, and 0 for other types.
 
-    `integer128` is the type of a sum of longs alone, `null` that of a bare NULL alone.
+    Only sums of longs have the type `integer128`, and only a bare NULL has the type `null`.
     """
 
     kind: Kind
@@ -55,7 +55,7 @@ _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", re.AS
 
 
 class TypeTextError(ValueError):
-    """Text that names no type; says which there are."""
+    """Text that names no type. The message lists the types."""
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -1,4 +1,4 @@
-"""Reads a file of the time zone database (TZif, RFC 9636): the offsets from UTC and when they begin."""
+"""Reads files of the time zone database (TZif, RFC 9636): the offsets from UTC and when they begin."""
 
 import re
 import struct
@@ -9,7 +9,7 @@ _HEADER = struct.Struct(">4sc15x6I")
 _TYPE = struct.Struct(">iBB")
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY_S = 86_400
-# Rules that go on for ever are followed up to here.
+# A rule without an end is followed up to the end of this year.
 LAST_YEAR = 2100
 _NAME = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)"
 _OFFSET = r"[+-]?[0-9]{1,3}(?::[0-9]{2}){0,2}"
@@ -19,14 +19,14 @@ _RULE = re.compile(
     rf",(?P<end>[^,/]+)(?:/(?P<end_at>{_OFFSET}))?)?"
 )
 
-# The offset before the first change, in seconds; then (second since 1970 in UTC, the offset from then on), growing.
+# The offset before the first change, in seconds; then pairs (second since 1970 in UTC, offset from then on), in order.
 Offsets = tuple[int, tuple[tuple[int, int], ...]]
 
 
 def offsets_of(data: bytes) -> Offsets:
-    """The offsets that a file of version 2 or later says, those of its last rule up to the end of LAST_YEAR.
+    """The offsets of a file of version 2 or later, and those of its last rule up to the end of LAST_YEAR.
 
-    Raises ValueError for what is no such file.
+    Raises ValueError where the data is no such file.
     """
     try:
         return _offsets(data)
@@ -35,7 +35,7 @@ def offsets_of(data: bytes) -> Offsets:
 
 
 def _offsets(data: bytes) -> Offsets:
-    # The first part has times of 32 bits and is passed over.
+    # The first part has times of 32 bits and is skipped.
     start, *counts = 0, *_counts(data, 0)
     in_utc, standard, leaps, times, types, characters = counts
     start = _HEADER.size + 5 * times + 6 * types + characters + 8 * leaps + standard + in_utc
@@ -65,7 +65,7 @@ def _counts(data: bytes, place: int) -> tuple[int, ...]:
 
 
 def _real(before_s: int, changes: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Those at which the offset changes, and not its name alone."""
+    """The changes of the offset, without those that change only its name."""
     for moment, offset_s in changes:
         if offset_s != before_s:
             yield moment, offset_s
@@ -73,13 +73,13 @@ def _real(before_s: int, changes: list[tuple[int, int]]) -> Iterator[tuple[int, 
 
 
 def _by_rule(rule: str, first_year: int) -> list[tuple[int, int]]:
-    """What a file's last line says (POSIX TZ): `WET0WEST,M3.5.0/1,M10.5.0`; nothing where the offset stays."""
+    """The changes by the rule in a file's last line (POSIX TZ), as `WET0WEST,M3.5.0/1,M10.5.0`; none without a rule."""
     found = _RULE.fullmatch(rule)
     if rule and found is None:
         raise ValueError(f"no rule of a time zone: {rule[:80]!r}")
     if found is None or found["begin"] is None:
         return []
-    # Offsets are written as what has to be added to get UTC.
+    # POSIX writes the offset that has to be added to local time to get UTC.
     standard_s = -_seconds(found["standard"])
     summer_s = standard_s + 3_600 if found["summer"] is None else -_seconds(found["summer"])
     begin_s, end_s = _seconds(found["begin_at"] or "2"), _seconds(found["end_at"] or "2")
@@ -98,7 +98,7 @@ def _seconds(text: str) -> int:
 
 
 def _day(year: int, rule: str) -> int:
-    """The day since 1970 that a rule names: `M3.5.0` the last Sunday of March, `J60` 1 March, `59` the 60th day."""
+    """The day since 1970 that a rule names: `M3.5.0` is the last Sunday of March, `J60` 1 March, `59` the 60th day."""
     january_1 = date(year, 1, 1).toordinal() - _EPOCH
     if not rule.startswith("M"):
         number = int(rule.lstrip("J"))

@@ -1,6 +1,6 @@
-"""Time zones as tables, made from the files of the pinned `tzdata` package and never from the machine's.
+"""Time zones as tables, read from the files of the pinned `tzdata` package and never from those of the machine.
 
-A table goes with every expression that names its zone, and is told from those of other releases by a digest.
+Every expression that names a zone carries its table. A digest tells the tables of different releases apart.
 """
 
 import functools
@@ -19,10 +19,11 @@ _DIGEST_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """What the clocks of a time zone are ahead of UTC, and since when.
+    """A time zone: its offsets from UTC, and when each begins.
 
-    offsets: see `tzif.Offsets`. Before the first change the offset is the one that it begins with, after the last one
-    it stays.  digest: of the offsets, in hexadecimal: two zones are equal where names and digests are.
+    offsets: see `tzif.Offsets`. The first offset holds at all times before the first change, the last one at all times
+    after the last change.
+    digest: a digest of the offsets, in hexadecimal. Two zones are equal where their names and digests are.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Zone:
 
 
 Zones = Callable[[str], Zone | None]
-"""Gives the zone of a name; None where there is none."""
+"""A function that finds the zone of a name; None where there is none."""
 
 
 def zone_of(name: str, offsets: Offsets) -> Zone:
@@ -77,5 +78,5 @@ def _file(name: str) -> bytes:
 
 
 def is_outdated(zone: Zone) -> bool:
-    """Whether the pinned package has another table of the zone by now, or none."""
+    """Whether the pinned package now has a different table for the zone, or none."""
     return pinned_zone(zone.name) != zone

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 import threading
 import time
@@ -24,6 +25,8 @@ from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent
 from railgun.unit.process import stop_when_asked
 
+# It has nothing that could be lost: while the broker is away it does not keep its node from ending.
+_OVER_S = 5.0
 # How often it is computed how the cluster stands: of very many tasks that takes a while.
 _STANDING_S = 10.0
 _encode = msgspec.json.Encoder().encode
@@ -76,7 +79,8 @@ def main(words: Sequence[str] | None = None) -> int:
             said = news
             say(ready=True, **news)
 
-    with logging_as(settings.logging), Ending(stopped, "the leader's process"):
+    ending = Ending(stopped, "the leader's process", _OVER_S, lambda code: os._exit(0))
+    with logging_as(settings.logging), ending:
         try:
             run_leader(settings, place, stopped, lambda: say(ready=True), tell)
         except (NodeRefusedError, TransportRefusedError) as error:

@@ -1,1 +1,1 @@
-"""From metrics to one shared plan, and from the plan to the program that the interpreter runs."""
+"""Makes one shared plan of metrics, and the program that the interpreter runs from the plan."""

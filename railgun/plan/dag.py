@@ -1,6 +1,6 @@
 """The plan as a shared-prefix DAG: window -> filter -> group by -> metric (Railgun paper, section 4.1.2).
 
-Pure data, made from resolved metrics alone: what is equal is one node, whoever asked for it.
+Pure data, made from resolved metrics alone. Equal prefixes of metrics become one node.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from railgun.language.typed import TypedExpression
 
 @dataclass(frozen=True, slots=True)
 class GroupNode:
-    """A group-by under one window and filter: its metrics share one row per entity. `fields` () is everything."""
+    """A group-by under one window and filter. Its metrics share one row per entity. `fields` is () without GROUP BY."""
 
     fields: tuple[str, ...]
     metrics: tuple[ResolvedMetric, ...]
@@ -29,19 +29,19 @@ class FilterNode:
 
 @dataclass(frozen=True, slots=True)
 class WindowNode:
-    """One window with all that is computed over it."""
+    """One window, and the filters under it."""
 
     window: ast.Window
     filters: tuple[FilterNode, ...]
 
     @property
     def head_ms(self) -> int:
-        """How far its head edge lies behind the clock."""
+        """The distance of its head edge behind the clock."""
         return self.window.delay_ms
 
     @property
     def tail_ms(self) -> int | None:
-        """How far its tail edge lies behind the clock; None where nothing expires event by event."""
+        """The distance of its tail edge behind the clock; None if events do not expire one by one."""
         if self.window.kind is not ast.WindowKind.SLIDING or self.window.size_ms is None:
             return None
         return self.window.delay_ms + self.window.size_ms
@@ -49,7 +49,7 @@ class WindowNode:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All metrics of one task."""
+    """The plan of all metrics of one task."""
 
     windows: tuple[WindowNode, ...]
 
@@ -57,7 +57,7 @@ class Plan:
     def edges_ms(self) -> tuple[int, ...]:
         """The distinct edges that need a cursor, as distances behind the clock, ascending.
 
-        The undelayed head needs none: every accepted event is at or before the clock when it arrives.
+        A head without a delay needs none: every accepted event is at or before the clock when it arrives.
         """
         heads = {window.head_ms for window in self.windows if window.head_ms > 0}
         tails = {window.tail_ms for window in self.windows if window.tail_ms is not None}
@@ -65,7 +65,7 @@ class Plan:
 
 
 def build_plan(metrics: Iterable[ResolvedMetric]) -> Plan:
-    """Share every equal prefix; within a node the order is the one in which things first came."""
+    """The plan of these metrics. Within a node, children are in the order in which the metrics first named them."""
     windows: dict[ast.Window, dict[TypedExpression | None, dict[tuple[str, ...], list[ResolvedMetric]]]] = {}
     for metric in metrics:
         groups = windows.setdefault(metric.window, {}).setdefault(metric.predicate, {})

@@ -1,11 +1,11 @@
-"""The hot columns of a plan: what is computed once per event on arrival and kept beside it in chunks.
+"""The hot columns of a plan: values that are computed once per event on arrival and stored beside it in chunks.
 
-Predicates and arguments are evaluated once, entities hashed once; whatever later removes the event from a
-window reads the same words (docs/decisions/0002).
+Predicates and arguments are evaluated once, and entities hashed once. When the event leaves a window, the same words
+are read again (docs/decisions/0002).
 
-The name of a column is the canonical text of its typed expression. Two expressions have one text exactly when they
-have equal values on every event: the text spells the tree with every type and conversion in it. It is stored with the
-column, so it never changes for a given tree.
+The name of a column is the canonical text of its typed expression: the tree with every type and conversion in it.
+Expressions with one text have equal values on every event. The text is stored with the column, so the text of a given
+tree must never change.
 """
 
 import json
@@ -21,14 +21,14 @@ from reservoir.columns import Kind as ColumnKind
 
 
 def text_of(expression: TypedExpression) -> str:
-    """`amount`, `(> amount 0:long)`: prefix form, constants with their types."""
+    """The canonical text, as in `amount` or `(> amount 0:long)`: in prefix form, constants with their types."""
     match expression:
         case Field(name=name):
             return name
         case Constant(type=type_, value=value):
             return f"{json.dumps(value)}:{type_}"
         case InZone(zone=zone):
-            # Zones of one name differ from release to release of their tables.
+            # The tables of a zone differ from release to release.
             return f"{json.dumps(zone.name)}@{zone.digest}"
         case Apply(type=type_, operation=operation, arguments=arguments):
             inner = " ".join(text_of(argument) for argument in arguments)
@@ -38,11 +38,11 @@ def text_of(expression: TypedExpression) -> str:
 
 @dataclass(slots=True)
 class HotPlan:
-    """What to decode, evaluate and hash for a set of metrics.
+    """The fields to decode, and the expressions to evaluate and hash, for a set of metrics.
 
-    fields: the fields to decode, with their types. expressions: the roots to evaluate. columns: the hot columns;
-    `roots` maps those that are values to their expression, `hashes` those that are hashes to how they are made
-    (sources below len(fields) are fields, the others roots).
+    fields: the fields to decode, with their types.  expressions: the roots to evaluate.  columns: the hot columns.
+    roots: by column of values, the index of its expression.
+    hashes: by column of hashes, how it is made. A source below len(fields) is a field, any other a root.
     """
 
     fields: list[tuple[str, Type]] = field(default_factory=list)
@@ -53,7 +53,7 @@ class HotPlan:
     _index: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> "HotPlan":
-        """As it is by now, whatever is added to this one."""
+        """A copy, which later additions to this one do not change."""
         return HotPlan(
             list(self.fields),
             list(self.expressions),
@@ -64,7 +64,7 @@ class HotPlan:
         )
 
     def only(self, columns: Sequence[HotColumn]) -> "HotPlan":
-        """What these columns need, and no more, in their order. Raises KeyError for one that is not of this plan."""
+        """The plan of these columns alone, in their order. Raises KeyError for a column that is not in this plan."""
         found = HotPlan(list(self.fields))
         for column in columns:
             place = self._index[column.name]
@@ -83,9 +83,9 @@ class HotPlan:
         return found
 
     def values(self, columns: Sequence[HotColumn]) -> list[TypedExpression] | None:
-        """What these columns are the values of; None where one is of hashes.
+        """The expressions whose values these columns hold; None where one of them holds hashes.
 
-        Raises KeyError for one that is not of this plan.
+        Raises KeyError for a column that is not in this plan.
         """
         places = [self._index[column.name] for column in columns]
         if not all(place in self.roots for place in places):
@@ -93,7 +93,7 @@ class HotPlan:
         return [self.expressions[self.roots[place]] for place in places]
 
     def value(self, expression: TypedExpression) -> int:
-        """The column of an expression's values (of a string: its bytes)."""
+        """The column of an expression's values; strings with their bytes."""
         column, is_new = self._column(*_value_column(expression))
         if is_new:
             self.roots[column] = self._root(expression)
@@ -140,7 +140,7 @@ def _value_column(expression: TypedExpression) -> tuple[str, ColumnKind]:
 
 
 _ROOT_BASE = 1 << 20
-"""Sources of hashes from here on are expressions, not fields."""
+"""A hash's source with this number or more is an expression, not a field."""
 
 
 def fields_needed(metrics: Iterable[ResolvedMetric], types: dict[str, Type]) -> list[tuple[str, Type]]:
@@ -150,5 +150,5 @@ def fields_needed(metrics: Iterable[ResolvedMetric], types: dict[str, Type]) -> 
 
 
 def source_index(source: int, fields: int) -> int:
-    """The place of a hash's source among inputs that list the fields first and then the expressions."""
+    """The index of a hash's source in a list of the fields followed by the expressions."""
     return source if source < _ROOT_BASE else fields + source - _ROOT_BASE

@@ -1,7 +1,7 @@
-"""Row layouts: which cells the rows of a group-by hold, where they lie, and how they move when metrics change.
+"""Row layouts: the cells in the rows of a group-by, their offsets, and how they move when metrics change.
 
-One row per (group-by, entity) holds the fixed-size state of all its nodes.
-Cells are told by text, so that the same cell is found again in the next version of the layout.
+One row per (group-by, entity) holds the fixed-size state of all nodes of the group-by. A cell is identified by a text,
+by which the next version of the layout finds it again.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ class GroupLayout:
     cells: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def hold_together(self, words: int) -> None:
-        """Begin a run of so many words of cells where it lies across as few cache lines as it can.
+        """Begin a run of cells of so many words at an offset where it spans as few cache lines as possible.
 
-        Not at a row's beginning: narrow rows are not laid out by lines.
+        At a row's beginning nothing is changed, because narrow rows are not aligned to cache lines.
         """
         within = (ROW_HEAD_WORDS + self.words) % LINE_WORDS
         if self.words and within + words > -(-words // LINE_WORDS) * LINE_WORDS:
             self.words += LINE_WORDS - within
 
     def place(self, name: str, words: int) -> int:
-        """Byte offset, from the row's first word, of a cell; it gets room when it is new."""
+        """The byte offset of a cell from the row's first word. A new cell is placed at the end."""
         known = self.cells.get(name)
         if known is None:
             known = self.cells[name] = (self.words, words)
@@ -39,10 +39,11 @@ class GroupLayout:
         return ROW_HEAD_BYTES + 8 * known[0]
 
     def moves_from(self, old: "GroupLayout", names: Mapping[str, str]) -> list[tuple[int, int, int]]:
-        """(old offset, new offset, words) of cells that both have, in words. names: the new one by the old.
+        """(old offset, new offset, number of words) of each run of cells that both layouts have, all in words.
 
-        Words between two cells that stay neighbours go with them: they are zeros in both. So a layout that only grew is
-        one run from the first word on.
+        names: the new name of a cell by the old one.
+        The gap between two cells that stay neighbours is moved with them: it is zeros in both layouts. So a layout that
+        only grew is one run from the first word on.
         """
         followers, new_followers = _followers(old), _followers(self)
         moves: list[tuple[int, int, int]] = []
@@ -58,6 +59,6 @@ class GroupLayout:
 
 
 def _followers(layout: GroupLayout) -> dict[str, str]:
-    """By cell the one behind it."""
+    """By cell, the cell that follows it."""
     names = sorted(layout.cells, key=lambda name: layout.cells[name])
     return dict(pairwise(names))

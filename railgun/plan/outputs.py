@@ -1,6 +1,6 @@
-"""Result words to values: what a metric's 128 bits and null flag mean, as Python values and Arrow columns.
+"""Makes Python values and Arrow columns from result words: a metric's 128 bits and its null flag.
 
-The bytes of string results are gathered from where the interpreter and the validator left them.
+The bytes of string results are gathered from the heaps of the interpreter and the validator.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _LENGTH_BITS, _LENGTH_MASK = 24, 0xFFFFFF
 def gather_strings(
     references: npt.NDArray[np.uint64], heap: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """(offsets int64[n + 1], their bytes one after another) of n references, offset << 24 | length into a heap."""
+    """(offsets int64[n + 1], the bytes one after another) of n strings. A reference: offset in heap << 24 | length."""
     lengths = (references & np.uint64(_LENGTH_MASK)).astype(np.int64)
     offsets = np.zeros(len(references) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -82,7 +82,7 @@ class MetricColumn:
         number = int(low.view(np.int64))
         if self.is_wide:
             number = (int(self.words[row, 1].view(np.int64)) << 64) | int(low)
-        # Made from text: arithmetic would round to the 28 digits of the usual context.
+        # Made from text, because arithmetic would round to the 28 digits of the default context.
         return Decimal(f"{number}E-{self.type.scale}") if kind is Kind.DECIMAL else number
 
     def arrow(self) -> pa.Array:

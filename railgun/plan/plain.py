@@ -1,4 +1,4 @@
-"""Which simple nodes are plain: nothing but the count of events, and count and sum of one column of doubles."""
+"""Finds simple nodes that are *plain*: they have only a count of events, and the count and sum of one double column."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def note_plain(
     results: Sequence[Sequence[int]],
     before: Sequence[Sequence[int]],
 ) -> None:
-    """Fill in the NODE_PLAIN words of a simple node that is plain. before: results without the record itself."""
+    """Set the NODE_PLAIN words of a simple node that is plain. before: its results of EXCLUDE CURRENT."""
     found = dict.fromkeys((at.NODE_PLAIN_ALL, at.NODE_PLAIN_COUNT, at.NODE_PLAIN_SUM), 0)
     columns: set[int] = set()
     for number, op in enumerate(updates):
@@ -41,9 +41,9 @@ def note_plain(
 
 
 def _outputs(results: Sequence[Sequence[int]], cell_of_all: int, first: int) -> dict[int, int] | None:
-    """By word of the node, from `first` on, the output of count(*), count, sum, average; -1 where there is none.
+    """By word of the node, from `first` on, the outputs of count(*), count, sum and average; -1 for those it lacks.
 
-    None where there is another result, or two of one kind.
+    None if the node has another result, or two of one kind.
     """
     outs = dict.fromkeys(range(first, first + 4), -1)
     for op in results:

@@ -1,7 +1,7 @@
-"""The plan as a program: node, update and result tables for the interpreter, and the row layouts beneath.
+"""Compiles a plan to a program: tables of nodes, updates and results for the interpreter, and layouts of rows.
 
-A task's metrics come in *generations*: those that were there before its first event share generation 0, a
-later one fills itself from history and keeps cells of its own until it is full.
+A task's metrics come in *generations*. Metrics that were registered before its first event share generation 0. A later
+generation fills itself from stored events, and has cells of its own until it is full.
 """
 
 from collections import defaultdict
@@ -40,8 +40,11 @@ _KINDS = {WindowKind.SLIDING: at.SLIDING, WindowKind.TUMBLING: at.TUMBLING, Wind
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Metrics that fill together. after_ms: events up to that time are not in them. (filled_ms, filled_seq):
-    how far their fill has come; (TIME_MAX, TIME_MAX) when they are full."""
+    """Metrics that fill together.
+
+    after_ms: only events after this time are in them.
+    filled_ms, filled_seq: the (time, seq) up to which they are filled; (TIME_MAX, TIME_MAX) when they are full.
+    """
 
     number: int
     metrics: tuple[ResolvedMetric, ...]
@@ -52,10 +55,11 @@ class Generation:
 
 @dataclass(slots=True)
 class Program:
-    """What the interpreter runs. Tables are int64, rows as railgun.interpreter.layout says.
+    """A program of the interpreter. Tables are int64, with rows as in railgun.interpreter.layout.
 
-    pairs: int64[p, 3]: (edge, group, entity column) whose crossings need rows.  nodes_of: by generation, the
-    numbers of its nodes, which are adjacent.  outputs: by metric name, its index among the results.
+    pairs: int64[p, 3]: each (edge, group, entity column) for which events that cross the edge need rows.
+    nodes_of: by generation, the numbers of its nodes, which are adjacent.
+    outputs: by metric name, its index among the results.
     """
 
     nodes: npt.NDArray[np.int64]
@@ -71,11 +75,14 @@ class Program:
 
 
 class ProgramBuilder:
-    """Builds programs. Where metrics have only been added behind those of the one before it goes on from
-    there: one more of a hundred costs little of what all cost.
+    """Builds programs, one after another.
 
-    `edges`: the cursor's number by its distance behind the clock. They and `groups` are looked at for each program.
-    `hot`: the hot columns to begin with.
+    If metrics were only added behind those of the previous program, it continues from that program: one metric more
+    costs little, whatever number there is already.
+
+    edges: by distance behind the clock, the number of the cursor.  groups: by group-by, its number. Both are read for
+    each program, and may grow between two of them.
+    hot: the hot columns to begin with.
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class ProgramBuilder:
         try:
             self._add(generations[len(self._built) :])
         except BaseException:
-            # Half of one is nothing to go on from.
+            # The next program must not continue one that is only half built.
             self._begin(HotPlan())
             raise
         groups = sorted(self._copies_of_layouts(), key=lambda layout: layout.group)
@@ -116,7 +123,7 @@ class ProgramBuilder:
         )
 
     def _note_fills(self, nodes: npt.NDArray[np.int64], generations: Sequence[Generation]) -> None:
-        """Put into the node table of the last program how far the fills of its generations have come by now."""
+        """Write into the node table of the last program how far the generations are filled now."""
         if generations:
             fills = np.array(
                 [(each.after_ms, each.filled_ms, each.filled_seq) for each in generations], np.int64
@@ -151,7 +158,7 @@ class ProgramBuilder:
         self._update_rows, self._result_rows = _Table(at.UPDATE_WORDS), _Table(at.RESULT_WORDS)
 
     def _goes_on(self, generations: Sequence[Generation]) -> bool:
-        """Do these begin with those that were built, under the same numbers, and read no other fields?"""
+        """Whether these begin with the generations built before, under the same numbers, and read the same fields."""
         if len(generations) < len(self._built):
             return False
         for built, requested in zip(self._built, generations):
@@ -238,7 +245,7 @@ class ProgramBuilder:
     def _metric(
         self, metric: ResolvedMetric, recipe: Recipe, layout: GroupLayout, prefix: str, made: dict[str, int]
     ) -> list[int]:
-        """Make the cells that the metric needs and no other has made; returns the op of its result."""
+        """Place the metric's cells that no other metric has placed. Returns the op code of its result."""
         argument = metric.argument
         column, strings = -1, -1
         if argument is not None and argument.type.kind is Kind.STRING:
@@ -285,10 +292,11 @@ class ProgramBuilder:
 
 
 def trial_program(hot: HotPlan, fields: Mapping[str, Type], metrics: Sequence[ResolvedMetric]) -> Program:
-    """What these metrics would be beside those of a plan, to see what they read: its hot columns are the plan's and,
-    behind them, their own. Its edges and groups mean nothing.
+    """The program that these metrics would have, to see which columns they read.
 
-    fields: those of the stream, with their types.
+    Its hot columns are those of the plan `hot`, then the metrics' own ones. Its edges and groups have no meaning.
+
+    fields: the stream's fields with their types.
     """
     plan = hot.copy()
     known = {name for name, _ in plan.fields}
@@ -298,23 +306,23 @@ def trial_program(hot: HotPlan, fields: Mapping[str, Type], metrics: Sequence[Re
 
 
 class _Table:
-    """Rows of int64 as a table that only grows."""
+    """A table of int64 rows that only grows."""
 
     def __init__(self, words: int) -> None:
         self._rows = _table([], words)
 
     def of(self, rows: list[list[int]]) -> npt.NDArray[np.int64]:
-        """All of them, in a table of its own; of rows that it knows nothing has changed."""
+        """All rows as an array of its own. The rows that were given before must not have changed."""
         known = len(self._rows)
         self._rows = np.concatenate([self._rows, _table(rows[known:], self._rows.shape[1])])
         return self._rows.copy()
 
 
 def _cell_name(prefix: str, metric: ResolvedMetric, cell: Cell) -> str:
-    """What a cell is known by in layouts: metrics of one node and one argument share it."""
+    """The name of a cell in layouts. Metrics of one node and one argument share it."""
     return f"{prefix}{'*' if metric.argument is None else text_of(metric.argument)}|{cell.op}"
 
 
 def _table(rows: list[list[int]], words: int) -> npt.NDArray[np.int64]:
-    """Rows as a table that kernels may be given the address of, even when it is empty."""
+    """Rows as an array that has an address for kernels, even if it has no rows."""
     return np.array(rows, np.int64).reshape(-1, words) if rows else np.zeros((0, words), np.int64)

@@ -1,4 +1,4 @@
-"""Results of many metrics as matrices: of few events and many metrics, what is done for each metric is what costs."""
+"""Results of many metrics as matrices. For few events and many metrics, work that is done per metric dominates."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from railgun.plan.outputs import MetricColumn, is_wide
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultForm:
-    """The metrics of a block and how their results lie there. Made once for many blocks, and known by identity.
+    """The metrics of a block, and where their results are in it. Made once for many blocks and compared by identity.
 
-    wide int64[...]: the places of those whose results take two words.  strings: the places of those that are strings.
+    wide: int64[...], the indexes of metrics whose results take two words.  strings: the indexes of those with strings.
     """
 
     names: tuple[str, ...]
@@ -24,7 +24,7 @@ class ResultForm:
 
     @classmethod
     def of(cls, metrics: Iterable[tuple[str, Type]]) -> "ResultForm":
-        """The form of metrics by name and type of result."""
+        """The form of metrics, given by name and type of result."""
         listed = tuple(metrics)
         types = tuple(type_ for _, type_ in listed)
         wide = [place for place, type_ in enumerate(types) if is_wide(type_)]
@@ -39,7 +39,7 @@ NO_METRICS = ResultForm.of(())
 
 
 def chosen(places: list[int]) -> NDArray[np.int64] | slice:
-    """Rows to be chosen, as a slice if they are evenly spaced, else as an array."""
+    """The indexes of rows, as a slice if they are evenly spaced, else as an array."""
     assert min(places, default=0) >= 0
     step = places[1] - places[0] if len(places) > 1 else 1
     first, after = (places[0], places[-1] + 1) if places else (0, 0)

@@ -146,9 +146,10 @@ class UnitCopies:
             )
         for host in hosts:
             copy = self._answering.get(host.place.key)
-            if copy is None or not host.is_running:
-                if copy is not None and host.failure is not None:
-                    copy.is_answering = False
+            if copy is None:
+                continue
+            if not host.is_running:
+                copy.is_answering = False
                 continue
             answers = copy.decide(now_s, host.position, host.position + host.lag)
             host.limit = None if answers else copy.limit

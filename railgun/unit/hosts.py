@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from railgun.catalog.task_key import TaskKey
-from railgun.host.host_state import OF_ONE_TASK
+from railgun.host.host_state import OF_ONE_TASK, HostState
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
@@ -89,10 +89,15 @@ class UnitHosts:
 
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
         """Run a function on a host, and return its result. An error that concerns only the host's task stops this
-        task.
+        task. A host that has closed itself, as the broker was away when it had to begin anew, is opened again.
         """
         try:
             return bool(do())
+        except TransportUnavailableError as error:
+            if host.state is not HostState.CLOSED:
+                raise
+            self._open_later(host.place.key, error)
+            return False
         except OF_ONE_TASK as error:
             stop_task(host, error)
             return False
@@ -113,12 +118,15 @@ class UnitHosts:
             # Another process still holds the folder.
             self._again[key] = self._clock.now() + _LOCKED_S
         except TransportUnavailableError as error:
-            _log.warning("%s cannot be opened for now: %s", host.place.identity, error)
-            self._again[key] = self._clock.now() + _AWAY_S
+            self._open_later(key, error)
         except TopicMissingError as error:
             stop_task(host, LogGapError(str(host.place.where), error.reason))
         except OF_ONE_TASK as error:
             stop_task(host, error)
+
+    def _open_later(self, key: TaskKey, error: TransportUnavailableError) -> None:
+        _log.warning("%s cannot be opened for now: %s", self.by_key[key].place.identity, error)
+        self._again[key] = self._clock.now() + _AWAY_S
 
     def _let_go(self, key: TaskKey) -> None:
         host = self.by_key.pop(key)

@@ -33,10 +33,10 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.ending import DEADLINES
-from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
+from railgun.unit.sending import Sending
 from railgun.unit.value_queries import ValueQueries
 
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
@@ -73,7 +73,7 @@ class UnitLoop:
         topics: Topics,
         assignments: Assignments,
         positions: Positions,
-        figures: UnitFigures,
+        sending: Sending,
         copies: UnitCopies,
         hosts: UnitHosts,
         folder: Path,
@@ -86,7 +86,7 @@ class UnitLoop:
     ) -> None:
         self._clock = clock
         self._transport, self._topics, self._assignments = transport, topics, assignments
-        self._positions, self._figures, self._copies = positions, figures, copies
+        self._positions, self._sending, self._copies = positions, sending, copies
         self._hosts, self._folder, self._queries = hosts, folder, queries
         self._removes = removes
         self._waiting_for_more = waiting
@@ -160,8 +160,10 @@ class UnitLoop:
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._copies.decide(self.hosts.values())
         more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
-        self._read(running, 0.0 if more or self._queries.has_work else _IDLE_S)
-        self._queries.answer(self._hosts.run_isolated)
+        may_answer = self._sending.has_room
+        self._read(running, 0.0 if more or (may_answer and self._queries.has_work) else _IDLE_S)
+        if may_answer:
+            self._queries.answer(self._hosts.run_isolated)
         for host, error in self._cut_logs.find(running.values()):
             stop_task(host, error)
         self._positions.note(self.hosts.values())
@@ -211,15 +213,25 @@ class UnitLoop:
         self._release_held(running)
         oldest = next(iter(self._fetched), None)
         self._fetch(running, 0.0 if self._fetched else timeout_s)
+        ready = [where for where in self._fetched if self._has_room(running[where])]
+        if self._fetched and not ready:
+            self._clock.sleep(_LIMITED_S)
+            return
         until_s = self._clock.now() + ROUND_S
         # The shortest come first: they are of the tasks that answer events as they happen. The others wait for the next
         # rounds if they have to, but not for ever.
-        for where in sorted(self._fetched, key=lambda each: len(self._fetched[each][1])):
+        for where in sorted(ready, key=lambda each: len(self._fetched[each][1])):
             self._process(running[where], *self._fetched.pop(where))
             if self._clock.now() >= until_s:
                 break
-        if oldest is not None and oldest in self._fetched:
+        if oldest in ready and oldest in self._fetched:
             self._process(running[oldest], *self._fetched.pop(oldest))
+
+    def _has_room(self, host: TaskHost) -> bool:
+        """Whether a task may process more. One that answers waits here for room for its replies, and not while it
+        processes: the others, and what the unit reports, would wait with it.
+        """
+        return host.limit is not None or self._sending.has_room
 
     def _process(self, host: TaskHost, position: int, fetched: Fetched) -> None:
         """Have a task process what was fetched for it at a position."""
@@ -335,7 +347,7 @@ class UnitLoop:
         for key in set(self.hosts) - set(planned) - self._leaving:
             self._copies.forget(key)
         places = [self._place(snapshot, key) for key in (*planned, *sorted(self._leaving))]
-        self._figures.rebalances += self._hosts.assign(places)
+        self._sending.figures.rebalances += self._hosts.assign(places)
         self._dropped.note(snapshot.catalog)
 
     def _has_to_stay(self, key: TaskKey, snapshot: Snapshot) -> bool:

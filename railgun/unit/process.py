@@ -221,7 +221,7 @@ def _made(
         registry.topics,
         part.assignments,
         part.positions,
-        sending.figures,
+        sending,
         part.copies,
         hosts,
         place.folder,

@@ -4,6 +4,7 @@ dead-letter topic.
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from railgun.wire.records import Records
 from railgun.wording import counted
 
 _FULL_S, _AWAY_S = 0.002, 0.5
+# Far less than a transport takes, which counts a record's own memory too: what one round makes has room then.
+_ROOM_BYTES = 16 << 20
 
 _log = logging.getLogger("railgun.unit")
 
@@ -45,8 +48,15 @@ class Sending:
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
         self._transport, self._topics, self._clock = transport, topics, clock
-        self.held = HeldReplies(lambda entry: transport.submit([entry]), self._gone, clock)
+        self.held = HeldReplies(self._submit, self._gone, clock)
         self.figures = UnitFigures()
+        self._lock = threading.Lock()
+        self._unacknowledged_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether little enough is unacknowledged, so that the replies to a batch more need not wait for room."""
+        return self._unacknowledged_bytes < _ROOM_BYTES
 
     def answer(
         self, outstanding: Outstanding, stream: str, first: int, records: Sequence[tuple[int, bytes]]
@@ -67,10 +77,11 @@ class Sending:
             self.figures.replies += 1
 
     def answer_query(self, front_end: int, record: bytes) -> None:
-        """Send the answer to a value query. Nobody needs to know whether it arrives: it is asked again."""
+        """Send the answer to a value query. If it cannot be sent now it is given up: the query is asked again."""
         entry = Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
-        self._when_there_is_room(partial(self.held.send, front_end, entry))
-        self.figures.query_answers += 1
+        with contextlib.suppress(TransportFullError, TransportUnavailableError):
+            self.held.send(front_end, entry)
+            self.figures.query_answers += 1
 
     def retry(self) -> None:
         """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
@@ -110,7 +121,17 @@ class Sending:
             # A front-end may just have created it with more partitions. Any of them can take the records.
             with contextlib.suppress(TopicExistsError):
                 self._transport.create_topic(topic, 1)
-        return self._transport.submit([entry])
+        return self._submit(entry)
+
+    def _submit(self, entry: Entry) -> Sent:
+        sent, size_bytes = self._transport.submit([entry]), entry.records.size_bytes
+        self._count(size_bytes)
+        sent.add_done_callback(lambda _: self._count(-size_bytes))
+        return sent
+
+    def _count(self, size_bytes: int) -> None:
+        with self._lock:
+            self._unacknowledged_bytes += size_bytes
 
     def _when_there_is_room(self, send: Callable[[], Sent]) -> Sent:
         while True:

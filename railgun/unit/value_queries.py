@@ -3,8 +3,7 @@ answer (docs/decisions/0027).
 """
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -50,18 +49,20 @@ class _Waiting:
         return len(self.query.records) - self.first
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Partition:
     """The partition of queries to one task.
 
     position: the next offset to read; None until it is known, by `opening`, which begins at `again_s`.
+    waiting: what is not answered, oldest first, by front-end, incarnation and number.
     """
 
+    where: TopicPartition
     host: TaskHost
     position: int | None = None
     opening: Job[int] | None = None
     again_s: float = 0.0
-    waiting: deque[_Waiting] = field(default_factory=deque)
+    waiting: dict[tuple[int, int, int], _Waiting] = field(default_factory=dict)
 
 
 class ValueQueries:
@@ -79,30 +80,48 @@ class ValueQueries:
     ) -> None:
         self._transport, self._topics, self._send, self._clock = transport, topics, send, clock
         self._partitions: dict[TopicPartition, _Partition] = {}
+        self._by_host: dict[TaskHost, _Partition] = {}
+        # Those with queries that are not answered.
+        self._asked: dict[_Partition, None] = {}
 
-    def positions(self, hosts: Iterable[TaskHost]) -> dict[TopicPartition, int]:
+    def positions(self, hosts: Collection[TaskHost]) -> dict[TopicPartition, int]:
         """Return where to read on: the partitions of these hosts' tasks, as far as their ends are known.
 
         Silent copies read too, so that they have at hand what was not answered when they take over.
         """
-        needed = {self._where(host): host for host in hosts}
-        for where in self._partitions.keys() - needed.keys():
-            del self._partitions[where]
-            self._transport.release(*where)
-        found: dict[TopicPartition, int] = {}
-        for where, host in needed.items():
-            own = self._partitions.get(where)
-            if own is None or own.host is not host:
-                own = self._partitions[where] = _Partition(host)
+        by_host, found = self._by_host, dict[TopicPartition, int]()
+        for host in hosts:
+            own = by_host.get(host)
+            if own is None:
+                own = by_host[host] = self._made(host)
             if own.position is None:
-                self._open(where, own)
+                self._open(own)
             if own.position is not None:
-                found[where] = own.position
+                found[own.where] = own.position
+        if len(by_host) > len(hosts):
+            self._forget_others(hosts)
         return found
+
+    def _made(self, host: TaskHost) -> _Partition:
+        key = host.place.key
+        where = TopicPartition(self._topics.queries(key.stream, key.partitioner), key.partition)
+        made = self._partitions[where] = _Partition(where, host)
+        return made
+
+    def _forget_others(self, hosts: Collection[TaskHost]) -> None:
+        """Forget the partitions of hosts that run no more."""
+        needed = set(hosts)
+        for host in [each for each in self._by_host if each not in needed]:
+            own = self._by_host.pop(host)
+            self._asked.pop(own, None)
+            # A new host of the same task may have the partition by now.
+            if self._partitions.get(own.where) is own:
+                del self._partitions[own.where]
+                self._transport.release(*own.where)
 
     def begin_anew(self) -> None:
         """Find the ends of all partitions again, after an error that one of them may have caused."""
-        for own in self._partitions.values():
+        for own in self._by_host.values():
             own.position = own.opening = None
             own.again_s = self._clock.now() + _AGAIN_S
 
@@ -119,36 +138,37 @@ class ValueQueries:
                 _log.warning("%s: a record is left out: %s", fetched.where, error)
                 continue
             if query.created == own.host.place.key.created and query.records:
-                own.waiting.append(_Waiting(query, self._clock.now() + query.timeout_ms / 1000))
+                asked = query.front_end, query.incarnation, query.number
+                own.waiting.pop(asked, None)
+                own.waiting[asked] = _Waiting(query, self._clock.now() + query.timeout_ms / 1000)
         self._drop_overdue(own)
+        if own.waiting:
+            self._asked[own] = None
         return True
 
     @property
     def has_work(self) -> bool:
         """Whether a query can be answered now."""
-        return any(self._is_due(own) for own in self._partitions.values())
+        return any(map(_is_due, self._asked))
 
     def answer(self, run: Callable[[TaskHost, Callable[[], None]], object]) -> None:
         """Answer what can be answered: some keys of each task.
 
         run: runs a function for a host, whose errors are those of its task.
         """
-        for own in self._partitions.values():
-            if own.waiting:
-                self._drop_overdue(own)
-            if self._is_due(own):
+        for own in list(self._asked):
+            self._drop_overdue(own)
+            if _is_due(own):
                 run(own.host, partial(self._answer, own))
+            if not own.waiting:
+                self._asked.pop(own, None)
 
-    def _where(self, host: TaskHost) -> TopicPartition:
-        key = host.place.key
-        return TopicPartition(self._topics.queries(key.stream, key.partitioner), key.partition)
-
-    def _open(self, where: TopicPartition, own: _Partition) -> None:
+    def _open(self, own: _Partition) -> None:
         """Find a partition's end: older queries were asked before this copy was there, and are asked again."""
         now_s = self._clock.now()
         if own.opening is None:
             if now_s >= own.again_s:
-                own.opening = own.host.lane.submit(lambda: self._transport.end_offset(*where))
+                own.opening = own.host.lane.submit(lambda: self._transport.end_offset(*own.where))
             return
         if not own.opening.done():
             return
@@ -159,39 +179,29 @@ class ValueQueries:
             # An earlier release created the stream. A front-end makes the topic when it starts.
             own.again_s = now_s + _MISSING_S
         except TransportError as error:
-            _log.warning("%s: value queries are not read for now: %s", where, error)
+            _log.warning("%s: value queries are not read for now: %s", own.where, error)
             own.again_s = now_s + _AGAIN_S
 
     def _drop_overdue(self, own: _Partition) -> None:
-        now_s, held = self._clock.now(), sum(each.left for each in own.waiting)
-        left: deque[_Waiting] = deque()
-        for each in own.waiting:
+        now_s, held = self._clock.now(), sum(each.left for each in own.waiting.values())
+        for asked, each in list(own.waiting.items()):
             if each.until_s <= now_s or held > _HELD_KEYS_MAX:
                 held -= each.left
-            else:
-                left.append(each)
-        own.waiting = left
-
-    def _is_due(self, own: _Partition) -> bool:
-        host = own.host
-        if not own.waiting or not host.is_running or host.limit is not None:
-            return False
-        return any(_can_answer(host, each.query) for each in own.waiting)
+                del own.waiting[asked]
 
     def _answer(self, own: _Partition) -> None:
-        left, keys = deque[_Waiting](), KEYS_PER_ROUND
-        while own.waiting:
-            each = own.waiting.popleft()
-            if not keys or not _can_answer(own.host, each.query):
-                left.append(each)
+        keys = KEYS_PER_ROUND
+        for asked, each in list(own.waiting.items()):
+            if not _can_answer(own.host, each.query):
                 continue
             after = min(len(each.query.records), each.first + keys)
             self._answer_keys(own.host, each.query.records[each.first : after])
             keys -= after - each.first
             each.first = after
-            if each.left:
-                left.append(each)
-        own.waiting = left
+            if not each.left:
+                del own.waiting[asked]
+            if not keys:
+                return
 
     def _answer_keys(self, host: TaskHost, records: Sequence[bytes]) -> None:
         task = host.task
@@ -210,6 +220,14 @@ class ValueQueries:
             answers = _refused(records, f"{type(error).__name__}: {error}")
         for front_end, record in answers:
             self._send(front_end, record)
+
+
+def _is_due(own: _Partition) -> bool:
+    """Whether a query waits that its task can answer now."""
+    host = own.host
+    if not host.is_running or host.limit is not None:
+        return False
+    return any(_can_answer(host, each.query) for each in own.waiting.values())
 
 
 def _can_answer(host: TaskHost, query: QueryRecord) -> bool:

@@ -19,6 +19,7 @@ class QueryRecord(NamedTuple):
     after: the task answers once it has processed this offset.
     schema: the version of the schema of the records.
     timeout_ms: how long somebody waits for the answer.
+    front_end, incarnation, number: who asks, and which of its queries this is: one that is sent again has the same.
     records: an event record for each key, with its fields.
     """
 
@@ -26,6 +27,9 @@ class QueryRecord(NamedTuple):
     after: int
     schema: int
     timeout_ms: int
+    front_end: int
+    incarnation: int
+    number: int
     records: Sequence[bytes]
 
 
@@ -38,7 +42,7 @@ class Refusal(NamedTuple):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_query = msgspec.msgpack.Decoder(tuple[int, int, int, int, list[bytes]]).decode
+_decode_query = msgspec.msgpack.Decoder(tuple[int, int, int, int, int, int, int, list[bytes]]).decode
 _decode_refusal = msgspec.msgpack.Decoder(tuple[int, list[int], str]).decode
 
 

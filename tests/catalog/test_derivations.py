@@ -141,7 +141,12 @@ def test_a_field_does_not_take_the_name_of_a_metric_that_is_read() -> None:
 @pytest.mark.parametrize(
     ("queries", "message"),
     [
-        (["DERIVE b AS a FROM s", "DERIVE a AS b FROM s"], r"metrics.0.sql: .*in a circle: (a|b) reads"),
+        (
+            ["DERIVE b AS a FROM s", "DERIVE x AS c, 1 + a AS b FROM s"],
+            r"metrics.0.sql: line 1, column 8: derived metrics in a circle: a reads b reads a; take one of",
+        ),
+        (["DERIVE x + a AS a FROM s"], "0.sql: line 1, column 12: derived metrics in a circle: a reads a"),
+        (["DERIVE x + 1 FROM s"], "column 14: each item of DERIVE needs a name; write AS and a name behind"),
         (["DERIVE x AS a, 2 AS a FROM s"], "metrics.0.sql: two metrics are named a"),
         (["DERIVE x AS a FROM s", "DERIVE 2 AS a FROM s"], "a is the name of a metric of metrics.0 too"),
         ([COUNTS, "DERIVE x AS n FROM s"], "n is the name of a metric of metrics.0 too"),
@@ -156,6 +161,31 @@ def test_a_field_does_not_take_the_name_of_a_metric_that_is_read() -> None:
 def test_definitions_that_cannot_be(queries: list[str], message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         parse_definitions(metrics(*queries))
+
+
+@pytest.mark.parametrize(
+    ("query", "column"),
+    [
+        ("SELECT count(*) FROM s WHERE n > 1 OVER INFINITE", 30),
+        ("SELECT count(*) FILTER (WHERE n > 1) AS few FROM s OVER INFINITE", 31),
+        ("SELECT max(x + n) FROM s OVER INFINITE", 16),
+        ("SELECT count(*) FROM s GROUP BY n OVER INFINITE", 33),
+        ("SELECT count(*) FROM s WHERE mean > 1e0 OVER INFINITE", 30),
+    ],
+)
+def test_a_query_that_reads_a_metric_is_told_so(query: str, column: int) -> None:
+    """In a file, whatever stands first, and of what is registered."""
+    name = "mean" if "mean" in query else "n"
+    said = (
+        f"line 1, column {column}: {name} is a metric of stream s, not a field; WHERE, FILTER, GROUP BY and arguments "
+        "cannot read metrics; a DERIVE can"
+    )
+    with pytest.raises(DefinitionError) as refused:
+        parse_definitions(metrics(query, COUNTS, "DERIVE total / n AS mean FROM s"))
+    assert str(refused.value) == f"metrics.0.sql: {said}"
+    with pytest.raises(DefinitionError) as refused:
+        evolution.new_metrics(catalog(), "s", query)
+    assert str(refused.value) == f"sql: {said}"
 
 
 def test_one_that_is_written_otherwise_differs() -> None:

@@ -42,6 +42,7 @@ def test_explain_shows_it(form: str, tmp_path: Path, capsys: pytest.CaptureFixtu
                 "type": "double",
                 "metrics": ["total", "n"],
                 "fields": [],
+                "reads": ["total", "n"],
             },
             {
                 "name": "high",
@@ -49,6 +50,7 @@ def test_explain_shows_it(form: str, tmp_path: Path, capsys: pytest.CaptureFixtu
                 "type": "boolean",
                 "metrics": ["total", "n"],
                 "fields": [],
+                "reads": ["mean"],
             },
         ]
         return

@@ -89,6 +89,19 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
+    outlook = _outlook(PLAN, STATES)
+    answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
+    report = UnitReport(node=B.node, unit=B.unit, generation=1, interval_ms=200, copies=[answers])
+    outlook.hear_report(encode_report(report), 9.5)
+    both = overview(outlook, PLAN, None, [ONE], 10.5)
+    assert [copy["state"] for copy in both["tasks"][0]["copies"]] == ["answering", "answering"]
+    outlook.hear_report(encode_report(report), 10.2)
+    shown = overview(outlook, PLAN, None, [ONE], 10.5)
+    assert [copy["state"] for copy in shown["tasks"][0]["copies"]] == [None, "answering"]
+    assert [node["active"] for node in shown["nodes"]] == [0, 1, 0]
+
+
 def test_copies_that_were_lost_are_counted() -> None:
     plan = replace(PLAN, lost={ONE: {"node-c": LostCopy(1, True)}, OTHER: {"node-c": LostCopy(1, False)}})
     shown = overview(_outlook(plan, STATES), plan, "node-a", [OTHER, ONE], 10.0)

@@ -18,6 +18,10 @@ from railgun.demo.board import Board
 from railgun.demo.brute_force import BruteForce, spread
 from railgun.demo.flights import LATER_METRIC, Flight, read_flights
 from railgun.demo.nodes import NAMES, PARTITIONS, Failover, Nodes
+from railgun.demo.payments import Payments, payments
+from railgun.demo.payments_brute_force import PaymentsBruteForce
+from railgun.demo.payments_run import SHOWN, check_payments, separations
+from railgun.demo.payments_table import payments_table
 from railgun.demo.processes import Server, ServerError
 from railgun.demo.run import Later, Progress, check
 
@@ -52,9 +56,10 @@ def played(
         monkeypatch.setattr("railgun.demo.run.SINGLE_EVENTS", SINGLE_EVENTS)
         assert demo.main(["--events", str(EVENTS), "--sample", "300", "--seed", "7", *words]) == 0
         said = capsys.readouterr().out
-        verdict = re.search(r"(\d+) of (\d+) equal", said)
-        assert verdict is not None
-        assert int(verdict[1]) == int(verdict[2]) > 300 * len(data.definitions().metrics)
+        verdicts = re.findall(r"([\d,]+) of ([\d,]+) equal", said)
+        assert all(equal == compared for equal, compared in verdicts)
+        assert int(verdicts[0][0].replace(",", "")) > 300 * len(data.definitions().metrics)
+        assert len(verdicts) == (1 if words else 2), "the payments are scored over HTTP alone"
         assert list(tmp_path.iterdir()) == []
         assert processes_of(tmp_path) == []
         return said
@@ -66,6 +71,11 @@ def test_it_says_that_all_are_equal(played: Callable[..., str]) -> None:
     said = played()
     assert "one by one" in said
     assert f"{LATER_METRIC}, added while events came in, is warm after" in said
+    made = payments(seed=7)
+    compared = f"{len(SHOWN) * len(made.events):,}"
+    assert f"all {len(made.events):,} payments: {compared} of {compared} equal" in said
+    for shown in SHOWN:
+        assert re.search(rf"{shown.pattern} +{shown.metric} >= {shown.start} +\d+\.\d% +\d\.\d\d%", said)
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -146,6 +156,73 @@ def test_brute_force_by_hand(flights: list[Flight]) -> None:
         truth.results(3)["miles"],
         truth.results(3)["flew_before"],
     ) == (0, 25, "B")
+
+
+def test_payments_by_hand() -> None:
+    day = 86_400_000
+    first = {
+        "ts": 100 * day, "card": "c1", "device": "d1", "merchant": "m1", "bin": "4", "amount": "1.00",
+        "declined": False,
+    }  # fmt: skip
+    truth = PaymentsBruteForce(
+        [
+            first,
+            {**first, "card": "c2", "declined": True},
+            {**first, "card": "c2", "amount": "3.00", "device": None},
+            {**first, "ts": 100 * day + 599_999, "amount": "0.50"},
+            {**first, "ts": 100 * day + 600_000, "amount": "2.00", "device": None},
+            {**first, "ts": 107 * day, "amount": "2.01"},
+        ]
+    )
+    names = ("merchant_bin_tests_10m", "card_times_usual", "device_cards_7d")
+    assert [tuple(truth.results(row)[name] for name in names) for row in range(6)] == [
+        (1, None, 1),
+        (2, None, 2),
+        (2, None, None),
+        (3, 0.5, 2),
+        (2, 2 / 0.75, None),
+        (0, 2.01 / 1.166667, 1),
+    ]
+
+
+@pytest.fixture(scope="module")
+def made() -> Payments:
+    return payments(1, 100, 35)
+
+
+def test_a_wrong_result_of_a_payment_is_told(made: Payments) -> None:
+    truth = PaymentsBruteForce(made.events)
+    right = [truth.results(row) for row in range(len(made.events))]
+    assert check_payments(made, right).equal == len(SHOWN) * len(made.events)
+    for shown in SHOWN:
+        value = right[-1][shown.metric]
+        wrong = [*right[:-1], {**right[-1], shown.metric: 0 if value is None else None}]
+        verdict = check_payments(made, wrong)
+        assert verdict.compared - verdict.equal == 1
+        assert f"{made.events[-1]['tx_id']}: {shown.metric} is" in verdict.differences[0]
+
+
+def test_a_separation_is_of_the_pattern_and_of_ordinary_payments() -> None:
+    values = {"merchant_bin_tests_10m": (7, 5, 4, 9, 0), "card_times_usual": (1.0,) * 5}
+    values["device_cards_7d"] = (None, 1, 1, 4, 1)
+    patterns = [shown.pattern for shown in SHOWN]
+    labels = dict(zip("abc", (patterns[0], patterns[1], patterns[0]))) | {"d": patterns[2]}
+    some = Payments([{"tx_id": each} for each in "abcdefg"], labels, "m")
+    found = [{name: each[row % 5] for name, each in values.items()} for row in range(7)]
+    tests, times, cards = separations(some, found)
+    assert (tests.fraud_median, tests.ordinary_median, tests.caught, tests.flagged) == (5.5, 5, 0.5, 2 / 3)
+    assert (times.caught, times.flagged) == (0, 0)
+    assert (cards.fraud_median, cards.ordinary_median, cards.caught, cards.flagged) == (4, 1, 1, 0)
+
+
+def test_the_table_has_80_columns(made: Payments) -> None:
+    truth = PaymentsBruteForce(made.events)
+    right = [truth.results(row) for row in range(len(made.events))]
+    console = demo.Console(width=80, record=True)
+    console.print(payments_table(separations(made, right)))
+    shown = console.export_text()
+    assert "…" not in shown
+    assert all(f"{each.metric} >= {each.start}" in shown for each in SHOWN)
 
 
 def test_missing_data_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

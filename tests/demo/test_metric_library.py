@@ -18,6 +18,7 @@ from railgun.demo.payments import (
     Payments,
     payments,
 )
+from railgun.demo.payments_run import SHOWN, Shown
 from tests.forked import ROOT
 
 _FILE = ROOT / "config" / "examples" / "payments.toml"
@@ -62,6 +63,12 @@ def test_an_entry_makes_its_metric_and_says_how_it_is_read(name: str) -> None:
     assert any(f" AS {name} " in query for query in _queries(_ENTRIES[name]))
     assert re.findall(r"^- \*\*(.+?)\*\*: \S", _ENTRIES[name], re.MULTILINE) == list(_PARTS)
     assert name in _STARTS[name]
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda each: each.metric)
+def test_the_demo_shows_where_to_start(shown: Shown) -> None:
+    number = float(_STARTS[shown.metric].removeprefix(f"{shown.metric} >= "))
+    assert number == shown.start
 
 
 # --- what they separate ----------------------------------------------------------------------------

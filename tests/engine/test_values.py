@@ -239,6 +239,7 @@ def test_what_an_answer_says(tmp_path: Path) -> None:
         ([{"crd": "c1"}], None, "key 0 crd: payments has no such field; did you mean card?"),
         ([{"amount": 1}], None, "key 0 amount: no metric of payments groups by it"),
         ([{"card": "c1"}, {"card": 5}], None, "key 1 card: the number 5 is not a string"),
+        ([{"card": "c1"}] * 700 + [{"card": 5}], None, "key 700 card: the number 5 is not a string"),
         ([{"merchant": "7"}], None, "the string '7' is not a long"),
         (["c1"], None, "key 0: a key is an object of fields and their values"),
         ([{"card": "c1"}], ["country_last"], "groups by card, merchant; the key lacks merchant"),

@@ -49,6 +49,7 @@ def explained(text: str = DEFINITIONS) -> Explanation:
                     )
                     for name in stream.partitioners
                 ],
+                definitions.derived_of(stream.name),
             )
             for stream in definitions.streams.values()
         )

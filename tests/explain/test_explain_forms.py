@@ -66,6 +66,23 @@ def test_dot_links_only_what_it_declares() -> None:
     assert text.count("{") == text.count("}")
 
 
+def test_dot_draws_a_derived_metric_behind_the_names_in_its_expression() -> None:
+    text = render_dot(
+        explained(
+            DEFINITIONS
+            + """[[metrics]]
+sql = "DERIVE n_7d > 2 AND mean > 3e0 AS high, sum_7d / n_7d AS mean FROM payments"
+"""
+        )
+    )
+    label_of = dict(re.findall(r'(n\w+) \[label="(\w+)(?: =|\\n)', text))
+    drawn = [
+        (label_of.get(a), label_of.get(b)) for a, b in re.findall(r"(n\w+) -> (n\w+)$", text, re.MULTILINE)
+    ]
+    edges = {(a, b) for a, b in drawn if b in ("mean", "high")}
+    assert edges == {("sum_7d", "mean"), ("n_7d", "mean"), ("n_7d", "high"), ("mean", "high")}
+
+
 def test_text_of_queries_is_quoted() -> None:
     sql = """SELECT count(*) AS n FROM payments WHERE card = 'a"<&\\b' GROUP BY card OVER INFINITE"""
     explanation = explained(DEFINITIONS + f'[[metrics]]\nsql = """{sql.replace(chr(92), chr(92) * 2)}"""\n')

@@ -32,6 +32,8 @@ TASKS = 4
 """Of the stream in DEFINITIONS."""
 # So often events are sent, whether those before are answered or not.
 _TICK_S = 0.05
+# A session takes 6 s: a node that is halted is still a member when it comes back, or is one no more.
+_WITHIN_SESSION_S, _BEYOND_SESSION_S = 4.0, 8.0
 # Whatever has happened, everything is answered, and all copies are there, after this time.
 _HEALED_S = 90.0
 
@@ -290,6 +292,8 @@ class Faults:
             "node killed": self._node_killed,
             "unit halted": self._unit_halted,
             "node halted": self._node_halted,
+            "unit halted for a moment": self._unit_halted_for_a_moment,
+            "node halted for a moment": self._node_halted_for_a_moment,
             "node stopped": self._node_stopped,
         }
 
@@ -303,9 +307,7 @@ class Faults:
         self._cluster.drive_until(self._cluster.is_whole)
 
     def _unit_killed(self, node: Node) -> None:
-        pid = node.unit(0)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        os.kill(self._first_unit(node)[0], signal.SIGKILL)
         self._away()
 
     def _node_killed(self, node: Node) -> None:
@@ -314,12 +316,16 @@ class Faults:
         node.start()
 
     def _unit_halted(self, node: Node) -> None:
-        pid = node.unit(0)
-        assert pid is not None
-        self._halted([pid])
+        self._halted(self._first_unit(node), _BEYOND_SESSION_S)
 
     def _node_halted(self, node: Node) -> None:
-        self._halted(node.pids)
+        self._halted(node.pids, _BEYOND_SESSION_S)
+
+    def _unit_halted_for_a_moment(self, node: Node) -> None:
+        self._halted(self._first_unit(node), self._chance.uniform(0.1, _WITHIN_SESSION_S))
+
+    def _node_halted_for_a_moment(self, node: Node) -> None:
+        self._halted(node.pids, self._chance.uniform(0.1, _WITHIN_SESSION_S))
 
     def _node_stopped(self, node: Node) -> None:
         assert node.stop() == 0
@@ -331,13 +337,17 @@ class Faults:
         self._cluster.drive(self._chance.uniform(1.0, 3.0))
         self._cluster.await_answers()
 
-    def _halted(self, pids: Iterable[int]) -> None:
-        """For longer than the session, so that it is not a member any more when it comes back."""
+    def _first_unit(self, node: Node) -> list[int]:
+        pid = node.unit(0)
+        assert pid is not None
+        return [pid]
+
+    def _halted(self, pids: Iterable[int], seconds: float) -> None:
         halted = list(pids)
         for pid in halted:
             halt(pid)
         try:
-            self._cluster.drive(8.0)
+            self._cluster.drive(seconds)
             self._cluster.await_answers()
         finally:
             for pid in halted:

@@ -94,6 +94,13 @@ SYNTAX = [
     ("SELECT sum(¦1e999) FROM s OVER INFINITE", "beyond the range of a double", (), None),
     ("SELECT sum(x) AS ¦_x FROM s OVER INFINITE", "cannot name a metric", (), "a letter"),
     ('SELECT sum(x) AS ¦"a b" FROM s OVER INFINITE', "cannot name a metric", (), "a letter"),
+    ("DERIVE a / b ¦FROM s", "each item of DERIVE needs a name", (), "write AS and a name behind"),
+    ("DERIVE a¦, b AS c FROM s", "each item of DERIVE needs a name", (), "write AS"),
+    ("DERIVE b AS c, a¦", "each item of DERIVE needs a name", (), "write AS"),
+    ("DERIVE a / b ¦rate FROM s", "each item of DERIVE needs a name", (), "write AS"),
+    ("DERIVE a ¦ADN b AS c FROM s", "unexpected 'ADN'", None, "did you mean AND?"),
+    ("DERIVE cast(a ¦FROM s", "unexpected 'FROM'", None, None),
+    ("DERIVE (a + b ¦FROM s", "unexpected 'FROM'", None, None),
     ("SELECT sum(x = '¦\ud800') FROM s OVER INFINITE", "surrogate", (), None),
 ]
 

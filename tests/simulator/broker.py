@@ -262,8 +262,13 @@ class SimulatedWriter:
             raise TransportUnavailableError(name, "the broker did not answer", "Try again")
         self._broker.writers[name] = self
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another one was made since."""
+        return self._broker.writers[self._name] is not self
+
     def append(self, where: TopicPartition, records: Sequence[tuple[bytes, bytes]]) -> int:
-        if self._broker.writers[self._name] is not self:
+        if self.is_fenced:
             raise WriterFencedError(self._name)
         if self._client.is_cut or self._client.is_stuck:
             raise TransportUnavailableError(self._name, "the broker did not answer", "Try again")

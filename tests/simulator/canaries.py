@@ -14,6 +14,7 @@ from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.unit import held_replies, loop
 from railgun.unit.hosting import TaskReplies
+from tests.simulator.broker import SimulatedWriter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -86,6 +87,11 @@ def everybody_begins(patch: pytest.MonkeyPatch) -> None:
         return self.is_caught_up(now_s, position) or right(self, now_s, position)
 
     patch.setattr(Answering, "_may_start", may_start)
+
+
+def former_leaders_write_on(patch: pytest.MonkeyPatch) -> None:
+    """A leader that stood still while another came to lead writes the plan that it was about to write."""
+    patch.setattr(SimulatedWriter, "is_fenced", False)
 
 
 def copies_share_a_node(patch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,8 @@
-"""What has to be true of a simulated cluster once it has healed: every reply is the oracle's, all copies are equal."""
+"""What has to be true of a simulated cluster once it has healed: every reply is the oracle's, all copies are equal, and
+plans have followed one another.
+"""
+
+import msgspec
 
 from railgun.messaging.transport import TopicPartition
 from tests.simulator.simulation import DEFINITIONS, Broken, Simulation
@@ -30,3 +34,15 @@ def check_copies(simulation: Simulation) -> None:
         digests = {name: (host.position, host.task.digest()) for name, host in hosts}
         if len(set(digests.values())) > 1:
             raise Broken(f"copies of {task} differ: {digests}")
+
+
+def check_plans(simulation: Simulation) -> None:
+    """Each plan was made of the one before it: no leader has written one after others had gone on. Raises Broken."""
+    newest = 0
+    for record, _ in simulation.broker.logs[TopicPartition(simulation.topics.assignment, 0)].records:
+        body = msgspec.json.decode(record)
+        if body["epoch"] <= newest:
+            raise Broken(f"plan {body['epoch']} was written after plan {newest}")
+        # The header comes last.
+        if "stream" not in body:
+            newest = body["epoch"]

@@ -26,6 +26,8 @@ class FailingSink:
 
 Fault = Callable[[Simulation], None]
 _LONGEST_S = 6.0
+# Two rounds of a leader, or so.
+_LEADER_STEPS = 24
 
 
 def crash_unit(simulation: Simulation) -> None:
@@ -81,10 +83,11 @@ def halt_then_crash(simulation: Simulation) -> None:
 
 
 def halt_leader(simulation: Simulation) -> None:
-    """The process that leads stands still, between any two of its steps."""
+    """A process that leads, or may come to lead, stands still, between any two of its steps."""
     node = _node(simulation)
     if node is not None:
-        node.leader_halted_s = _until(simulation)
+        steps = simulation.chance.randrange(_LEADER_STEPS)
+        node.halt_leader(steps, simulation.chance.uniform(0.1, _LONGEST_S))
 
 
 def cut(simulation: Simulation) -> None:
@@ -183,7 +186,8 @@ def heal(simulation: Simulation) -> None:
     """End all faults: every node runs, and none is being emptied."""
     for node in simulation.nodes:
         simulation.order(node, is_on=False)
-        node.halted_s = node.leader_halted_s = 0.0
+        node.halted_s = 0.0
+        node.let_leader_go()
         if not node.is_up:
             node.start()
         for number, unit in enumerate(node.running):

@@ -16,7 +16,7 @@ from railgun.leader.leading import Leading
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
-from railgun.messaging.transport import TopicPartition
+from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
@@ -33,6 +33,7 @@ from railgun.unit.sending import Sending
 from railgun.unit.value_queries import ValueQueries
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
+from tests.simulator.haltable import HaltableCall, Stepwise
 from tests.simulator.membership import Group, SimulatedMembership
 
 POLICY = ClusterPolicy(copies=2, replace_after_s=8.0, moves_limit=2)
@@ -122,7 +123,7 @@ class SimulatedUnit:
             topics,
             PlannedTasks(name, folder_id, lambda: self.copies.plan),
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
-            sending.figures,
+            sending,
             self.copies,
             UnitHosts(
                 lambda places: [hosting.host(each, SETTINGS) for each in places], lambda _: None, clock
@@ -282,6 +283,7 @@ class SimulatedNode:
         """End all processes."""
         for unit in self.live_units:
             unit.kill()
+        self._leader_round.end()
         self.running, self.leading, self.is_up = [], None, False
         self._leader_client.crash()
 
@@ -302,22 +304,38 @@ class SimulatedNode:
         around = self.around
         self._leader_client = client = around.broker.client(f"{self.name} leader")
         membership = SimulatedMembership(around.group, self.name, lambda: client.is_cut)
+        self._leader_round = HaltableCall(lambda: leading.round(), self._leader_halts)
+        step = self._leader_round.step
         self._next_s, self._disk_s, self._disk = around.now(), -_DISK_S, list[DiskCopy]()
-        self.leading = Leading(
-            client,
+        self.leading = leading = Leading(
+            cast(Transport, Stepwise(client, step)),
             around.topics,
-            cast(GroupMembership, membership),
+            cast(GroupMembership, Stepwise(membership, step)),
             Outlook(POLICY, around.now()),
             lambda: around.snapshot().catalog,
             self._record,
-            lambda: self._writer(client),
+            lambda: self._writer(client, step),
             around.now,
         )
 
-    def _writer(self, client: SimulatedTransport) -> KafkaSoleWriter:
-        return cast(
-            KafkaSoleWriter, SimulatedWriter(client, self.around.broker, self.around.topics.assignment)
-        )
+    def _writer(self, client: SimulatedTransport, step: Callable[[], None]) -> KafkaSoleWriter:
+        step()
+        made = SimulatedWriter(client, self.around.broker, self.around.topics.assignment)
+        step()
+        return cast(KafkaSoleWriter, Stepwise(made, step))
+
+    def halt_leader(self, steps: int, seconds: float) -> None:
+        """Let the process that leads stand still after so many steps of its rounds, for so long."""
+        self._leader_halts_for_s = seconds
+        self._leader_round.halt_after(steps)
+
+    def let_leader_go(self) -> None:
+        """Let the process that leads stand still no more."""
+        self.leader_halted_s = 0.0
+        self._leader_round.halt_after(None)
+
+    def _leader_halts(self) -> None:
+        self.leader_halted_s = self.around.now() + self._leader_halts_for_s
 
     def _step_leader(self, now_s: float) -> None:
         if self.leading is None or now_s < max(self._next_s, self.leader_halted_s):
@@ -325,7 +343,7 @@ class SimulatedNode:
         self._next_s = now_s + self.around.chance.uniform(0.05, 0.25)
         self._leader_client.is_cut = any(now_s < unit.troubles.cut_s for unit in self.live_units)
         try:
-            self.leading.round()
+            self._leader_round.run()
         except TransportError:
             # The supervisor starts it again.
             self._leader_client.crash()

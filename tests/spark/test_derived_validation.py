@@ -46,27 +46,21 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
     folder, feed = tmp_path_factory.mktemp("derived") / "data", Feed(2)
     player, replies = EnginePlayer(folder, "s", KEPT), list[dict[str, Any]]()
 
-    def score(count: int) -> None:
-        for _ in range(count):
-            event = feed.next()
-            player.set_clock(max(player.clock_ms or 0, event["ts"]))
-            replies.append(player.score(event))
-
     try:
         player.apply(DEFINITIONS)
         player.add_metrics(
             "DERIVE whole - n AS others, price - latest AS nothing, amount / total AS share FROM s"
         )
-        score(30)
+        replies += feed.play(player, 30)
         player.add_metrics("SELECT count(*) AS seen FROM s GROUP BY card OVER INFINITE", warm=False)
         player.add_metrics("DERIVE total / seen AS each_one, COALESCE(others, seen) AS either FROM s")
-        score(10)
+        replies += feed.play(player, 10)
         player.warm("seen")
         player.drop_metric("nothing")
-        score(20)
+        replies += feed.play(player, 20)
         player.add_field("shop", "string")
         player.add_metrics("DERIVE COALESCE(shop, 'none') AS nothing FROM s")
-        score(10)
+        replies += feed.play(player, 10)
     finally:
         player.engine.close(checkpoint=False)
     return folder, replies

@@ -11,7 +11,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.spark.validation.reply_records import (
     FIRST_MS,
     IN_NO_LOG,
-    IS_ID_ASKED,
+    IS_ID_IN_RANGE,
     IS_TIMED,
     LAST_MS,
     OF_MS,
@@ -80,7 +80,7 @@ def test_a_reply_is_to_a_record_of_its_time(spark: SparkSession) -> None:
         (False, None, False, True, True), (False, None, True, False, False),
     ]  # fmt: skip
     ranged = beside(said, card, shop, times=TimeRange(2, 9))
-    assert told(ranged, FIRST_MS, LAST_MS, IS_ID_ASKED) == [(1, 2, True)] * 4 + [(None, None, None)]
+    assert told(ranged, FIRST_MS, LAST_MS, IS_ID_IN_RANGE) == [(1, 2, True)] * 4 + [(None, None, None)]
     marked = beside(replies(spark, ("a", 3, None), warming=["n"]), card, shop)
     assert told(marked, IN_NO_LOG) == [(False,)]
     whole = replace(STREAM, partitioners=("card", "*"))

@@ -8,14 +8,14 @@ import pytest
 
 from railgun.language.types import BOOLEAN, DOUBLE, LONG, STRING, Kind, Type
 from railgun.spark.errors import ReplyFileError
-from railgun.spark.validation.reply_source import Answered, ReplyPlace, _Lines, _Rows
+from railgun.spark.validation.reply_source import ReplyPlace, ResultColumn, _Lines, _Rows
 from railgun.spark.validation.task_log_source import place_of_number
 
 TYPES = {
     "whole": LONG, "share": DOUBLE, "text": STRING, "is_on": BOOLEAN, "price": Type(Kind.DECIMAL, 9, 2),
     "at": Type(Kind.TIMESTAMP), "wide": Type(Kind.INTEGER128),
 }  # fmt: skip
-COLUMNS = tuple(Answered.of(f"r_{at}", name, type_) for at, (name, type_) in enumerate(TYPES.items()))
+COLUMNS = tuple(ResultColumn.of(f"r_{at}", name, type_) for at, (name, type_) in enumerate(TYPES.items()))
 
 
 def row(**said: Any) -> dict[str, Any]:

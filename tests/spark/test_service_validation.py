@@ -17,8 +17,9 @@ from railgun.catalog.model import ALL
 from railgun.cli.main import main
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.spark.errors import OptionError, PlaceError, ReplyFileError
+from railgun.spark.validation.recorded import Recorded, check_recorded
 from railgun.spark.validation.report import Report
-from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
+from railgun.spark.validation.validate_service import validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.player import EnginePlayer
 from tests.frontend.kafka.cluster import LocalCluster
@@ -79,6 +80,15 @@ class Feed:
         self._sent.append(event)
         return event
 
+    def play(self, player: EnginePlayer, count: int) -> list[dict[str, Any]]:
+        """Score so many events, each as it happens. Returns the replies."""
+        replies = []
+        for _ in range(count):
+            event = self.next()
+            player.set_clock(max(player.clock_ms or 0, event["ts"]))
+            replies.append(player.score(event))
+        return replies
+
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
@@ -86,30 +96,24 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
     folder, feed = tmp_path_factory.mktemp("lived") / "data", Feed(1)
     player, replies = EnginePlayer(folder, "s", KEPT), list[dict[str, Any]]()
 
-    def score(count: int) -> None:
-        for _ in range(count):
-            event = feed.next()
-            player.set_clock(max(player.clock_ms or 0, event["ts"]))
-            replies.append(player.score(event))
-
     try:
         player.apply(DEFINITIONS)
-        score(60)
+        replies += feed.play(player, 60)
         player.add_metrics(
             "SELECT count(*) AS seen FROM s GROUP BY card OVER SLIDING 1 MINUTE DELAYED BY 2 SECONDS",
             warm=False,
         )
-        score(10)
+        replies += feed.play(player, 10)
         player.set_lateness("2s")
-        score(10)
+        replies += feed.play(player, 10)
         player.warm("seen")
-        score(30)
+        replies += feed.play(player, 30)
         player.drop_metric("seen")
-        score(5)
+        replies += feed.play(player, 5)
         player.set_retention("10s")
         player.add_field("shop", "string")
         player.add_metrics("SELECT min(price) AS seen FROM s GROUP BY card OVER INFINITE")
-        score(30)
+        replies += feed.play(player, 30)
     finally:
         player.engine.close(checkpoint=False)
     return folder, replies

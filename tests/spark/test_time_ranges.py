@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 from railgun.catalog.names import column_name
 from railgun.cli.main import main
 from railgun.spark.errors import OptionError
+from railgun.spark.validation.recorded import Recorded
 from railgun.spark.validation.report import Report
 from railgun.spark.validation.run_source import RunFiles
 from railgun.spark.validation.time_range import TimeRange
 from railgun.spark.validation.validate_run import validate_run
-from railgun.spark.validation.validate_service import Recorded, validate_service
+from railgun.spark.validation.validate_service import validate_service
 from tests.spark.runs import START_MS, add_to_replies, definitions, events, run
 from tests.spark.test_service_validation import lived, written
 from tests.spark.test_validation import CENTS, payments

@@ -25,9 +25,10 @@ from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError, PlaceError
 from railgun.spark.validation.history_events import HistoryInput
+from railgun.spark.validation.recorded import Recorded, check_recorded
 from railgun.spark.validation.report import Report
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
-from railgun.spark.validation.validate_service import Recorded, check_recorded, validate_service
+from railgun.spark.validation.validate_service import validate_service
 from railgun.task.settings import TaskSettings
 from tests.engine.deepened import build_deepening
 from tests.engine.player import EnginePlayer

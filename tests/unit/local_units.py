@@ -82,7 +82,7 @@ class LocalUnit:
             topics,
             assignments or FixedSpread(index, units, name),
             Positions(self._reports, topics, name, self.copies, 0.01),
-            self.sending.figures,
+            self.sending,
             self.copies,
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             folder,

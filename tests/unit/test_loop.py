@@ -19,16 +19,17 @@ from railgun.history.request_files import REQUEST, BackfillRequestFile, write_re
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TopicMissingError
-from railgun.messaging.transport import Fetched, TopicPartition, Transport
+from railgun.messaging.errors import TopicMissingError, TransportFullError
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
-from railgun.unit.figures import UnitFigures
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, UnitLoop
+from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
+from railgun.unit.sending import Sending
 from railgun.unit.value_queries import ValueQueries
 from railgun.wire.records import Records
 from reservoir.executor import run_job
@@ -76,10 +77,12 @@ class AtOnce:
 
 
 class SilentPositions:
-    """Tells nobody."""
+    """Tells nobody. noted: how often it was to."""
+
+    noted = 0
 
     def note(self, hosts: Any, *, now: bool = False) -> None:
-        """Nobody listens."""
+        self.noted += 1
 
 
 def _snapshot(*changes: Change) -> Snapshot:
@@ -157,6 +160,7 @@ def _loop(
     waiting: IdleMeter | None = None,
     log: object = EmptyLog(),
     clock: Clock = CLOCK,
+    sending: Sending | None = None,
 ) -> UnitLoop:
     hosts = cast(
         Callable[[Sequence[Place]], list[TaskHost]], lambda places: [host_of(each) for each in places]
@@ -166,7 +170,7 @@ def _loop(
         Topics(),
         FixedSpread(0, 1, CopyName("node-1", 0)),
         cast(Positions, SilentPositions()),
-        UnitFigures(),
+        sending or Sending(cast(Transport, log), Topics()),
         lone_copies(),
         UnitHosts(hosts, lambda closed: None),
         folder,
@@ -316,3 +320,66 @@ def test_what_waits_for_a_task_that_begins_anew_is_fetched_again(tmp_path: Path)
     while not waiting.position:
         loop.round()
     assert waiting.position == ROUND_RECORDS
+
+
+class FullTransport:
+    """Takes so much, and acknowledges it when it is told to."""
+
+    LIMIT_BYTES = 64 << 20
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Future[list[int]], int]] = []
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(size_bytes for _, size_bytes in self.sent)
+
+    def submit(self, entries: Sequence[Entry]) -> "Future[list[int]]":
+        size_bytes = sum(entry.records.size_bytes for entry in entries)
+        if self.pending_bytes + size_bytes > self.LIMIT_BYTES:
+            raise TransportFullError("here", self.pending_bytes)
+        self.sent.append((Future(), size_bytes))
+        return self.sent[-1][0]
+
+    def acknowledge(self) -> None:
+        sent, self.sent = self.sent, []
+        for future, _ in sent:
+            future.set_result([0])
+
+
+class TalkingHost(SlowHost):
+    """A task whose replies to each batch are a megabyte."""
+
+    def __init__(self, place: Place, time_s: list[float], sending: Sending) -> None:
+        super().__init__(place, time_s)
+        self._sending = sending
+
+    def take(self, fetched: Fetched) -> None:
+        position = self.position
+        super().take(fetched)
+        self._sending.answer(Outstanding("here"), "a", position, [(1, bytes(1 << 20))])
+
+
+def test_while_there_is_no_room_for_replies_the_unit_goes_on_reporting(tmp_path: Path) -> None:
+    transport, time_s, made = FullTransport(), [0.0], list[TalkingHost]()
+    clock = Clock(lambda: time_s[0], lambda seconds: time_s.__setitem__(0, time_s[0] + seconds))
+    sending = Sending(cast(Transport, transport), Topics(), clock)
+
+    def host_of(place: Place) -> TalkingHost:
+        made.append(TalkingHost(place, time_s, sending))
+        return made[-1]
+
+    loop = _loop(tmp_path, host_of=host_of, log=DeepLog(), clock=clock, sending=sending)
+    stream = parse_definitions(_DEFINITIONS.format(name="a")).streams["a"]
+    loop.follow(_snapshot(PutStream(1, stream, 1)))
+    for _ in range(100):
+        loop.round()
+    before = [host.position for host in made]
+    noted = cast(SilentPositions, loop._positions).noted
+    loop.round()
+    assert [host.position for host in made] == before
+    assert 0 < transport.pending_bytes < FullTransport.LIMIT_BYTES
+    assert cast(SilentPositions, loop._positions).noted == noted + 1
+    transport.acknowledge()
+    loop.round()
+    assert all(host.position > position for host, position in zip(made, before, strict=True))

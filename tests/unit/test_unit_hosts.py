@@ -1,10 +1,18 @@
-"""Copies that cannot be opened while the broker is away are opened once it is back."""
+"""Copies that cannot be opened while the broker is away, or not be opened again behind history, are opened once it is
+back.
+"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from railgun.catalog.changes import AddHistory, AddMetric, change_to_json
+from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
+from railgun.history.build import HistoryBuild, HistoryPlan
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
@@ -12,22 +20,36 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
-from railgun.task.settings import TaskIdentity
 from railgun.unit import hosts as unit_hosts
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
+from railgun.wire.encode import encode_control
+from railgun.wire.records import Records
+from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import SMALL, awaited
 
 _TOPICS = Topics()
-_KEY = TaskKey("s", 1, "card", 0)
-_WHERE = TopicPartition(_TOPICS.tasks("s", "card"), 0)
+_KEY = TaskKey("s", 1, "k", 0)
+_WHERE = TopicPartition(_TOPICS.tasks("s", "k"), 0)
+_DEFINITIONS = """
+[streams.s]
+time = "ts"
+id = "id"
+partitioners = ["k"]
+[streams.s.fields]
+id = "string"
+ts = "timestamp"
+k = "string"
+[[metrics]]
+sql = "SELECT count(*) AS n FROM s GROUP BY k OVER SLIDING 1 HOUR"
+"""
 
 
 class _AwayLog(EmbeddedLog):
     """asked: how often it was asked for its bounds while it is away."""
 
-    is_away, asked = True, 0
+    is_away, asked = False, 0
 
     def _answer(self) -> None:
         if self.is_away:
@@ -46,30 +68,96 @@ class _AwayLog(EmbeddedLog):
         """Nothing is read ahead here."""
 
 
-def test_a_copy_whose_opening_meets_no_broker_is_opened_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unit_hosts, "_AWAY_S", 0.01)
-    log, environment = _AwayLog(tmp_path / "log", Durability.OS), TaskEnvironment()
-    lanes = HostLanes(environment.executor, 1)
-    hosting = Hosting(log, Sending(log, _TOPICS), environment, lanes)
-    hosts = UnitHosts(lambda places: [hosting.host(each, SMALL) for each in places], lambda host: None)
-    identity = TaskIdentity("s", "card", 0, bytes(16))
+class _Copy:
+    """The only copy of a unit, which is told to open. folder: has the built history too."""
+
+    def __init__(self, folder: Path, log: _AwayLog, lanes: HostLanes) -> None:
+        hosting = Hosting(log, Sending(log, _TOPICS), TaskEnvironment(), lanes)
+        self.hosts = UnitHosts(
+            lambda places: [hosting.host(each, SMALL) for each in places], lambda host: None
+        )
+        self.place = Place(_KEY, IDENTITY, _WHERE, folder / "task", folder / "ready" / "k" / "0")
+        self.hosts.assign([self.place])
+
+    def is_open(self) -> bool:
+        self.hosts.advance()
+        return self.hosts.by_key[_KEY].is_running
+
+
+@contextmanager
+def _copy(folder: Path, log: _AwayLog) -> Iterator[_Copy]:
+    lanes = HostLanes(TaskEnvironment().executor, 1)
+    made = _Copy(folder, log, lanes)
     try:
-        log.create_topic(_WHERE.topic, 1)
-        hosts.assign([Place(_KEY, identity, _WHERE, tmp_path / "task", tmp_path / "ready")])
-
-        def is_open() -> bool:
-            hosts.advance()
-            return hosts.by_key[_KEY].is_running
-
-        awaited(lambda: not is_open() and log.asked > 2)
-        assert not hosts.are_open
-        log.is_away = False
-        awaited(is_open)
-        assert hosts.are_open
+        yield made
     finally:
-        hosts.wait()
-        hosts.by_key[_KEY].close()
+        made.hosts.wait()
+        made.hosts.by_key[_KEY].close()
         lanes.close()
-        log.close()
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_AwayLog]:
+    monkeypatch.setattr(unit_hosts, "_AWAY_S", 0.01)
+    opened = _AwayLog(tmp_path / "log", Durability.OS)
+    try:
+        opened.create_topic(_WHERE.topic, 1)
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_a_copy_whose_opening_meets_no_broker_is_opened_later(tmp_path: Path, log: _AwayLog) -> None:
+    log.is_away = True
+    with _copy(tmp_path, log) as copy:
+        awaited(lambda: not copy.is_open() and log.asked > 2)
+        assert not copy.hosts.are_open
+        log.is_away = False
+        awaited(copy.is_open)
+        assert copy.hosts.are_open
+
+
+def test_nor_does_it_end_the_unit_where_a_copy_begins_anew_behind_history(
+    tmp_path: Path, log: _AwayLog
+) -> None:
+    small = SmallLog(_DEFINITIONS)
+    events = [small.records[small.event(f"e{number}", 1_000 * number)] for number in range(6)]
+    definitions, history = small.records[:2], events[:4]
+    added = encode_control(change_to_json(AddHistory(3, "s", "h1", 4_000)))
+    log.append(*_WHERE, [*definitions, added, *events[4:]])
+    with _copy(tmp_path, log) as copy:
+        awaited(copy.is_open)
+        _build(copy.place.history, small, history)
+        host = copy.hosts.by_key[_KEY]
+        fetched = log.read(*_WHERE, 0, 64, 1 << 20)
+        log.is_away = True
+        copy.hosts.run_isolated(host, partial(host.take, fetched))
+        awaited(lambda: not copy.is_open() and log.asked > 2)
+        assert not copy.hosts.are_open
+        assert host.failure is None
+        log.is_away = False
+        awaited(copy.is_open)
+        host.take(log.read(*_WHERE, host.position, 64, 1 << 20))
+        assert host.position == 5
+        assert host.task.history == "h1"
+        assert sum(len(rows.seq) for rows in host.task.reservoir.scan()) == len(events)
+
+
+def _build(folder: Path, small: SmallLog, history: list[bytes]) -> None:
+    """Build the task's history of some events."""
+    metrics = [AddMetric(2, metric) for metric in parse_definitions(_DEFINITIONS).metrics]
+    plan = HistoryPlan(
+        history="h1",
+        key=IDENTITY.key,
+        created=1,
+        schemas={1: small.stream},
+        metrics=metrics,
+        last_place=2,
+        cut_ms=4_000,
+        chunk_events=SMALL.chunk_events,
+        segment_bytes=SMALL.segment_bytes,
+    )
+    folder.mkdir(parents=True)
+    build = HistoryBuild(folder, plan, "k", 0, SMALL)
+    build.take(Records.of(history))
+    build.finish()

@@ -1,6 +1,6 @@
 """Arithmetic: exact for scaled integers, one IEEE operation for doubles.
 
-A decimal of more than 18 digits is null; so is a double that is not finite. −0.0 is 0.0.
+A decimal of more than 18 digits becomes null, and so does a double that is not finite. −0.0 becomes 0.0.
 """
 
 from typing import Any
@@ -61,7 +61,7 @@ def run_doubles(context: Any, row: Any, n: Any) -> None:
         for i in range(n):
             _store(d, dn, i, (an[i] | bn[i]) != 0, bits_f64(a[i]) * bits_f64(b[i]))
     elif code == DOUBLE_DIVIDE:
-        # x / 0 is an infinity or NaN: null with the rest that is not finite.
+        # x / 0 is an infinity or NaN, which becomes null like every double that is not finite.
         for i in range(n):
             _store(d, dn, i, (an[i] | bn[i]) != 0, bits_f64(a[i]) / bits_f64(b[i]))
     elif code == DOUBLE_REMAINDER:
@@ -81,8 +81,8 @@ _ONE = np.uint64(1)
 _TEN = np.uint64(10)
 _SIGN = np.uint64(63)
 _TOO_MANY_DIGITS = np.uint64(10**18)
-# Two operands below this add up within 64 bits; one above it cannot come back under 18 digits, because
-# the operand that has the result's scale has 18 digits at most.
+# Two operands below this limit add up within 64 bits. A sum with an operand above it has more than 18 digits, because
+# the other operand, which has the result's scale, has at most 18.
 _SUMMAND_LIMIT = 4 * 10**18
 _EXACT_DOUBLE = np.uint64(1 << 53)
 
@@ -115,8 +115,8 @@ def decimal_to_double(word: Any, divisor: Any) -> Any:
         # Both are exact as doubles, so the one division rounds once.
         r = np.float64(m) / np.float64(divisor)
     else:
-        # The quotient to 55 bits or more, and in its last bit whether anything remains: rounding that
-        # to a double rounds the exact quotient.
+        # The quotient has 55 bits or more, and its last bit says whether anything remains. So rounding it to a double
+        # rounds the exact quotient.
         quotient, rest = m // divisor, m % divisor
         shift = 0
         while shift < 64 and clz64(quotient) > 8:

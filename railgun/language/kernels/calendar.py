@@ -1,5 +1,6 @@
-"""Parts of a timestamp in the proleptic Gregorian calendar, UTC: hour, minute, day of the week, day, month, year.
-And what the clocks of a time zone show at a timestamp.
+"""Parts of a timestamp in UTC and the proleptic Gregorian calendar: hour, minute, day of the week, day, month, year.
+
+Timestamps are also moved to the local time of a zone here.
 """
 
 from typing import Any
@@ -28,19 +29,19 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _DAY_MS, _HOUR_MS, _MINUTE_MS = 86_400_000, 3_600_000, 60_000
 # 1970-01-01 was the fourth day of its week.
 _WEEKDAY_OF_DAY_0 = 3
-# Days from 0000-03-01 to 1970-01-01, of 400 years, of 100, of 4 (each less the leap day at its end), of one.
+# Days from 0000-03-01 to 1970-01-01, and of 400 years, 100, 4 (each without the leap day at its end) and 1.
 _TO_DAY_0, _ERA, _CENTURY, _FOUR_YEARS, _YEAR = 719_468, 146_097, 36_524, 1_460, 365
 
 
 @jit
 def _date_part(code: Any, day: Any) -> Any:
-    """Day, month or year of a day since 1970. Years begin in March here, so that a leap day is the last of one."""
+    """Day, month or year of a day since 1970. Years begin in March here: a leap day is the last day of a year."""
     shifted = day + _TO_DAY_0
     day_of_era = shifted % _ERA
     leaps = day_of_era // _FOUR_YEARS - day_of_era // _CENTURY + day_of_era // (_ERA - 1)
     year_of_era = (day_of_era - leaps) // _YEAR
     day_of_year = day_of_era - (_YEAR * year_of_era + year_of_era // 4 - year_of_era // 100)
-    # From March on the months have 31, 30, 31, 30, 31 days, and so again: 153 for five.
+    # From March on, the months have 31, 30, 31, 30, 31 days, again and again: five have 153.
     months = (5 * day_of_year + 2) // 153
     if code == DAY:
         return day_of_year - (153 * months + 2) // 5 + 1
@@ -58,7 +59,7 @@ def _run_in_zone(context: Any, row: Any, n: Any) -> None:
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
     for i in range(n):
         time_ms = np.int64(a[i])
-        # The changes at or before the time.
+        # A binary search for the number of changes at or before the time.
         low, high = np.int64(0), count
         while low < high:
             middle = (low + high) >> 1
@@ -87,7 +88,7 @@ def run_calendar(context: Any, row: Any, n: Any) -> None:
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
     for i in range(n):
         time_ms = np.int64(a[i])
-        # Both round down, so that a time before 1970 is a day's like any other.
+        # Both round down, so that times before 1970 need no case of their own.
         day, ms = time_ms // _DAY_MS, time_ms % _DAY_MS
         if code == HOUR:
             part = ms // _HOUR_MS

@@ -1,4 +1,4 @@
-"""GREATEST and LEAST of two values, of which a null is passed over."""
+"""GREATEST and LEAST of two values, which ignore nulls."""
 
 from typing import Any
 

@@ -110,7 +110,8 @@ def _compare_to_fraction(rest: Any, divisor: Any, fraction: Any) -> Any:
         exponent = _ONE
     else:
         mantissa |= _IMPLICIT
-    # fraction = mantissa / 2**shift, so rest / divisor compares with it as rest with high:low >> shift.
+    # fraction = mantissa / 2**shift. So the comparison is that of rest with high:low >> shift, where high:low is
+    # mantissa * divisor.
     shift = _LEAST_EXPONENT - exponent
     high, low = mulhi64(mantissa, divisor), mantissa * divisor
     if shift >= np.uint64(128):
@@ -133,14 +134,14 @@ def compare_decimal_double(word: Any, divisor: Any, x: Any) -> Any:
     """-1, 0 or 1 as word / divisor is below, at or above a finite double; divisor a power of ten (uint64)."""
     value = np.int64(word)
     if value == 0 or x == 0.0 or (value < 0) != (x < 0.0):
-        # One is zero, or the signs differ: then the signs decide.
+        # The signs decide where they differ, or where one of the numbers is zero.
         sign = _order(x < 0.0, x > 0.0)
         return _order(value < 0, value > 0) if sign == 0 else -sign
     y = abs(x)
     m = magnitude(word)
     quotient, rest = m // divisor, m % divisor
     if y >= _TWO_TO_63:
-        # Only −2**63 itself reaches that far.
+        # Of longs only −2**63 has this magnitude.
         order = 0 if (y == _TWO_TO_63 and quotient == np.uint64(1 << 63)) else -1
     else:
         whole = np.uint64(y)
@@ -185,7 +186,7 @@ def _run_strings(context: Any, row: Any, n: Any) -> None:
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
     b, bn = words_of(context, row, B, n), nulls_of(context, row, B, n)
-    # = and <> need no order, and strings of other lengths differ without a look at their bytes.
+    # = and <> need no order: strings of different lengths differ, whatever their bytes are.
     equality = outcomes == IS_EQUAL or outcomes == IS_LESS + IS_GREATER
     for i in range(n):
         null = (an[i] | bn[i]) != 0

@@ -1,4 +1,4 @@
-"""The evaluator: a program's rows one after the other, each over all events of the batch."""
+"""The evaluator: runs a program's rows one after the other, each over all events of the batch."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ from reservoir.native.jit import jit, ldi64, sti64
 def evaluate(context: Any) -> Any:
     """Evaluate the program that the context at this address holds, over its batch.
 
-    Returns DONE, or SCRATCH_TOO_SMALL: then SCRATCH_WANTED says how many bytes heap 2 needs at least, and
-    the whole may be evaluated again.
+    Returns DONE or SCRATCH_TOO_SMALL. In the latter case SCRATCH_WANTED says how many bytes heap 2 needs at least;
+    the caller provides them and evaluates the whole program again.
     """
     n = ldi64(context + 8 * ROWS)
     row = ldi64(context + 8 * PROGRAM)

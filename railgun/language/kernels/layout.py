@@ -1,8 +1,8 @@
 """Numbers that the compiler of programs and the jit-compiled evaluator agree on.
 
-A program is a table of int64 rows: operation code, result, operands a, b, c, then two parameters. Result and
-operands are numbers of *vectors*: a column of 64-bit words and one of null bytes, whose addresses stand in
-the context. A null's word is 0.
+A program is a table of int64 rows: operation code, result, operands a, b and c, then two parameters. The result and the
+operands are numbers of *vectors*. A vector is a column of 64-bit words and a column of null bytes; the context holds
+their addresses. The word of a null is 0.
 """
 
 # The words of one row of the program.
@@ -10,7 +10,7 @@ CODE, RESULT, A, B, C, X, Y = range(7)
 ROW_WORDS = 8
 ROW_BYTES = 8 * ROW_WORDS
 
-# The words of the context (int64): what is evaluated, over what, with what room.
+# The words of the context (int64): the program, the batch and the heaps.
 (
     ROWS,  # events in the batch
     PROGRAM,  # address of the table
@@ -22,9 +22,9 @@ ROW_BYTES = 8 * ROW_WORDS
     SCRATCH_CAPACITY,  # bytes of heap 2
     SCRATCH_USED,  # bytes of heap 2 taken in this batch (written by the evaluator)
     SCRATCH_WANTED,  # bytes of heap 2 without which the batch cannot be evaluated (written by the evaluator)
-    CASE_TABLES,  # addresses of the case mapping's tables, as `casemap.CaseTables` lays them out
+    CASE_TABLES,  # addresses of the case mapping's tables, as `evaluator.CaseTables` lays them out
 ) = range(11)
-# From here two words per vector: the address of its words, the address of its null bytes.
+# From here on, two words for each vector: the address of its words, and the address of its null bytes.
 VECTORS = 12
 
 # A string's word: heap << 62 | offset << 24 | length, the last two in bytes.
@@ -40,7 +40,7 @@ DONE, SCRATCH_TOO_SMALL = range(2)
 # Which outcomes of a comparison are true: bits of X.
 IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
 
-# Operation codes, family by family. A long is any whole 64-bit value: a timestamp, a decimal's integer too.
+# Operation codes, family by family. Timestamps and the integers of decimals are longs here.
 (
     LONG_ADD,
     LONG_SUBTRACT,
@@ -103,11 +103,11 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     DECIMAL_FLOOR,  # X: the power of ten that a is divided by
     DECIMAL_CEIL,  # X likewise
     DECIMAL_TRUNCATE,  # X likewise
-    DECIMAL_RESCALE,  # X: the power of ten that brings a to the result's scale, below 0 where it divides; Y: the limit
+    DECIMAL_RESCALE,  # X: the power of ten that a is multiplied by, negative where it is divided; Y: the limit
     ROUNDING_END,
 ) = range(96, 106)
 (
-    CHOOSE_LONG,  # X: 1 for the greater of a and b, −1 for the less
+    CHOOSE_LONG,  # X: 1 for the greater of a and b, −1 for the lesser
     CHOOSE_DOUBLE,  # X likewise
     CHOOSE_STRING,  # X likewise
     CHOICES_END,
@@ -128,9 +128,9 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     DAY,
     MONTH,
     YEAR,
-    IN_ZONE,  # X: where in the pool Y moments (ms) stand, and behind them Y + 1 offsets: before, between and after them
+    IN_ZONE,  # X: where Y moments (ms) begin in the pool; Y + 1 offsets follow: before, between and after the moments
 ) = range(144, 151)
 
-# What a pattern's items mean beside the bytes 0-255 that stand for themselves.
+# Items of a pattern. The bytes 0-255 stand for themselves.
 ANY_ONE = 256
 ANY_RUN = 257

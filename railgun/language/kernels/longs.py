@@ -1,4 +1,4 @@
-"""Arithmetic of 64-bit integers: what does not fit is null."""
+"""Arithmetic of 64-bit integers. A result that does not fit is null."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _LEAST = np.uint64(1 << 63)
 
 @jit
 def magnitude(word: Any) -> Any:
-    """The absolute value of a two's complement word, as uint64; that of −2**63 too."""
+    """The absolute value of a two's complement word, as uint64, which holds that of −2**63 too."""
     return _ZERO - word if (word >> _SIGN) != _ZERO else word
 
 
@@ -56,7 +56,7 @@ def run_longs(context: Any, row: Any, n: Any) -> None:
             x, y = a[i], b[i]
             p, q = magnitude(x), magnitude(y)
             negative = (x ^ y) >> _SIGN
-            # A negative product may be one greater in magnitude than a positive one.
+            # The magnitude of a negative product may be greater by one than that of a positive product.
             null = ((an[i] | bn[i]) != 0) | (mulhi64(p, q) != _ZERO) | (p * q > (_LEAST - _ONE) + negative)
             d[i] = _ZERO if null else x * y
             dn[i] = null

@@ -26,14 +26,14 @@ from reservoir.native.jit import bits_f64, f64_bits, jit, ldi64, mulhi64
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _SIGN = np.uint64(63)
-# From here on every double is a whole number.
+# 2**52: every double of this magnitude or more is a whole number.
 _WHOLE_DOUBLES = 4503599627370496.0
 _TWO_TO_63 = 9223372036854775808.0
 
 
 @jit
 def _whole(code: Any, x: Any) -> Any:
-    """A double without its fraction; never −0.0."""
+    """A double rounded to a whole number, never −0.0."""
     if abs(x) >= _WHOLE_DOUBLES:
         return x
     t = np.float64(np.int64(x))
@@ -53,7 +53,7 @@ def _whole(code: Any, x: Any) -> Any:
 
 @jit
 def _divided(code: Any, word: Any, divisor: Any) -> Any:
-    """A decimal's magnitude divided by a power of ten, its fraction as the operation has it."""
+    """A decimal divided by a power of ten and rounded as the operation says."""
     m = magnitude(word)
     quotient, rest = m // divisor, m % divisor
     negative = (word >> _SIGN) != _ZERO

@@ -11,37 +11,31 @@ from railgun.language.kernels.layout import (
     CODE,
     DONE,
     HEAP_SCRATCH,
-    HEAP_SHIFT,
     LIKE,
-    OFFSET_SHIFT,
     POOL,
     RESULT,
-    SCRATCH,
-    SCRATCH_CAPACITY,
     SCRATCH_TOO_SMALL,
     SCRATCH_USED,
-    SCRATCH_WANTED,
     UPPER,
     A,
     X,
     Y,
 )
+from railgun.language.kernels.scratch import fits_scratch, scratch_word
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
 from railgun.language.limits import STRING_BYTES_MAX
 from reservoir.native.jit import jit, ld8, ld16, ldi64, st8, sti64
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_SCRATCH_HEAP = np.uint64(SCRATCH << HEAP_SHIFT)
-_OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
-# No code point's mapping has more than three times its own bytes.
+# The mapping of a code point has at most three times the bytes of the code point.
 _GROWTH = 3
 _RECORD_BYTES = 8
 
 
 @jit
 def _code_point_bytes(lead: Any) -> Any:
-    """How many bytes a code point has that begins with this one."""
+    """The number of bytes of a code point that begins with this byte."""
     if lead < 0x80:
         return 1
     return 2 if lead < 0xE0 else (3 if lead < 0xF0 else 4)
@@ -49,7 +43,7 @@ def _code_point_bytes(lead: Any) -> Any:
 
 @jit
 def _like(text: Any, length: Any, pattern: Any, items: Any) -> Any:
-    """Whether the whole text matches; after a mismatch the last `%` takes one code point more."""
+    """Whether the whole text matches. After a mismatch the last `%` is tried with one code point more."""
     t, p = 0, 0
     run, run_text = -1, 0
     while t < length:
@@ -101,7 +95,7 @@ def _decode(text: Any, size: Any) -> Any:
 
 @jit
 def _map_case(text: Any, length: Any, target: Any, table: Any, limit: Any, records: Any) -> Any:
-    """Write the mapped text at `target` and return its length; a code point without a record stays."""
+    """Write the mapped text at `target` and return its length. A code point without a record is copied."""
     written, t = np.int64(0), np.int64(0)
     while t < length:
         size = min(_code_point_bytes(np.int64(ld8(text + t))), length - t)
@@ -123,7 +117,7 @@ def _map_case(text: Any, length: Any, target: Any, table: Any, limit: Any, recor
 
 @jit
 def _unchanged(text: Any, length: Any, first: Any) -> Any:
-    """Whether all is ASCII without a letter from `first` on: then the case mapping changes nothing."""
+    """Whether a text is ASCII without the 26 letters from `first` on. Case mapping does not change such a text."""
     for i in range(length):
         b = np.int64(ld8(text + i))
         if b >= 0x80 or (b >= first and b < first + 26):
@@ -139,21 +133,20 @@ def _run_case(context: Any, row: Any, n: Any) -> Any:
     first = np.int64(0x61 if upper else 0x41)
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
-    used, wanted = ldi64(context + 8 * SCRATCH_USED), np.int64(0)
+    wanted = np.int64(0)
     for i in range(n):
         if an[i] == 0:
             wanted += _GROWTH * string_length(a[i])
-    if used + wanted > ldi64(context + 8 * SCRATCH_CAPACITY):
-        sti64(context + 8 * SCRATCH_WANTED, used + wanted)
+    if not fits_scratch(context, wanted):
         return SCRATCH_TOO_SMALL
-    heap = ldi64(context + 8 * HEAP_SCRATCH)
+    used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
         word, null = a[i], an[i] != 0
         text, length = string_start(context, word), string_length(word)
         if not null and not _unchanged(text, length, first):
             written = _map_case(text, length, heap + used, table, limit, records)
             null = written > STRING_BYTES_MAX
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(written)
+            word = scratch_word(used, written)
             used += written
         d[i] = _ZERO if null else word
         dn[i] = null

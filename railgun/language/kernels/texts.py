@@ -1,4 +1,4 @@
-"""Parts of strings and their lengths, in code points; strings put together; longs as strings and back."""
+"""SUBSTR, TRIM, LENGTH and concatenation of strings; conversions between strings and longs."""
 
 from typing import Any
 
@@ -9,17 +9,13 @@ from railgun.language.kernels.layout import (
     CONCATENATE,
     DONE,
     HEAP_SCRATCH,
-    HEAP_SHIFT,
     LENGTH,
     LENGTH_BITS,
     LONG_TO_STRING,
     OFFSET_SHIFT,
     RESULT,
-    SCRATCH,
-    SCRATCH_CAPACITY,
     SCRATCH_TOO_SMALL,
     SCRATCH_USED,
-    SCRATCH_WANTED,
     STRING_TO_LONG,
     SUBSTR,
     A,
@@ -28,6 +24,7 @@ from railgun.language.kernels.layout import (
     X,
 )
 from railgun.language.kernels.longs import magnitude
+from railgun.language.kernels.scratch import fits_scratch, scratch_word
 from railgun.language.kernels.vectors import nulls_of, string_length, string_start, words_of
 from railgun.language.limits import STRING_BYTES_MAX
 from reservoir.native.jit import copy_bytes, jit, ld8, ldi64, mulhi64, st8, sti64
@@ -37,7 +34,6 @@ _TEN = np.uint64(10)
 _SIGN = np.uint64(63)
 _LEAST = np.uint64(1 << 63)
 _GREATEST = np.uint64((1 << 63) - 1)
-_SCRATCH_HEAP = np.uint64(SCRATCH << HEAP_SHIFT)
 _OFFSET_SHIFT = np.uint64(OFFSET_SHIFT)
 _LENGTH_MASK = np.uint64((1 << LENGTH_BITS) - 1)
 _LONG_TEXT_BYTES = 20
@@ -46,7 +42,7 @@ _SPACE, _HYPHEN, _DIGIT_0 = 0x20, 0x2D, 0x30
 
 @jit
 def _points(text: Any, length: Any) -> Any:
-    """How many code points there are: bytes that go on with none."""
+    """The number of code points: that of bytes which are not continuation bytes."""
     count = np.int64(0)
     for i in range(length):
         count += (np.int64(ld8(text + i)) & 0xC0) != 0x80
@@ -55,8 +51,8 @@ def _points(text: Any, length: Any) -> Any:
 
 @jit
 def _after(text: Any, length: Any, begin: Any, points: Any) -> Any:
-    """The place behind so many code points from the place `begin` on, at most the end."""
-    # A code point has a byte at least.
+    """The offset behind so many code points from the offset `begin` on, at most the length."""
+    # Every code point has at least one byte.
     if points >= length - begin:
         points = length - begin
     t = begin
@@ -70,7 +66,7 @@ def _after(text: Any, length: Any, begin: Any, points: Any) -> Any:
 
 @jit
 def _part(word: Any, begin: Any, end: Any) -> Any:
-    """The word of a part of a string, which stays where it is."""
+    """The word of a part of a string. No bytes are copied."""
     return (word & ~_LENGTH_MASK) + (np.uint64(begin) << _OFFSET_SHIFT) + np.uint64(end - begin)
 
 
@@ -108,16 +104,6 @@ def _trimmed(context: Any, word: Any) -> Any:
 
 
 @jit
-def _fits_scratch(context: Any, wanted: Any) -> Any:
-    """Whether heap 2 has so many bytes left; where it has not, the context says how many it needs in all."""
-    used = ldi64(context + 8 * SCRATCH_USED)
-    if used + wanted <= ldi64(context + 8 * SCRATCH_CAPACITY):
-        return True
-    sti64(context + 8 * SCRATCH_WANTED, used + wanted)
-    return False
-
-
-@jit
 def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
@@ -125,7 +111,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
     wanted = np.int64(0)
     for i in range(n):
         wanted += string_length(a[i]) + string_length(b[i])
-    if not _fits_scratch(context, wanted):
+    if not fits_scratch(context, wanted):
         return SCRATCH_TOO_SMALL
     used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
@@ -135,7 +121,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
         if not null:
             copy_bytes(heap + used, string_start(context, a[i]), head)
             copy_bytes(heap + used + head, string_start(context, b[i]), tail)
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(head + tail)
+            word = scratch_word(used, head + tail)
             used += head + tail
         d[i] = word
         dn[i] = null
@@ -145,7 +131,7 @@ def _run_concatenate(context: Any, row: Any, n: Any) -> Any:
 
 @jit
 def _write_long(word: Any, target: Any) -> Any:
-    """Write a long's digits, with a minus where it is below zero; how many bytes."""
+    """Write a long as decimal text. Returns the number of bytes."""
     rest = magnitude(word)
     length, left = np.int64(1), rest // _TEN
     while left > _ZERO:
@@ -164,7 +150,7 @@ def _write_long(word: Any, target: Any) -> Any:
 def _run_long_to_string(context: Any, row: Any, n: Any) -> Any:
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
     a, an = words_of(context, row, A, n), nulls_of(context, row, A, n)
-    if not _fits_scratch(context, _LONG_TEXT_BYTES * n):
+    if not fits_scratch(context, _LONG_TEXT_BYTES * n):
         return SCRATCH_TOO_SMALL
     used, heap = ldi64(context + 8 * SCRATCH_USED), ldi64(context + 8 * HEAP_SCRATCH)
     for i in range(n):
@@ -172,7 +158,7 @@ def _run_long_to_string(context: Any, row: Any, n: Any) -> Any:
         word = _ZERO
         if not null:
             length = _write_long(a[i], heap + used)
-            word = _SCRATCH_HEAP | (np.uint64(used) << _OFFSET_SHIFT) | np.uint64(length)
+            word = scratch_word(used, length)
             used += length
         d[i] = word
         dn[i] = null

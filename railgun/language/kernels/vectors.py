@@ -1,4 +1,4 @@
-"""How kernels reach what the context names: a row's operands, the strings behind their words."""
+"""Access to the operands of a program's row, and to the bytes of strings, by the addresses in the context."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from railgun.language.kernels.layout import (
 )
 from reservoir.native.jit import jit, ldi64, view_u8, view_u64
 
-# Typed here as what a kernel returns is typed everywhere: not at all.
+# Any, like the results of all kernels.
 _view_u64: Any = view_u64
 _view_u8: Any = view_u8
 _HEAP_SHIFT = np.uint64(HEAP_SHIFT)
@@ -32,7 +32,7 @@ def words_of(context: Any, row: Any, operand: Any, n: Any) -> Any:
 
 @jit
 def nulls_of(context: Any, row: Any, operand: Any, n: Any) -> Any:
-    """The null bytes of that vector, as uint8[n]."""
+    """The null bytes of the vector that one word of a program's row names, as uint8[n]."""
     vector = ldi64(row + 8 * operand)
     return _view_u8(ldi64(context + 8 * (VECTORS + 2 * vector + 1)), n)
 

@@ -12,12 +12,15 @@ from railgun.messaging.kafka.settings import KafkaSettings
 
 
 class KafkaAdmin:
-    """An admin client and the errors that it reports. Its threads end when the last reference to it goes."""
+    """An admin client and the errors that it reports. Its threads end when the last reference to it goes.
+
+    client_errors: of the client before, in whose place it comes.
+    """
 
     __slots__ = ("__weakref__", "client", "client_errors")
 
-    def __init__(self, settings: KafkaSettings) -> None:
-        self.client_errors = ClientErrors()
+    def __init__(self, settings: KafkaSettings, client_errors: ClientErrors | None = None) -> None:
+        self.client_errors = client_errors or ClientErrors()
         configuration = {**settings.admin(), "error_cb": self.client_errors}
         self.client = create_client(settings.broker, lambda: AdminClient(configuration))
 

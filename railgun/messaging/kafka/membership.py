@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import TransportRefusedError
-from railgun.messaging.kafka.admin import KafkaAdmin, shared_admin
+from railgun.messaging.kafka.admin import KafkaAdmin
 from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -118,26 +118,48 @@ class GroupMembers:
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         self._settings, self._group = settings, group
-        self._admin = shared_admin(settings)
+        # Not shared: its errors are of its own connections.
+        self._admin = KafkaAdmin(settings)
 
     def now(self) -> Members:
         """Return the members; none of a group that there is not yet. Raises TransportError."""
-        admin = self._admin
-        try:
-            # Of a broker that is away nothing is asked that waits for it: where the answer comes after the time of
-            # such a request, librdkafka (2.16) may abort the process.
-            admin.client.list_topics(self._group, _REACHED_S)
-        except KafkaException as error:
-            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+        admin = self._reached()
         try:
             described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
             members = described[self._group].result().members
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return Members(set(), None)
-            # The connection of librdkafka (2.16) to the coordinator of a group may be lost for good with a broker that
-            # was away, while the client's other connections are there again.
-            self._admin = KafkaAdmin(self._settings)
+            self._replace()
             raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
         leaders = [str(each.client_id) for each in members if each.assignment.topic_partitions]
         return Members({str(each.client_id) for each in members}, leaders[0] if leaders else None)
+
+    def _reached(self) -> KafkaAdmin:
+        """Return a client that the broker has just answered, and that may be asked for the group.
+
+        Of a broker that is away nothing is asked that waits for it: where the answer comes after the time of such a
+        request, librdkafka (2.16) may abort the process. And a client may have lost a broker that was away for good,
+        or only the connection to the coordinator of the group: one that has met an error is replaced.
+        """
+        self._ask()
+        if self._admin.client_errors.last is not None:
+            self._replace()
+            self._ask()
+            self._admin.client_errors.clear()
+        return self._admin
+
+    def _ask(self) -> None:
+        """Ask for metadata, and take in which errors the client has met. Raises TransportError."""
+        admin = self._admin
+        try:
+            admin.client.list_topics(self._group, _REACHED_S)
+            admin.client.poll(0)
+        except KafkaException as error:
+            admin.client.poll(0)
+            self._replace()
+            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+
+    def _replace(self) -> None:
+        # With the errors of the one before: in an outage each kind is logged once.
+        self._admin = KafkaAdmin(self._settings, self._admin.client_errors)

@@ -1,1 +1,1 @@
-"""Results computed a second time with Spark's functions, and compared with what was answered."""
+"""Validation: results are computed a second time with Spark's functions, and compared with the recorded replies."""

@@ -1,6 +1,6 @@
-"""What each task accepts: duplicates, lateness and the clock, by the definition, in the order of the log.
+"""Admission: the duplicates, lateness and clock of each task, by their definition, in the order of the log.
 
-The one part that Spark's functions cannot say: what an event becomes depends on what all before it became.
+Spark's functions cannot express this part, because the admission of an event depends on that of all events before it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _MIN = -(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """What is in force from a number of the log on. floor_ms: the floor is there then, if it was not further."""
+    """The lateness in force from a number of the log on. floor_ms: a floor that holds from there on at least."""
 
     number: int
     lateness_ms: int
@@ -36,13 +36,13 @@ class Lateness:
 
     @classmethod
     def of(cls, number: int, stream: StreamDefinition) -> "Lateness":
-        """As a stream's definition says."""
+        """The lateness of a stream's definition."""
         return cls(number, stream.lateness_ms, stream.late_policy is LatePolicy.DISCARD)
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
-    """A stream's settings. first: at the beginning of each log.  changes: by task, later ones in order."""
+    """A stream's settings. first: at the beginning of each log.  changes: by task, the later ones in order."""
 
     first: Lateness
     dedup_events: int
@@ -50,19 +50,22 @@ class AdmissionRules:
 
     @classmethod
     def of(cls, stream: StreamDefinition) -> "AdmissionRules":
-        """Those of a stream that never changed."""
+        """The rules of a stream that never changed."""
         return cls(Lateness.of(-1, stream), stream.dedup_events)
 
 
 def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
-    """The events of one partitioner's tasks, with what their task made of each.
+    """The events of one partitioner's tasks, with the outcome of their admission.
 
-    events: with TASK, NUMBER (its order), EVENT_ID and EVENT_MS, and INPUT_COLUMNS where they may have come from an
-    input topic; other columns are kept.  tasks: how many there are.
-    Added: CLOCK, the task's after the event; ACCEPTED_MS, the time it was accepted at, null where it was not; LATE:
-    rewritten or discarded; DUPLICATE; with INPUT_COLUMNS REDELIVERED: a record met before, whose reply is that of the
-    first time, and ANSWERED: one whose reply was given for good.
-    Memory in an executor: a batch, and an entry for each id within the horizon that comes again.
+    events: with TASK, NUMBER (the order in the task), EVENT_ID and EVENT_MS, and INPUT_COLUMNS if they may come from an
+    input topic. Other columns are kept.
+    tasks: the number of tasks.
+
+    These columns are added: CLOCK, the task's clock after the event; ACCEPTED_MS, the time at which the event was
+    accepted, null if it was not; LATE, "rewritten" or "discarded"; DUPLICATE. With INPUT_COLUMNS also REDELIVERED, for
+    a record that was read before, whose reply is the first one; and ANSWERED, for one whose position was committed.
+
+    An executor holds a batch, and an entry for each id within the horizon that comes again.
     """
     repeated = (
         events.groupBy(TASK, EVENT_ID)
@@ -74,7 +77,7 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
     if repeated.isEmpty():
         never = {_FIRST: F.lit(None).cast(LongType()), _LAST: F.lit(None).cast(LongType())}
         alone = events.withColumns(never).select(*columns)
-        # What one process reads in the end is not shuffled on its way.
+        # Events that one process reads anyway are not shuffled.
         divided = alone.coalesce(1) if tasks == 1 else alone.repartition(TASK)
     else:
         divided = events.join(repeated, [TASK, EVENT_ID], "left").select(*columns).repartition(TASK)
@@ -89,7 +92,7 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
         added += [StructField(REDELIVERED, BooleanType()), StructField(ANSWERED, BooleanType())]
     fields = [each for each in ordered.schema if each.name not in _CONSUMED]
     made = ordered.mapInArrow(_admitting(rules), StructType(fields + added))
-    # All cores go on with what one has made: a single partition would stay one through every window made of it.
+    # All cores continue with the result: a single partition would stay a single one in all windows computed from it.
     return made.repartition(NUMBER) if tasks == 1 else made
 
 
@@ -116,7 +119,7 @@ def _admitting(rules: AdmissionRules) -> Callable[[Iterator[pa.RecordBatch]], It
 
 @dataclass(slots=True)
 class _Outcome:
-    """By row: the clock after it, the time accepted at, whether it was late, a duplicate, delivered again."""
+    """Arrays with a value per event: clock after it, accepted time, whether it is late, duplicate, redelivered."""
 
     clocks: NDArray[np.int64]
     accepted: NDArray[np.int64]
@@ -126,16 +129,16 @@ class _Outcome:
 
 
 class Admitting:
-    """One task, as far as its log was read."""
+    """The admission of one task, up to where its log was read."""
 
     def __init__(self, rules: AdmissionRules, task: int = 0) -> None:
         self._dedup_events = rules.dedup_events
         self._in_force, self._to_come = rules.first, list(rules.changes.get(task, ()))
         self._clock = _MIN
-        # The greatest floor that an earlier lateness made.
+        # The greatest floor of an earlier lateness.
         self._floor = _MIN
         self._accepted = 0
-        # Which acceptance each id last was, told by the number of its first event: only of ids that come again.
+        # By the number of an id's first event, the count of its last acceptance. Only for ids that come again.
         self._seen: dict[int, int] = {}
         self._inputs = InputPositions()
 
@@ -150,7 +153,7 @@ class Admitting:
             batch, numbers = batch.slice(end), numbers[end:]
 
     def _change(self, change: Lateness) -> None:
-        """A setting takes effect at its record: the floor there is made with it, and never lowered."""
+        """Apply a setting at its record. The floor is computed with it there, and never lowered."""
         if self._clock > _MIN:
             before, now = self._in_force.lateness_ms, change.lateness_ms
             self._floor = max(self._floor, self._clock - before, self._clock - now)
@@ -180,10 +183,10 @@ class Admitting:
         return pa.RecordBatch.from_arrays(arrays, names=[*names, *added])
 
     def _unrepeated(self, times: NDArray[np.int64]) -> _Outcome:
-        """Events whose ids come once: late ones never move the clock, so it is the running maximum."""
+        """Admit events whose ids come once. Late ones never move the clock, so the clock is the running maximum."""
         clocks = np.maximum.accumulate(np.concatenate([[self._clock], times]).astype(np.int64))
         before, lateness_ms = clocks[:-1], self._in_force.lateness_ms
-        # Before the first event, and where the difference would leave 64 bits, there is no floor.
+        # There is no floor before the first event, and where the difference would not fit into 64 bits.
         has_floor = before > _MIN + lateness_ms
         floors = np.maximum(np.where(has_floor, before - lateness_ms * has_floor, _MIN), self._floor)
         late = times < floors
@@ -229,7 +232,7 @@ class Admitting:
         return found
 
     def _forget(self) -> None:
-        """Let ids go that are beyond the horizon, now and then."""
+        """Remove ids beyond the horizon, from time to time."""
         if len(self._seen) > 2 * self._dedup_events:
             least = self._accepted - self._dedup_events
             self._seen = {first: place for first, place in self._seen.items() if place > least}

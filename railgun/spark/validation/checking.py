@@ -1,4 +1,4 @@
-"""From a stream's metrics to passes over its events, and from a pass to what is wrong with the recorded replies."""
+"""Groups a stream's metrics into passes over its events, and compares the results of a pass with recorded replies."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,14 @@ _SAMPLES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A metric as it is checked. name: in the report.  column: of its recorded results.
+    """A metric to check.
 
-    bounds: by task, ms: events accepted at or before it are not in it.  is_right: SQL over answered events and their
-    replies, of what is to be said of a result beside its value: null where only the value decides, else whether it is
-    right, and where NOT in_force (SQL) nothing is compared. Empty: only values are.
-    carried: columns that the SQL needs.
+    name: its name in the report.  column: the column of its recorded results.
+    bounds: pairs (task, ms). Results of the task lack the events that were accepted at or before this time.
+    in_force: SQL. Nothing is compared where it is false.
+    is_right: SQL over events and their replies: whether the reply is right; null where the result's value decides.
+    Empty where the value always decides.
+    carried: the columns that the SQL needs.
     """
 
     metric: MetricDefinition
@@ -47,7 +49,7 @@ class Checked:
 
 @dataclass(slots=True)
 class ValueColumns:
-    """The values that metrics of one partitioner aggregate: a column for each argument under each predicate."""
+    """The values that one partitioner's metrics aggregate: a column for each argument under each predicate."""
 
     texts: dict[str, str] = field(default_factory=dict)
     types: dict[str, Type] = field(default_factory=dict)
@@ -63,20 +65,20 @@ class ValueColumns:
         return name
 
     def try_add(self, metric: MetricDefinition) -> None:
-        """Have the column of a metric, where Spark can express it."""
+        """Add the column of a metric, if Spark can express it."""
         with contextlib.suppress(InexpressibleError):
             self.add(metric)
 
     def selected(self) -> list[str]:
-        """SQL of all of them."""
+        """The SQL of all columns."""
         return [f"{text} AS {name}" for text, name in self.texts.items()]
 
 
 @dataclass(slots=True)
 class Pass:
-    """The metrics that share a window and a grouping, each with its value column; count_distinct goes alone.
+    """The metrics that share a window and a grouping, each with its column of values. count_distinct has its own pass.
 
-    apart: columns that keep events from each other beside the grouping's.
+    apart: columns that separate events in addition to those of the grouping.
     """
 
     apart: tuple[str, ...]
@@ -88,19 +90,19 @@ class Pass:
 
     @property
     def carried(self) -> list[str]:
-        """The columns of events that its verdicts need."""
+        """The columns of events that are needed to compare results."""
         return [name for each, _ in self.metrics for name in (each.column, *each.carried)]
 
     @property
     def is_distinct(self) -> bool:
-        """Does it count distinct values?"""
+        """Whether it counts distinct values."""
         return self.metrics[0][0].metric.resolved.aggregator is Aggregator.COUNT_DISTINCT
 
 
 def planned(
     metrics: Sequence[Checked], values: ValueColumns, apart: tuple[str, ...] = ()
 ) -> tuple[list[Pass], list[tuple[Checked, str]]]:
-    """The passes for metrics of one partitioner, and those that Spark cannot express, with why. apart: see `Pass`."""
+    """The passes for one partitioner's metrics; and, with reasons, those that Spark cannot express. apart: see Pass."""
     shared: dict[tuple[object, ...], Pass] = {}
     alone: list[Pass] = []
     left: list[tuple[Checked, str]] = []
@@ -126,8 +128,7 @@ def planned(
 def answered(
     events: DataFrame, one: Pass, types: Mapping[str, Type], carried: Sequence[str], *, stragglers: bool
 ) -> DataFrame:
-    """What a pass makes of every event: `carried`, and for the metric at place i expected_i, with tolerance_i for
-    doubles."""
+    """A row for every event: `carried`, and for metric i of the pass expected_i, and tolerance_i for doubles."""
     if one.bounds:
         bound = _by_task(one.bounds)
         counts = f"CASE WHEN {ACCEPTED_MS} > {bound} THEN"
@@ -165,7 +166,7 @@ def sampled(events: DataFrame, one: Pass, sample: float | None) -> DataFrame:
 
 
 def reached(one: Pass, clocks: tuple[int, int]) -> str:
-    """SQL: can an event be in a window of a pass while the clock is between these two, ms?"""
+    """SQL: whether an event can be in a window of a pass while the clock is between these two, in ms."""
     first_ms, last_ms = (clock - one.window.delay_ms for clock in clocks)
     made = [f"{ACCEPTED_MS} <= {_within_long(last_ms)}"]
     if one.window.size_ms is not None:
@@ -174,12 +175,12 @@ def reached(one: Pass, clocks: tuple[int, int]) -> str:
 
 
 def _within_long(time_ms: int) -> str:
-    """SQL of a time, or of the least there can be."""
+    """SQL of a time; of the least long if the time is below it."""
     return f"CAST('{max(time_ms, INT64_MIN)}' AS BIGINT)"
 
 
 def wanted(one: Pass) -> list[Expected]:
-    """How each metric of a pass is computed."""
+    """The expected values of the metrics of a pass."""
     if one.is_distinct:
         return [Expected(f"{one.metrics[0][1]}_distinct")]
     return [_wanted(each.metric, column) for each, column in one.metrics]
@@ -205,7 +206,7 @@ def _values(one: Pass, types: Mapping[str, Type]) -> list[Value]:
 
 
 def judged(answers: DataFrame, one: Pass) -> DataFrame:
-    """Answered events beside their replies, with a verdict_i for each metric, null where nothing is compared."""
+    """The rows of `answered` with a verdict_i for each metric, null where nothing is compared."""
     return answers.selectExpr(
         "*",
         *(
@@ -216,7 +217,7 @@ def judged(answers: DataFrame, one: Pass) -> DataFrame:
 
 
 def counted(judgements: DataFrame, one: Pass) -> list[MetricCheck]:
-    """What the verdicts of a pass come to."""
+    """The check of each metric of a pass: its verdicts, counted."""
     figures = []
     for place in range(len(one.metrics)):
         verdict = F.col(f"{_VERDICT}{place}.{_VERDICT}")
@@ -239,7 +240,7 @@ def counted(judgements: DataFrame, one: Pass) -> list[MetricCheck]:
 
 
 def wrong_values(one: Pass) -> str:
-    """SQL over judged events: how many values of a reply are wrong."""
+    """SQL over the rows of `judged`: the number of wrong values in a reply."""
     verdicts = [
         f"CASE WHEN {_VERDICT}{place}.{_VERDICT} = {_WRONG} THEN 1 ELSE 0 END"
         for place in range(len(one.metrics))
@@ -248,7 +249,7 @@ def wrong_values(one: Pass) -> str:
 
 
 def _judged(place: int, each: Expected, checked: Checked) -> str:
-    """SQL of a struct: the verdict, and how far a double is off (null where that cannot be said)."""
+    """SQL of a struct: the verdict, and the difference of a double (null where there is none)."""
     verdict, difference = _value_verdict(place, each, checked.column)
     if checked.is_right:
         verdict = (
@@ -276,13 +277,13 @@ def _value_verdict(place: int, each: Expected, got: str) -> tuple[str, str]:
 
 
 def held_scale(metric: MetricDefinition) -> int:
-    """Digits behind the point that results, held as whole numbers, have; 0 where they are held as they are."""
+    """The scale of results that are held as whole numbers of their last digit; 0 for all other results."""
     result = metric.resolved.result_type
     return result.scale if result.kind is Kind.DECIMAL and result.precision > DECIMAL_DIGITS else 0
 
 
 def _examples(judgements: DataFrame, place: int, checked: Checked, each: Expected) -> list[Example]:
-    """The first rows that are wrong."""
+    """The first wrong rows."""
     scale = held_scale(checked.metric)
     wanted = f"{_EXPECTED}{place}"
     rows = (

@@ -1,8 +1,8 @@
-"""Derived metrics again, from the metrics and fields that they read, compared with what was recorded.
+"""Recomputes derived metrics and compares them with recorded ones.
 
-They are recomputed from the recorded results of their metrics, which other checks compare with the logs. A run has all
-of them in every row. A reply of a service has those that are in force in all tasks that answered; there, only events
-whose ids came once are looked at.
+They are recomputed from the recorded results of the metrics that they read, which other checks compare with the logs.
+Every row of a run has all of them. A reply of a service has those that are in force in all tasks that answered; of a
+service, only events whose ids came once are compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.plan.outputs import is_wide
 from railgun.spark.validation.admission import TASK
 from railgun.spark.validation.life_rules import is_warming
-from railgun.spark.validation.lifetimes import ControlHistory, Span
+from railgun.spark.validation.lifetimes import ControlHistory
 from railgun.spark.validation.reply_records import IN_NO_LOG
 from railgun.spark.validation.reply_source import (
     ABSENT,
@@ -28,12 +28,12 @@ from railgun.spark.validation.reply_source import (
     REPLY_MS,
     REPLY_NUMBER,
     UNFIT,
-    Answered,
     ReplyPlace,
+    ResultColumn,
 )
 from railgun.spark.validation.report import EXAMPLES, Example, MetricCheck, shown
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
-from railgun.spark.validation.task_log_source import CONTROL, place_of_number
+from railgun.spark.validation.task_log_source import CONTROL
 from railgun.spark.validation.time_range import TimeRange
 from railgun.spark.validation.translate import (
     FIELD_PREFIX,
@@ -49,14 +49,14 @@ _LONGS = f"CAST('{-(1 << 63)}' AS DECIMAL(38,0)) AND CAST('{(1 << 63) - 1}' AS D
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A metric that a derived one reads. column: its recorded results, of a type."""
+    """A metric that a derived one reads. column, type: of its recorded results."""
 
     column: str
     type: Type
 
     @property
     def sql(self) -> str:
-        """Its value as an expression reads it: null where that type does not hold it."""
+        """SQL of its value as an expression reads it: null if the type of the operand cannot hold it."""
         column = quoted(self.column)
         if not is_wide(self.type):
             return column
@@ -71,10 +71,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class DerivedColumn:
-    """A derived metric to check. title: in the report.  column: its recorded results.  operands: by name.
+    """A derived metric to check.
 
-    is_looked_at: SQL: is there a result to compare?  is_right: SQL of what has to be so besides equal values, which are
-    compared only where it is null.
+    title: its name in the report.  column: the column of its recorded results.  operands: by name.
+    is_looked_at: SQL: whether there is a result to compare.
+    is_right: SQL: whether the reply is right; null where the values decide.
     """
 
     derived: ResolvedDerived
@@ -91,7 +92,7 @@ class DerivedColumn:
 
 
 def _with_columns(expression: TypedExpression, operands: Mapping[str, Operand]) -> TypedExpression:
-    """An expression that reads metrics from columns that no field has the name of."""
+    """The expression with operands read from columns whose names no field can have."""
     if isinstance(expression, Field) and expression.name in operands:
         return Field(expression.type, _column_of(operands[expression.name]))
     if isinstance(expression, Apply):
@@ -111,7 +112,7 @@ def compared(
     event_id: str,
     place: ReplyPlace | None = None,
 ) -> list[MetricCheck]:
-    """Compare each with what Spark makes of its operands. number, event_id: columns for examples."""
+    """Compare each derived metric with its value in Spark. number, event_id: the columns that examples name."""
     left: list[MetricCheck] = []
     checked: list[tuple[DerivedColumn, str, str]] = []
     values: dict[str, str] = {}
@@ -160,23 +161,21 @@ def compared(
 
 
 def lives_of(entry: StreamEntry) -> list[Registered]:
-    """The derived metrics that a stream ever had."""
+    """All derived metrics that a stream has had."""
     return [each for each in entry.registered if each.derived is not None]
 
 
-def answered_columns(entry: StreamEntry) -> list[Answered]:
-    """A column of the replies for each of them."""
+def answered_columns(entry: StreamEntry) -> list[ResultColumn]:
+    """The columns of the derived metrics in the table of replies."""
     return [
-        Answered.of(_recorded(each), each.name, each.derived.result_type)
+        ResultColumn.of(_recorded(each), each.name, each.derived.result_type)
         for each in lives_of(entry)
         if each.derived is not None
     ]
 
 
 def _recorded(registered: Registered) -> str:
-    """The column of recorded results. That of a derived metric begins otherwise: it may say something where no task
-    does.
-    """
+    """The column of recorded results. Derived metrics have another prefix: a reply of no task may have them, too."""
     return f"{'r' if registered.derived is None else 'v'}_{registered.added}"
 
 
@@ -189,7 +188,7 @@ def check_derived(
     of_id: str,
     place: ReplyPlace,
 ) -> list[MetricCheck]:
-    """Compare recorded replies. of_id: the column of how many replies there are of an id."""
+    """Compare recorded replies. of_id: the column with the number of replies to an id."""
     lives = lives_of(entry)
     if not lives:
         return []
@@ -216,7 +215,7 @@ def _wanted(registered: Registered) -> ResolvedDerived:
 
 
 def _beside(rows: DataFrame, log: DataFrame, number: int, fields: Mapping[str, None]) -> DataFrame:
-    """Rows with the record of their event at one partitioner: where it is, and its fields."""
+    """Rows joined with the record of their event at one partitioner: the place of the record, and its fields."""
     found = (
         log.where(f"{CONTROL} IS NULL")
         .groupBy(EVENT_ID)
@@ -247,7 +246,7 @@ def _column(registered: Registered, entry: StreamEntry, histories: Sequence[Cont
     is_absent = f"coalesce(array_contains({ABSENT}, {name}), false)"
     is_looked_at = f"({in_force})"
     if namesakes[0] is registered and all(each.derived is not None for each in namesakes):
-        # That it is named where it is not in force is said once of a name.
+        # A reply that names it where it is not in force is reported once for a name.
         others = " OR ".join(f"({_in_force(each, histories)})" for each in namesakes)
         is_looked_at = f"({in_force}) OR (NOT {is_absent} AND NOT ({others}))"
     listed = " OR ".join(is_warming(text_literal(each)) for each in operands) or "false"
@@ -274,19 +273,14 @@ def _types_of(histories: Sequence[ControlHistory]) -> dict[int, Type]:
 
 
 def _in_force(registered: Registered, histories: Sequence[ControlHistory]) -> str:
-    """SQL: is it in force in all tasks that got the event?"""
+    """SQL: whether it is in force in all tasks that got the event."""
     made = []
     for number, history in enumerate(histories):
         spans = history.derived.get(registered.added, {})
-        here = " OR ".join(_within(span, number) for span in spans.values()) or "false"
+        held = [span.holds(f"task_{number}", f"number_{number}") for span in spans.values()]
+        here = " OR ".join(held) or "false"
         made.append(f"(n_{number} IS NULL OR {here})")
     return " AND ".join(made)
-
-
-def _within(span: Span, number: int) -> str:
-    until = "" if span.dropped is None else f" AND number_{number} < {span.dropped}L"
-    partition = place_of_number(span.added)[0]
-    return f"(task_{number} = {partition} AND number_{number} > {span.added}L{until})"
 
 
 # --- of a run
@@ -295,7 +289,7 @@ def _within(span: Span, number: int) -> str:
 def check_run(
     run: DataFrame, derived: Sequence[ResolvedDerived], types: Mapping[str, Type], times: TimeRange
 ) -> list[MetricCheck]:
-    """Compare a run's. types: of metrics' results, by name."""
+    """Compare the derived metrics of a run. types: of metrics' results, by name."""
     is_looked_at = f"{EVENT_MS} IS NOT NULL AND {times.holds(EVENT_MS)}"
     columns = [
         DerivedColumn(

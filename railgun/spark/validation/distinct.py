@@ -1,7 +1,7 @@
-"""count_distinct for every event: when each value is in the window, and how many are.
+"""count_distinct for every event, from the times at which each value enters the window and leaves it.
 
-A value is in the window from the first of its events that is seen to the last that leaves. Its events enter (+1) and
-leave (-1); where its own count goes from 0 to 1, or back, the number of distinct values changes. Whole numbers: exact.
+A value is in the window while at least one of its events is. Each event enters (+1) and leaves (-1). Where the count of
+a value goes from 0 to 1, or back, the number of distinct values changes. All numbers are whole, and so exact.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def with_distinct(
     *,
     excludes_current: bool,
 ) -> DataFrame:
-    """One row for each event: `carried`, and `<column>_distinct`, the number of values that its window holds."""
+    """A row for each event: `carried`, and `<column>_distinct`, the number of distinct values in its window."""
     at = placed(events, window)
     changes = _changes(at, group, window, column)
     others = [name for name in carried if name != NUMBER]
@@ -40,7 +40,7 @@ def with_distinct(
         *map(quoted, others),
     )
     rows = queries.unionByName(changes, allowMissingColumns=True)
-    # Without itself an event asks before it enters.
+    # With EXCLUDE CURRENT the row that queries comes before the row by which the event enters.
     order = f"{ORDER_TIME}, {ORDER_NUMBER}, {_IS_QUERY}" + (" DESC" if excludes_current else "")
     over = f"OVER (PARTITION BY {', '.join(group) or '1'} ORDER BY {order} {_ROWS})"
     counted = rows.selectExpr("*", f"CAST(sum({_DELTA}) {over} AS BIGINT) AS {column}_distinct")
@@ -50,7 +50,7 @@ def with_distinct(
 
 
 def _changes(at: DataFrame, group: Sequence[str], window: Window, column: str) -> DataFrame:
-    """When the number of distinct values of a group changes, and by how much."""
+    """The changes of the number of distinct values of a group: where, and by how much."""
     if window.size_ms is None:
         leaves = "CAST(NULL AS BIGINT)"
     elif window.kind == "tumbling":
@@ -60,7 +60,7 @@ def _changes(at: DataFrame, group: Sequence[str], window: Window, column: str) -
     counted = at.where(f"{ACCEPTED_MS} IS NOT NULL AND {column} IS NOT NULL").selectExpr(
         *group, column, f"{ORDER_TIME} AS enters", ORDER_NUMBER, f"{leaves} AS leaves"
     )
-    # What has left before it was ever seen was never there.
+    # An event that leaves before it is seen is never in the window.
     steps = counted.where("leaves IS NULL OR leaves > enters").selectExpr(
         *group,
         column,

@@ -1,7 +1,8 @@
 """Functions of the language in Spark SQL, for sessions with spark.sql.ansi.enabled=false.
 
-Spark's own differ at the edges: FLOOR of a double is a BIGINT, a double beyond 64 bits becomes the greatest long, a
-string is a number with spaces around it too, a root of a negative one is NaN. Each operand appears once in the text.
+Spark's own functions differ in corner cases: FLOOR of a double is a BIGINT; a double beyond 64 bits becomes the
+greatest long; a string with spaces around a number is cast to that number; the root of a negative number is NaN. Each
+operand appears once in the text.
 """
 
 from railgun.language.typed import Operation
@@ -12,7 +13,7 @@ from railgun.wire.schema import STRING_LIMIT_BYTES
 _NO_STRING = "CAST(NULL AS STRING)"
 # More than the code points of any string; Spark counts them in 32 bits.
 _PLACES = f"{STRING_LIMIT_BYTES + 1}L"
-# From here on every double is a whole number.
+# 2**52: every double of this magnitude or more is a whole number.
 _WHOLE_DOUBLES = "4503599627370496D"
 _WHOLE = {
     Operation.ROUND: "WHEN r.x - r.t >= 0.5D THEN r.t + 1D WHEN r.x - r.t <= -0.5D THEN r.t - 1D",
@@ -22,7 +23,7 @@ _WHOLE = {
 _WITHIN_64_BITS = (
     "r.x >= CAST('-9223372036854775808' AS DOUBLE) AND r.x < CAST('9223372036854775808' AS DOUBLE)"
 )
-# In hexadecimal: in Spark's strings a backslash begins something else.
+# In hexadecimal, because a backslash is an escape in Spark's strings.
 _WHOLE_NUMBER = "CAST(X'" + rb"\A-?[0-9]+\z".hex() + "' AS STRING)"
 
 _DAY_MS = "86400000L"
@@ -44,7 +45,7 @@ OF_TIMES = frozenset(_CALENDAR)
 
 
 def bound(body: str, **operands: str) -> str:
-    """A value made of operands that are computed once: in `body` they are `r.` and their names."""
+    """SQL of a value whose operands are computed once. `body` refers to them as `r.<name>`."""
     fields = ", ".join(f"{text} AS {name}" for name, text in operands.items())
     return f"transform(array(struct({fields})), r -> {body})[0]"
 
@@ -81,7 +82,7 @@ def of_numbers(operation: Operation, type_: Type, operand: str) -> str:
 
 
 def of_times(operation: Operation, operand: str) -> str:
-    """SQL text of one of OF_TIMES. DIV goes toward zero: days before 1970 are one less, unless they are whole."""
+    """SQL text of one of OF_TIMES. DIV rounds toward zero, so that days before 1970 need a correction."""
     ms = f"pmod(t, {_DAY_MS})"
     day = f"t DIV {_DAY_MS} - IF(t % {_DAY_MS} < 0L, 1L, 0L)"
     parts = f"transform(array({operand}), t -> struct({day} AS d, {ms} AS ms))"
@@ -89,7 +90,7 @@ def of_times(operation: Operation, operand: str) -> str:
 
 
 def in_zone(zone: Zone, operand: str) -> str:
-    """SQL text of IN_ZONE, by the zone's own table: the JVM's tables are of another release."""
+    """SQL text of IN_ZONE, by the zone's own table, because the JVM has tables of another release."""
     before_s, changes = zone.offsets
     moments = _longs([1_000 * moment for moment, _ in changes])
     offsets = _longs([1_000 * before_s, *(1_000 * offset_s for _, offset_s in changes)])
@@ -98,7 +99,7 @@ def in_zone(zone: Zone, operand: str) -> str:
 
 
 def _longs(numbers: list[int]) -> str:
-    """An array of longs, none or many."""
+    """SQL of an array of longs, which may be empty."""
     return (
         f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"
         if numbers
@@ -107,7 +108,7 @@ def _longs(numbers: list[int]) -> str:
 
 
 def cast(of: Type, to: Type, operand: str) -> str:
-    """SQL text of `CAST(operand AS to)`; a decimal's operand is a decimal already."""
+    """SQL text of `CAST(operand AS to)`. The operand of a cast to decimal is a decimal already."""
     match of.kind, to.kind:
         case _, Kind.DECIMAL:
             return f"try_cast({operand} AS DECIMAL({to.precision},{to.scale}))"

@@ -1,4 +1,4 @@
-"""The history that a backfill read, read again for validation: its events, routed, each with its record's bytes."""
+"""Reads the history of a backfill again, for validation: its events with their tasks and the bytes of their records."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,9 +38,9 @@ _BAD = "bad"
 
 @dataclass(frozen=True, slots=True)
 class HistoryInput:
-    """What a backfill read, as it was named there. columns: see `Backfill`.
+    """The input of a backfill, as its options named it. columns: see `Backfill`.
 
-    skips_bad: rows that were refused were left out.
+    skips_bad: whether refused rows were left out.
     """
 
     source: HistorySource
@@ -48,11 +48,11 @@ class HistoryInput:
     skips_bad: bool = False
 
     def events(self, spark: SparkSession, stream: StreamDefinition, version: int) -> DataFrame:
-        """One row for each row of the history; refused ones have no time. Raises HistoryError, ColumnError.
+        """A row for each row of the history. Refused rows have no time. Raises HistoryError, ColumnError.
 
-        stream, version: as the stream was when it got the history, and the number of its schema.
+        stream, version: the stream when it got the history, and the version of its schema.
         """
-        # As the backfill read it: what SQL of columns means is the session's.
+        # With the settings of the backfill, on which the meaning of the columns' SQL depends.
         session = own_session(spark, SETTINGS)
         frame = self.source.read(session, stream.schema(version), self.columns)
         fields = fields_of(frame, self.source, stream, self.columns)
@@ -60,7 +60,7 @@ class HistoryInput:
         return fields.mapInArrow(reading, from_arrow_schema(_schema(stream)))
 
     def check(self, events: DataFrame) -> int:
-        """How many rows are refused. Raises HistoryError where there must be none."""
+        """The number of refused rows. Raises HistoryError where there must be none."""
         refused = events.where(f"{EVENT_MS} IS NULL")
         count = refused.count()
         if count and not self.skips_bad:
@@ -82,7 +82,7 @@ def _schema(stream: StreamDefinition) -> pa.Schema:
 def _reading(
     stream: StreamDefinition, version: int, *, is_text: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: rows with the stream's fields in, rows of `_schema` out."""
+    """A function for mapInArrow, from rows with the stream's fields to rows of `_schema`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partitioners = tuple(each for each in stream.partitioners if each != ALL)

@@ -1,4 +1,4 @@
-"""What the life of a metric makes of its results, as SQL: where it is in force, warming, partial, and what it lacks."""
+"""SQL rules for the life of a metric: where it is in force, warming or partial, and which events its results lack."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from railgun.language.ast import Window, WindowKind
 from railgun.spark.validation.admission import ACCEPTED_MS, CLOCK, TASK
 from railgun.spark.validation.checking import Checked, held_scale
 from railgun.spark.validation.lifetimes import ControlHistory, Lifetime, Span
-from railgun.spark.validation.reply_checks import Spoken
+from railgun.spark.validation.reply_checks import MustBeNull
 from railgun.spark.validation.reply_source import ABSENT, PARTIAL, UNFIT, WARMING
 from railgun.spark.validation.run_source import NUMBER
 from railgun.spark.validation.task_log_source import place_of_number
@@ -23,7 +23,7 @@ _CARRIED = (TASK, CLOCK, ABSENT, UNFIT, WARMING, PARTIAL)
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """In a task, a metric's results lack what was accepted at or before bound_ms, of which the first is `number`."""
+    """In a task, a metric's results lack the events accepted at or before bound_ms. number: of the first of them."""
 
     task: int
     bound_ms: int
@@ -31,8 +31,11 @@ class _Lack:
 
 
 class LifeRules:
-    """The rules of one partitioner's metrics. events: admitted; they are looked at where a metric came or went, or was
-    added when there were events.  elsewhere: names that metrics at home at other partitioners have, or had."""
+    """The rules for one partitioner's metrics.
+
+    events: admitted events. They are read only if a metric was added when there were events.
+    elsewhere: the names that metrics at home at other partitioners have, or had.
+    """
 
     def __init__(
         self,
@@ -52,25 +55,25 @@ class LifeRules:
         self._firsts = _firsts(events, sorted(bounds))
 
     def checked(self) -> list[Checked]:
-        """Every metric that there ever was, with its rules."""
+        """Every metric that the partitioner has had, with its rules."""
         return [self._checked(life) for life in self._controls_seen.lives.values()]
 
-    def spoken(self) -> list[Spoken]:
-        """What a reply says of them, where it must say nothing: of a name once, at its first life."""
+    def must_be_null(self) -> list[MustBeNull]:
+        """The columns that are null in replies to events that were not sent to the partitioner, once for each name."""
         made = []
         for life in self._controls_seen.lives.values():
             name, column = text_literal(life.metric.name), self._columns[life.added]
-            # A name that had another home says nothing of this one.
+            # A name that has had another home may be in the reply because of that home.
             if self._alike(life)[0] is life and life.metric.name not in self._elsewhere:
                 otherwise = (
                     f"coalesce({UNFIT}[{text_literal(column)}], "
                     f"CASE WHEN {is_warming(name)} THEN 'null, warming' END, 'null, partial: ' || {PARTIAL}[{name}])"
                 )
-                made.append(Spoken(self._title(life), column, otherwise, held_scale(life.metric)))
+                made.append(MustBeNull(self._title(life), column, otherwise, held_scale(life.metric)))
         return made
 
     def _alike(self, life: Lifetime) -> list[Lifetime]:
-        """All lives of its name."""
+        """All lifetimes of metrics with its name."""
         return [
             other for other in self._controls_seen.lives.values() if other.metric.name == life.metric.name
         ]
@@ -88,7 +91,7 @@ class LifeRules:
         partial = _partial(metric.resolved.window, lacks)
         in_force = self._in_force(life.spans.values())
         alike = self._alike(life)
-        # A metric that is named where it is not: that is said once of a name, at its first life.
+        # A reply that names a metric where none of its name is in force is reported once, at the first lifetime.
         alone = "false"
         if alike[0] is life and metric.name not in self._elsewhere:
             is_absent = f"coalesce(array_contains({ABSENT}, {name}), false)"
@@ -113,7 +116,7 @@ class LifeRules:
         )
 
     def _points(self) -> list[int]:
-        """The control records at which clocks matter."""
+        """The numbers of the control records at which the clock has to be known."""
         spans = [span for life in self._controls_seen.lives.values() for span in life.spans.values()]
         adds = {span.added for span in spans if not self._is_first(span.added)}
         if not adds:
@@ -123,16 +126,16 @@ class LifeRules:
         )
 
     def _is_first(self, number: int) -> bool:
-        """Is a control record before all events of its task?"""
+        """Whether a control record is before all events of its task."""
         partition, offset = place_of_number(number)
         return offset < self._controls_seen.leading.get(partition, 0)
 
     def _clock(self, number: int) -> int | None:
-        """T at a control record; None where nothing was accepted by then."""
+        """The clock T at a control record; None if nothing was accepted before it."""
         return None if self._is_first(number) else self._clocks.get(number)
 
     def _bound(self, task: int, span: Span) -> int | None:
-        """R at a metric's `add`; None where it is minus infinity."""
+        """The retention bound R at a metric's `add`; None where it is minus infinity."""
         settings = [each for each in self._controls_seen.settings.get(task, ()) if each.number < span.added]
         ends = [each.number for each in settings[1:]] + [span.added]
         found: list[int] = []
@@ -150,12 +153,7 @@ class LifeRules:
         return None if bound is None or first is None else _Lack(task, bound, first)
 
     def _in_force(self, spans: Iterable[Span]) -> str:
-        made = []
-        for span in spans:
-            partition = place_of_number(span.added)[0]
-            until = "" if span.dropped is None else f" AND {NUMBER} < {span.dropped}L"
-            after = "" if self._is_first(span.added) else f" AND {NUMBER} > {span.added}L"
-            made.append(f"({TASK} = {partition}{after}{until})")
+        made = [span.holds(TASK, NUMBER, is_from_first=self._is_first(span.added)) for span in spans]
         return " OR ".join(made) or "false"
 
     def _warming(self, life: Lifetime) -> str:
@@ -168,12 +166,12 @@ class LifeRules:
 
 
 def is_warming(name: str) -> str:
-    """SQL: is a name (SQL) listed as warming?"""
+    """SQL: whether a name (SQL) is listed as warming."""
     return f"coalesce(array_contains({WARMING}, {name}), false)"
 
 
 def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
-    """SQL of the bound that a reply has to name, null where the window reaches no further back."""
+    """SQL of the bound that a reply has to name; null where the window does not reach back to it."""
     cases = []
     for lack in lacks:
         head = f"try_subtract({CLOCK}, {window.delay_ms}L)"
@@ -191,7 +189,7 @@ def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
 
 
 def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
-    """By number of a control record, T there, where anything was accepted before."""
+    """The clock T by the number of a control record, for records before which an event was accepted."""
     if not points:
         return {}
     figures = [
@@ -207,7 +205,7 @@ def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
 
 
 def _firsts(events: DataFrame, bounds: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """By task and bound, the number of the first event that was accepted at or before it, where there is one."""
+    """By task and bound, the number of the first event accepted at or before the bound, where there is one."""
     if not bounds:
         return {}
     figures = [

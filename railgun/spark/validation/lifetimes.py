@@ -1,4 +1,4 @@
-"""The lives of metrics, and the settings in force, as the control records of a partitioner's logs tell them."""
+"""Reads the lifetimes of metrics, and the settings in force, from the control records of a partitioner's logs."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,16 +25,25 @@ from railgun.spark.validation.task_log_source import place_of_number
 
 @dataclass(slots=True)
 class Span:
-    """A metric's life in one task, by numbers of records. warm, dropped: None where that did not come."""
+    """A metric's lifetime in one task, by the numbers of its records. warm, dropped: None without such a record."""
 
     added: int
     warm: int | None = None
     dropped: int | None = None
 
+    def holds(self, task: str, number: str, *, is_from_first: bool = False) -> str:
+        """SQL: whether the metric is in force for an event. task, number: the event's columns.
+
+        is_from_first: the `add` is before all events of the log. Then the metric is in force for events of history too.
+        """
+        after = "" if is_from_first else f" AND {number} > {self.added}L"
+        until = "" if self.dropped is None else f" AND {number} < {self.dropped}L"
+        return f"({task} = {place_of_number(self.added)[0]}{after}{until})"
+
 
 @dataclass(slots=True)
 class Lifetime:
-    """A metric, from one adding of its name to its drop. added: the place of its `add`.  spans: by task."""
+    """A metric from its `add` to its drop. added: the place of its `add`.  spans: by task."""
 
     metric: MetricDefinition
     added: int
@@ -43,7 +52,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A stream's definition from a record on. number: of the record.  version: of its schema."""
+    """A stream's definition from a record on. number: the record's number.  version: of the schema."""
 
     number: int
     stream: StreamDefinition
@@ -52,11 +61,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a task's log says of history before it. number: of the record from which on the task is one that has it.
+    """The history that a task's log names.
 
-    history: its id.  cut_ms: its events come before then.  known_place: see `AddHistory`.
-    begun: of a live backfill, the number of the record where what the task had accepted was exported; None where there
-    is no such record.
+    number: the number of the record from which on the task has the history.
+    history: the id of the history.  cut_ms: all its events are before this time.  known_place: see `AddHistory`.
+    begun: for a live backfill, the number of the record at which the task's events were exported; None without such a
+    record.
     """
 
     number: int
@@ -69,10 +79,11 @@ class Past:
 
 @dataclass(slots=True)
 class ControlHistory:
-    """What the control records of a partitioner say. lives: by the place of their `add`.  settings: by task.
+    """What was read from the control records of a partitioner.
 
+    lives: the lifetimes of metrics by the place of their `add`.  settings: by task.
     leading: by task, the offset before which all records are control records.  pasts: by task, in order.
-    derived: of derived metrics, by the place of their `add` and by task.
+    derived: the spans of derived metrics, by the place of their `add` and by task.
     """
 
     lives: dict[int, Lifetime] = field(default_factory=dict)
@@ -82,7 +93,7 @@ class ControlHistory:
     derived: dict[int, dict[int, Span]] = field(default_factory=dict)
 
     def lateness_changes(self) -> Mapping[int, list[Lateness]]:
-        """By task, what was in force from when on."""
+        """By task, the settings of lateness in the order of their records."""
         return {
             task: [Lateness.of(each.number, each.stream) for each in changes]
             for task, changes in self.settings.items()
@@ -90,7 +101,7 @@ class ControlHistory:
 
 
 def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) -> ControlHistory:
-    """Follow control records: (task, number, JSON), in any order. Only metrics at home at the partitioner count.
+    """Read control records: (task, number, JSON), in any order. Metrics at home at other partitioners are left out.
 
     Raises RecordError.
     """
@@ -114,7 +125,7 @@ def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) 
                 span.warm = number
             continue
         if change.place <= applied.get(task, 0):
-            # Told again, by whoever finished another's change.
+            # A copy of a record, from a writer that completed a change which another one had begun.
             continue
         applied[task] = change.place
         match change:

@@ -1,4 +1,4 @@
-"""All that one partitioner's tasks answered: lateness, duplicates, and the metrics at home there, checked."""
+"""Checks what one partitioner's tasks answered: lateness, duplicates, and the metrics at home there."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from railgun.spark.validation.run_source import EVENT_ID, NUMBER
 from railgun.spark.validation.windows import is_straggler, placed
 
 SURE, UNSURE = "is_sure", "is_unsure"
-"""Of events: whether their one reply is beside them; whether it is one of those of their id."""
+"""Columns of events. SURE: the event's only reply is joined to it. UNSURE: its reply is one of several to its id."""
 
 _LOOKED_AT = f"coalesce({SURE} OR {UNSURE}, false)"
 _WRONG = "wrong"
@@ -27,7 +27,7 @@ _WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What replies say beside results. name: in the report.  own, recorded: SQL of what it should be, and is."""
+    """A value in replies that is not a metric. name: in the report.  own, recorded: SQL of both values of it."""
 
     name: str
     own: str
@@ -36,18 +36,18 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """All replies to events whose ids come again: which belongs to which is not written anywhere.
+    """All replies to events whose ids come again. Nothing says which reply belongs to which event.
 
-    Each is held against all events of its id that it can be to, and is right where it is to one of them; where to none,
-    what is wrong is counted as of the event that it is nearest to.
-    replies: with the columns that events have beside them, what `can_be_to` needs, and `number`, a reply's own.
+    Each reply is compared with all events of its id that it can belong to, and is right if it is right for one of them.
+    If there is none, the mismatches are those with the event that has the fewest.
+    replies: with the columns that events are compared with, those that `can_be_to` needs, and the reply's `number`.
     """
 
     replies: DataFrame
     number: str
 
     def paired(self, frame: DataFrame) -> DataFrame:
-        """The unsure events of a frame beside each reply to their id."""
+        """The UNSURE events of a frame, joined with each reply to their id."""
         replied = [name for name in self.replies.columns if name in frame.columns]
         events = frame.where(UNSURE).drop(*replied)
         return events.join(self.replies, can_be_to(self.replies, events))
@@ -63,9 +63,9 @@ def check_partitioner(
     has_sure: bool = False,
     uncertain: Uncertain | None = None,
 ) -> list[MetricCheck]:
-    """Compute and compare. events: admitted, beside their replies; with OWN_MS where there is `uncertain`.
+    """Compute results and compare them. events: admitted, joined with their replies; with `uncertain`, also OWN_MS.
 
-    has_sure: SURE and UNSURE tell which of them are looked at; else all are.
+    has_sure: whether the columns SURE and UNSURE say which events are compared. Without them, all are.
     """
     context = [SURE, UNSURE] * has_sure + [OWN_MS] * (uncertain is not None)
     clocks = _clocks(events.where(_LOOKED_AT)) if has_sure else None
@@ -77,7 +77,7 @@ def check_partitioner(
         for one in passes:
             some = sampled(events, one, sample)
             if has_sure:
-                # A few replies of a long log, or a range of it: the rest of the log is in none of their windows.
+                # For a few replies of a long log, most of the log is in none of their windows.
                 some = some.where(
                     _LOOKED_AT if clocks is None else f"{_LOOKED_AT} OR ({reached(one, clocks)})"
                 )
@@ -101,7 +101,7 @@ def _with_pairs(
     pairs: Sequence[DataFrame],
     number: str,
 ) -> list[MetricCheck]:
-    """Add what the uncertain replies come to, each held against the event that it is nearest to."""
+    """Add the checks of the uncertain replies, each compared with the event that gives the fewest mismatches."""
     wrongly_said = " + ".join(f"CAST(NOT ({each.own} <=> {each.recorded}) AS INT)" for each in claims) or "0"
     scores = events.select(number, NUMBER, F.expr(wrongly_said).alias(_WRONG))
     for each in pairs:
@@ -128,7 +128,7 @@ def _clocks(events: DataFrame) -> tuple[int, int] | None:
 
 
 def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Window, bool]:
-    """By window, whether any event came after the head had left its block."""
+    """By window, whether any event arrived after the window's head had left the event's block."""
     found: DataFrame | None = None
     for place, window in enumerate(windows):
         one = placed(events, window).where(is_straggler(window)).limit(1).select(F.lit(place).alias("place"))
@@ -138,7 +138,7 @@ def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Windo
 
 
 def _compared(events: DataFrame, claims: Sequence[Claim]) -> list[MetricCheck]:
-    """What the replies say of lateness and duplicates."""
+    """The checks of lateness and duplicates."""
     wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in claims]
     compared, *mismatches = events.agg(
         F.count("*"), *(F.count(F.when(is_wrong, True)) for is_wrong in wrong)
@@ -152,7 +152,7 @@ def _compared(events: DataFrame, claims: Sequence[Claim]) -> list[MetricCheck]:
 
 
 def _examples(wrong: DataFrame, claim: Claim) -> tuple[Example, ...]:
-    """The first events whose replies say it wrongly."""
+    """The first events whose replies are wrong."""
     rows = (
         wrong.orderBy(NUMBER)
         .limit(EXAMPLES)

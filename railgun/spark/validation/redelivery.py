@@ -1,24 +1,26 @@
-"""Records of an input topic that come again: told by their position there, as the definition says."""
+"""Finds redelivered records of an input topic, which are identified by their position in it."""
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 INPUT_COLUMNS = ("input_partition", "input_offset", "input_committed")
-"""Where a record of a task's log came from; -1 where from no topic."""
+"""The input partition and offset that a record of a task's log came from; -1 without an input topic."""
 
 Position = tuple[int, int] | None
 
 
 class InputPositions:
-    """What one task has met. Memory: an entry for each position above what is committed, of ids that come again."""
+    """The input positions that one task has read. It holds an entry for each one above the committed position, for ids
+    that come again.
+    """
 
     def __init__(self) -> None:
         self._committed: dict[int, int] = {}
         self._met: dict[int, set[int]] = {}
 
     def answered(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """bool[n]: whether the position was committed already, so that its reply was given for good."""
+        """bool[n]: whether the position was committed before, so that the first reply is the one that counts."""
         found = np.zeros(len(batch), np.bool_)
         if INPUT_COLUMNS[0] not in batch.schema.names:
             return found
@@ -36,14 +38,14 @@ class InputPositions:
         return found
 
     def positions(self, batch: pa.RecordBatch) -> list[Position]:
-        """By row, the partition and offset it came from."""
+        """For each row, the input partition and offset."""
         if INPUT_COLUMNS[0] not in batch.schema.names:
             return [None] * len(batch)
         partitions, offsets = (batch.column(name).to_pylist() for name in INPUT_COLUMNS[:2])
         return [(p, o) if p >= 0 else None for p, o in zip(partitions, offsets)]
 
     def meet(self, position: Position) -> bool:
-        """Whether it was met before; from now on it was."""
+        """Whether a position was read before. It is remembered."""
         if position is None:
             return False
         met = self._met.setdefault(position[0], set())

@@ -1,4 +1,4 @@
-"""Files of recorded replies, as `railgun run --out` writes them, read in step with the events."""
+"""Reads files of recorded replies, as `railgun run --out` writes them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _PLAIN: Mapping[Kind, Callable[[], pa.DataType]] = {
 
 
 def recorded_type(type_: Type) -> pa.DataType:
-    """A result's type in files of results. Times are integer milliseconds."""
+    """The Arrow type of results in files. Times are integer milliseconds."""
     if type_.kind is Kind.INTEGER128:
         return pa.decimal128(RESULT_DIGITS, 0)
     if type_.kind is Kind.DECIMAL:
@@ -42,7 +42,7 @@ def recorded_type(type_: Type) -> pa.DataType:
 def recorded_columns(
     stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
 ) -> dict[str, pa.DataType]:
-    """The columns to compare, by name: metrics, derived ones, then `late_<p>` and `duplicate_<p>` by partitioner."""
+    """The columns to compare, by name: metrics, derived metrics, then `late_<p>` and `duplicate_<p>` by partitioner."""
     columns = {metric.name: recorded_type(metric.resolved.result_type) for metric in metrics}
     columns |= {each.name: recorded_type(each.result_type) for each in derived}
     for partitioner in stream.partitioners:
@@ -59,13 +59,13 @@ def id_column(stream: StreamDefinition) -> str:
 def file_columns(
     stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
 ) -> dict[str, pa.DataType]:
-    """The columns that a file must have: the ids, and those to compare."""
+    """The columns that a file must have: the ids, and the columns to compare."""
     type_ = pa.string() if stream.id is None else recorded_type(stream.types[stream.id])
     return {id_column(stream): type_, **recorded_columns(stream, metrics, derived)}
 
 
 class ReplyFile:
-    """One file of replies. Raises ReplyFileError where it lacks a column, or one has another type."""
+    """One file of replies. Raises ReplyFileError if it lacks a column, or if one has another type."""
 
     def __init__(self, path: Path, columns: Mapping[str, pa.DataType]) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class ReplyFile:
             ) from error
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in order, with the wanted columns in their order and types."""
+        """All rows, in order, with the given columns in the given order and types."""
         try:
             for batch in self._raw():
                 yield self._typed(batch)

@@ -1,8 +1,8 @@
-"""The records of the logs that a recorded reply is held against: those of its id and time.
+"""Joins recorded replies with the log records that they can belong to: those of the reply's id and time.
 
-An id may come again with other fields, and an event without a partitioner's field is in other logs alone, or in none.
-Where an id came with a partitioner's field and without it, nothing tells which of these events a reply is to: it is not
-compared at that partitioner.
+An id may come again with other fields. An event without a partitioner's field is only in the logs of other
+partitioners, or in no log. If an id came both with a partitioner's field and without it, nothing says to which of these
+events a reply belongs. Such a reply is not compared at that partitioner.
 """
 
 from collections.abc import Mapping
@@ -28,25 +28,29 @@ from railgun.spark.validation.task_log_source import CONTROL
 from railgun.spark.validation.time_range import TimeRange
 
 OWN_MS = "own_ms"
-"""Of events: their own time, beside what admission makes of them."""
-FIRST_MS, LAST_MS, IS_ID_ASKED = "first_ms", "last_ms", "is_id_asked"
-"""Of replies: the least and the greatest time of the records of their id, and is one of these in the range; null of an
-id in no log."""
+"""Column of events: their own time, which admission does not change."""
+FIRST_MS, LAST_MS, IS_ID_IN_RANGE = "first_ms", "last_ms", "is_id_in_range"
+"""Columns of replies: the least and the greatest time of the records of their id, and whether one of these times is in
+the range. Null for an id in no log."""
 IS_TIMED, OF_MS, IN_NO_LOG = "is_timed", "of_ms", "in_no_log"
-"""Of replies: is there a record of the id and the time; that time, where it says which records the reply can be to
-(null: any of its id); and is it to an event that was sent to no partitioner, though its id may be in logs."""
+"""Columns of replies. IS_TIMED: whether there is a record of the id and the time. OF_MS: the time of the records that
+the reply can belong to; null for any records of its id. IN_NO_LOG: whether its event was sent to no partitioner, even
+if other events of its id were."""
 
 _SENT_ID, _SENT_MS, _FROM_INPUT = "sent_id", "sent_at_ms", "sent_from_input"
 _OF_ID = "id_"
 
 
 def sent_to(place: int) -> str:
-    """The column of replies: are there records, in the log of the partitioner at a place, that they can be to?"""
+    """The column of replies that says whether the log of a partitioner has records that the reply can belong to.
+
+    place: of the partitioner in the stream's list.
+    """
     return f"sent_to_{place}"
 
 
 def is_mixed(place: int) -> str:
-    """The column of replies: did their id come with the field of the partitioner at a place and without it?"""
+    """The column of replies that says whether their id came both with a partitioner's field and without it."""
     return f"is_mixed_{place}"
 
 
@@ -55,19 +59,18 @@ def _lacks(place: int) -> str:
 
 
 def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinition) -> DataFrame:
-    """Replies with all the columns above. records: of `sent_records`."""
+    """Replies with the columns that are described above. records: of `sent_records`."""
     places = range(len(stream.partitioners))
     of_id = records.where(f"{_SENT_MS} IS NULL").drop(_SENT_MS, _FROM_INPUT)
     own = [_SENT_ID, *map(sent_to, places), *map(_lacks, places)]
     of_id = of_id.withColumnsRenamed({name: _OF_ID + name for name in own})
     of_time = records.where(f"{_SENT_MS} IS NOT NULL").drop(
-        FIRST_MS, LAST_MS, IS_ID_ASKED, *map(_lacks, places)
+        FIRST_MS, LAST_MS, IS_ID_IN_RANGE, *map(_lacks, places)
     )
     at_time = (F.col(REPLY_ID) == F.col(_SENT_ID)) & (F.col(REPLY_MS) == F.col(_SENT_MS))
     found = replies.join(of_time, at_time, "left")
     found = found.join(of_id, F.col(REPLY_ID) == F.col(_OF_ID + _SENT_ID), "left")
-    # A record of input that is delivered again is stamped again where the stream has no time field, and gets the reply
-    # of the first time.
+    # In a stream without a time field, a redelivered record of an input topic gets a new time, but its first reply.
     is_told = f"({_SENT_MS} IS NOT NULL AND {'true' if stream.time is not None else f'NOT {_FROM_INPUT}'})"
     # All events are in the log of `*`. Without it, nothing but a reply tells of an event without any such field.
     nowhere = "false" if ALL in stream.partitioners else f"({_SENT_MS} IS NULL AND {_says_nothing(replies)})"
@@ -81,7 +84,7 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
         *replies.columns,
         FIRST_MS,
         LAST_MS,
-        IS_ID_ASKED,
+        IS_ID_IN_RANGE,
         f"{_SENT_MS} IS NOT NULL AS {IS_TIMED}",
         f"CASE WHEN {is_told} THEN {_SENT_MS} END AS {OF_MS}",
         f"{nowhere} AS {IN_NO_LOG}",
@@ -90,7 +93,7 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
 
 
 def sent_records(logs: Mapping[str, DataFrame], times: TimeRange) -> DataFrame:
-    """By id and time, and (time null) by id: which partitioners have records, and whether records lack their fields.
+    """Which partitioners have records, and whether records lack their fields: by id and time, and by id (time null).
 
     logs: by partitioner, in the stream's order.
     """
@@ -112,27 +115,27 @@ def sent_records(logs: Mapping[str, DataFrame], times: TimeRange) -> DataFrame:
     found = sent.rollup(_SENT_ID, _SENT_MS).agg(
         F.min(_SENT_MS).alias(FIRST_MS),
         F.max(_SENT_MS).alias(LAST_MS),
-        F.max(F.expr(times.holds(_SENT_MS))).alias(IS_ID_ASKED),
+        F.max(F.expr(times.holds(_SENT_MS))).alias(IS_ID_IN_RANGE),
         *(F.max(name).alias(name) for name in flags),
     )
     return found.where(f"{_SENT_ID} IS NOT NULL")
 
 
 def _says_nothing(replies: DataFrame) -> str:
-    """SQL: are a reply's metrics all null, and nothing is said of any?"""
+    """SQL: whether all metrics of a reply are null, and none is listed in it."""
     results = [f"{name} IS NULL" for name in replies.columns if name.startswith("r_")]
     marks = (UNFIT, WARMING, PARTIAL, LATE_AT, DUPLICATE_AT, UNKNOWN)
     return " AND ".join([*results, *(f"coalesce(size({name}), 0) <= 0" for name in marks)])
 
 
 def can_be_to(replies: DataFrame, events: DataFrame) -> Column:
-    """The condition of a join. events: with OWN_MS."""
+    """The condition of a join of replies with the events that they can belong to. events: with OWN_MS."""
     of_ms = replies[OF_MS]
     return (replies[REPLY_ID] == events[EVENT_ID]) & (of_ms.isNull() | (of_ms == events[OWN_MS]))
 
 
 def more_than_replies(events: DataFrame, replies: DataFrame) -> int:
-    """Of each id, how many more events there are than replies; in all."""
+    """The number of events in excess of replies, summed over all ids."""
     sent = events.groupBy(EVENT_ID).agg(F.count("*").alias("events"))
     answered = replies.groupBy(REPLY_ID).agg(F.count("*").alias("replies"))
     beside = sent.join(answered, sent[EVENT_ID] == answered[REPLY_ID], "left")

@@ -1,4 +1,4 @@
-"""Recorded replies as a table: of a cluster's output topic, or of files with one reply on each line."""
+"""A data source of recorded replies: those of a cluster's output topic, or of files with one reply on each line."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ from railgun.spark.validation.task_log_source import number_of, place_of_number
 FORMAT = "railgun_replies"
 REPLY_NUMBER, REPLY_ID, REPLY_MS = "reply_n", "reply_id", "reply_t"
 ABSENT, UNFIT, WARMING, PARTIAL, UNKNOWN = "absent", "unfit", "warming", "partial", "unknown"
-"""UNFIT: by column the JSON that is no result of its type, for which the column is null.  UNKNOWN: by name the JSON of
-what was never a metric."""
+"""UNFIT: by column, the JSON of values that do not have the column's type; the column is null there.
+UNKNOWN: by name, the JSON of values whose names never were those of metrics."""
 LATE_AT, DUPLICATE_AT = "late_at", "duplicate_at"
 
 _BATCH = 8_192
@@ -36,7 +36,7 @@ _PIECE_RECORDS = 500_000
 
 
 class _Reply(msgspec.Struct, gc=False):
-    """One reply as JSON has it."""
+    """The JSON of one reply."""
 
     id: str | int
     time: int
@@ -48,7 +48,7 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 class _Problem(msgspec.Struct, gc=False):
-    """What a line has in a reply's place where its event was refused: that is in no log."""
+    """The JSON that stands in place of a reply to a refused event, which is in no log."""
 
     title: str
     status: int
@@ -65,8 +65,8 @@ def _is_problem(line: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """A column of results: of the metric of a name, of a type."""
+class ResultColumn:
+    """A column for the results of a metric. kind, precision, scale: of the type of the results."""
 
     column: str
     name: str
@@ -75,36 +75,36 @@ class Answered:
     scale: int
 
     @classmethod
-    def of(cls, column: str, name: str, type_: Type) -> "Answered":
-        """For results of a type."""
+    def of(cls, column: str, name: str, type_: Type) -> "ResultColumn":
+        """The column for results of a type."""
         return cls(column, name, type_.kind.value, type_.precision, type_.scale)
 
     @property
     def type(self) -> Type:
-        """Of the results."""
+        """The type of the results."""
         return Type(Kind(self.kind), self.precision, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlace:
-    """Where replies are, and what is wanted of them. files: NDJSON, unless there is a broker."""
+    """Where replies are, and which columns are read. files: NDJSON; read if there is no broker."""
 
     files: tuple[str, ...]
     broker: str | None
     topic_prefix: str
     kafka: Mapping[str, str]
     stream: str
-    columns: tuple[Answered, ...]
+    columns: tuple[ResultColumn, ...]
 
     def options(self) -> dict[str, str]:
-        """As options of the data source."""
+        """The options of the data source."""
         return {"place": json.dumps(asdict(self))}
 
     @classmethod
     def of_options(cls, options: Mapping[str, str]) -> "ReplyPlace":
-        """What `options` made."""
+        """The place that `options` described."""
         body = json.loads(options["place"])
-        columns = tuple(Answered(**each) for each in body.pop("columns"))
+        columns = tuple(ResultColumn(**each) for each in body.pop("columns"))
         return cls(tuple(body.pop("files")), columns=columns, **body)
 
     @property
@@ -112,7 +112,7 @@ class ReplyPlace:
         return Topics(self.topic_prefix).output(self.stream)
 
     def of_number(self, number: int) -> str:
-        """Where the reply of a number is, for people."""
+        """The place of a reply by its number, for people."""
         part, at = place_of_number(number)
         if self.broker is None:
             return f"{self.files[part]} line {at}"
@@ -128,7 +128,7 @@ class ReplyPlace:
 
 
 class ReplySource(DataSource):
-    """One row for each reply."""
+    """The data source. It has one row for each reply."""
 
     @classmethod
     def name(cls) -> str:
@@ -143,7 +143,7 @@ class ReplySource(DataSource):
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """A file of replies, by its place among all."""
+    """A file of replies, by its index."""
 
     number: int
     path: str
@@ -157,7 +157,7 @@ class ReplyPartition(InputPartition):
 
 
 class ReplyReader(DataSourceReader):
-    """Raises PlaceError where the topic cannot be read, ReplyFileError for what is no reply."""
+    """The reader. Raises PlaceError if the topic cannot be read, ReplyFileError for a line that is not a reply."""
 
     def __init__(self, place: ReplyPlace) -> None:
         self._place = place
@@ -205,7 +205,7 @@ def _schema(place: ReplyPlace) -> pa.Schema:
 
 
 class _Rows:
-    """Makes replies into rows."""
+    """Makes rows of replies."""
 
     def __init__(self, place: ReplyPlace) -> None:
         self._place, self._schema = place, _schema(place)
@@ -213,7 +213,7 @@ class _Rows:
         self._names = frozenset(each.name for each in place.columns)
 
     def of_lines(self, lines: _Lines) -> Iterator[pa.RecordBatch]:
-        """The replies of a file; empty lines, and those of refused events, are passed over."""
+        """The replies of a file. Empty lines, and those of refused events, are skipped."""
         values: list[bytes] = []
         numbers: list[int] = []
         with Path(lines.path).open("rb") as file:
@@ -264,22 +264,22 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _unknown(self, reply: _Reply) -> list[tuple[str, str]] | None:
-        """What a reply says of names that no metric ever had."""
+        """The entries of a reply with names that no metric has ever had."""
         found = [
             (name, json.dumps(reply.metrics[name])) for name in sorted(reply.metrics.keys() - self._names)
         ]
         warming = [name for name in reply.warming or () if name not in self._names]
         partial = {name: at for name, at in (reply.partial or {}).items() if name not in self._names}
-        # In parentheses, as no metric is called.
+        # In parentheses, so that it cannot be the name of a metric.
         found += [(f"({WARMING})", json.dumps(warming))] if warming else []
         found += [(f"({PARTIAL})", json.dumps(partial))] if partial else []
         return found or None
 
 
 def _array(
-    wanted: Answered, values: list[Any], unfit: list[list[tuple[str, str]] | None], type_: pa.DataType
+    wanted: ResultColumn, values: list[Any], unfit: list[list[tuple[str, str]] | None], type_: pa.DataType
 ) -> pa.Array:
-    """Results of a metric; what cannot be one is null, and stands in `unfit` by its column."""
+    """The results of a metric. A value that does not have its type is null, and is put into `unfit` by its column."""
     try:
         return pa.array([_read(wanted, value) for value in values], type_)
     except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
@@ -293,8 +293,8 @@ def _array(
         return pa.array([each.as_py() for each in fitting], type_)
 
 
-def _read(wanted: Answered, value: Any) -> Any:
-    """A JSON value as what Arrow takes for the column. Raises TypeError, ValueError, ArithmeticError."""
+def _read(wanted: ResultColumn, value: Any) -> Any:
+    """The Python value for Arrow of a JSON value. Raises TypeError, ValueError, ArithmeticError."""
     if value is None:
         return None
     kind = Kind(wanted.kind)

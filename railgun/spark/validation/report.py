@@ -1,4 +1,4 @@
-"""What a validation found: for people as a table, for programs as JSON."""
+"""The report of a validation: a table for people, JSON for programs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,12 +8,12 @@ from typing import Any
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 
 EXAMPLES = 5
-"""How many of what is wrong are shown."""
+"""The number of wrong replies that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A reply that is wrong. row: of the events, from 0; of a service `place` says where the event is, or the reply."""
+    """A wrong reply. row: that of the event, from 0.  place: of a service, where the event or the reply is."""
 
     row: int
     id: str
@@ -35,9 +35,10 @@ def shown(value: object, scale: int = 0) -> str:
 class MetricCheck:
     """One column of the replies.
 
-    compared: values.  mismatches: values that are wrong.  beyond: values that doubles cannot decide, since a sum of
-    them leaves their range on the way.  difference: the largest of doubles, None for what is compared exactly.
-    not_checked: why nothing was compared.
+    compared: the number of values compared.  mismatches: the number of wrong values.
+    beyond: the number of values that doubles cannot decide, because an intermediate sum leaves their range.
+    difference: the largest difference between doubles; None for values that are compared exactly.
+    not_checked: the reason why nothing was compared.
     """
 
     name: str
@@ -49,7 +50,7 @@ class MetricCheck:
     examples: tuple[Example, ...] = ()
 
     def plus(self, more: "MetricCheck") -> "MetricCheck":
-        """This and another one of the same name."""
+        """The sum of this check and another one of the same name."""
         differences = [each.difference for each in (self, more) if each.difference is not None]
         return replace(
             self,
@@ -63,7 +64,7 @@ class MetricCheck:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Replies of which nothing that is said of a partitioner was compared, and why."""
+    """The replies that were not compared at a partitioner, and why."""
 
     partitioner: str
     replies: int
@@ -85,9 +86,10 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
-    """The history that a service's replies were computed behind.
+    """The history that came before a service's log.
 
-    history: its id.  rows: that were read, `events` of them before the cut, `refused` of them no events.
+    history: its id.  rows: the number of rows read.  events: the rows that are events before the cut.
+    refused: the rows that are not events.
     """
 
     history: str
@@ -108,11 +110,15 @@ class ReadHistory:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """events: of the log.  refused: rows that are no events.  sample: the share of entities looked at.  times: those of
-    the events whose replies were looked at; in_range: how many these are, where that is not all.
+    """The report of one stream.
 
-    Of a service: replies: recorded ones.  unanswered: events, of all partitioners, that no recorded reply belongs to.
-    not_compared: by partitioner, the replies that were left out.  history: what lies before its log.
+    events: the number of events in the log.  refused: rows that are not events.
+    sample: the share of entities compared.
+    times: the range of events whose replies were compared.  in_range: the number of these; None if they are all.
+
+    Only of a service: replies: the number of recorded replies.  unanswered: the number of events, of all partitioners,
+    without a recorded reply.  not_compared: by partitioner, the replies that were left out.  history: what came before
+    the log.
     """
 
     stream: str
@@ -130,17 +136,17 @@ class Report:
 
     @property
     def values(self) -> int:
-        """Values compared."""
+        """The number of values compared."""
         return sum(check.compared for check in self.checks)
 
     @property
     def mismatches(self) -> int:
-        """Values that are wrong."""
+        """The number of wrong values."""
         return sum(check.mismatches for check in self.checks)
 
     @property
     def undecided(self) -> int:
-        """Values of which doubles cannot say whether they are right."""
+        """The number of values for which doubles cannot decide whether they are right."""
         return sum(check.beyond for check in self.checks)
 
     def as_json(self) -> dict[str, Any]:
@@ -198,7 +204,7 @@ class Report:
         return "\n".join(lines)
 
     def _verdict(self) -> str:
-        """What became of the values."""
+        """The line that sums up the values."""
         found = {"WRONG": self.mismatches, "undecided": self.undecided}
         equal = self.values - sum(found.values())
         parts = [f"{count:,} {what}" for what, count in found.items() if count]

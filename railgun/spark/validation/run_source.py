@@ -1,7 +1,7 @@
-"""An off-line run as a table for validation: its events, numbered and routed, beside its recorded replies.
+"""An off-line run as a table for validation: its events, with numbers and tasks, joined with its recorded replies.
 
-Kafka's default partitioner is written here once more in NumPy, apart from the engine's: a validator that shared it
-could not find an error in it.
+Kafka's default partitioner is implemented here a second time, in NumPy. A validator that used the engine's could not
+find an error in it.
 """
 
 import time
@@ -53,7 +53,7 @@ def partition_numbers(keys: pa.Array, partitions: int) -> pa.Array:
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's murmur2 of some bytes, as an unsigned number."""
+    """Kafka's murmur2 hash of bytes, as an unsigned number."""
     words: NDArray[np.uint32] = np.frombuffer(data[: len(data) & ~3], "<u4").astype(np.uint32)
     mixed = words * _M
     mixed ^= mixed >> np.uint32(24)
@@ -74,23 +74,26 @@ _NO_HEAP = np.zeros(0, np.uint8)
 
 
 def task_column(place: int) -> str:
-    """The partition of a partitioner, by its place in the stream's list; null where the event is not sent there."""
+    """The column of the partition of a partitioner; null if the event is not sent there.
+
+    place: of the partitioner in the stream's list.
+    """
     return f"p{place}"
 
 
 def field_column(name: str) -> str:
-    """A field of the event."""
+    """The column of a field of the event."""
     return FIELD_PREFIX + name
 
 
 def reply_column(name: str) -> str:
-    """A column of the recorded reply."""
+    """The column of a column of the recorded reply."""
     return f"r_{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """What a run read and wrote."""
+    """The files that a run read and wrote."""
 
     definitions: str
     stream: str
@@ -108,20 +111,21 @@ class RunFiles:
         )
 
     def rows(self, session: SparkSession, defined: "Defined") -> DataFrame:
-        """One row per event of a run, in the order of its files; refused ones have no time.
+        """A row for each event of a run, in the order of its files. Refused events have no time.
 
-        The order is that of the log: one Spark partition. Of the fields those that the metrics need.
+        The rows are in one Spark partition, because their order is that of the log. They have the fields that the
+        metrics need.
         """
         shape = from_arrow_schema(_schema(defined))
         reading = _RunReading(self, defined, time.time_ns() // 1_000_000)
-        # A data source of PySpark's would give the same, after three more Pythons had been started to ask for it. And a
-        # range of one would have Spark think that all that is made of it is best made by one core.
+        # A data source would give the same rows, but start three more Python processes. A range of one row would make
+        # Spark plan everything that follows for one core.
         return session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A stream with its metrics, as a run's definitions have them."""
+    """The stream and the metrics in a run's definitions."""
 
     stream: StreamDefinition
     metrics: tuple[MetricDefinition, ...]
@@ -140,14 +144,14 @@ class Defined:
 
 @dataclass(frozen=True, slots=True)
 class _RunReading:
-    """All that a worker needs to read a run, as often as it may have to. now_ms: the clock of it all."""
+    """All that a worker needs to read a run, also repeatedly. now_ms: the wall clock that is used."""
 
     files: RunFiles
     defined: Defined
     now_ms: int
 
     def of_one(self, once: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows, for the one that Spark gives."""
+        """The rows of the run, for the single row that Spark passes in."""
         for _ in once:
             yield from self._batches()
 
@@ -170,7 +174,7 @@ class _RunReading:
         replies.finish(number)
 
     def _check_ids(self, number: int, events: pa.Array, replies: pa.Array) -> None:
-        """Raise ReplyFileError where the reply of an event, the first of which has a number, is another's."""
+        """Raise ReplyFileError where a reply has another id than its event. number: that of the first event."""
         differs = pc.not_equal(events, replies.cast(pa.string())).fill_null(True)
         # A refused row has no event.
         wrong = np.flatnonzero(pc.and_(differs, events.is_valid()))
@@ -183,7 +187,7 @@ class _RunReading:
 
 
 class _InStep:
-    """Gives as many replies as there are events, whatever batches they lie in."""
+    """Reads replies in step with events, whatever the batches of the file are."""
 
     def __init__(self, file: ReplyFile) -> None:
         self._file, self._batches = file, file.batches()
@@ -191,7 +195,7 @@ class _InStep:
         self._taken = 0
 
     def take(self, rows: int) -> dict[str, pa.Array]:
-        """The columns of the next rows, by their names. Raises ReplyFileError where there are fewer."""
+        """The columns of the next rows, by name. Raises ReplyFileError if there are fewer rows."""
         pieces = [] if self._rest is None else [self._rest]
         held = sum(map(len, pieces))
         while held < rows:
@@ -213,7 +217,7 @@ class _InStep:
         }
 
     def finish(self, events: int) -> None:
-        """Raise ReplyFileError where there are more."""
+        """Raise ReplyFileError if there are more replies than events."""
         if (self._rest is not None and len(self._rest)) or any(len(batch) for batch in self._batches):
             raise ReplyFileError(
                 f"{self._file.path}: it has more replies than the {events} events of the files; name all that "
@@ -235,7 +239,7 @@ def _schema(defined: Defined) -> pa.Schema:
 
 
 def whole_type(type_: pa.DataType) -> pa.DataType:
-    """Wide decimals are compared as whole numbers of their last digit: Spark's own arithmetic would round them."""
+    """The type in which results are compared. Wide decimals become whole numbers, because Spark would round them."""
     is_wide = pa.types.is_decimal(type_) and type_.precision == RESULT_DIGITS
     return pa.decimal128(RESULT_DIGITS, 0) if is_wide else type_
 
@@ -248,7 +252,7 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
-    """The columns of a block's events by their names, with nulls in the rows of refused ones."""
+    """The columns of a block's events, by name. Rows of refused events are null."""
     events, bad = block.events, block.bad
     arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}
     for (name, type_), column in zip(stream.types.items(), events.fields):

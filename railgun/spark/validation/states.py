@@ -1,4 +1,4 @@
-"""Aggregates as states that Spark's functions keep while rows come, and that merge: never taken out of again."""
+"""Aggregates as states that Spark's functions accumulate and merge. No value is ever removed from a state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ _DEVIATIONS = (Aggregator.STDDEV_POP, Aggregator.STDDEV_SAMP)
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a metric should be, as SQL over merged states.
+    """The expected result of a metric, as SQL over merged states.
 
-    value: SQL.  tolerance: SQL of how far a double may lie from it; None: not at all.  of_square: the value is that of
-    the square of the recorded one.
+    value: SQL of the result.  tolerance: SQL of the allowed difference of a double; None if there must be none.
+    of_square: whether `value` is that of the square of the recorded result.
     """
 
     value: str
@@ -31,7 +31,7 @@ class Expected:
 
 
 def states_of(aggregator: Aggregator, argument: Type | None) -> tuple[str, ...]:
-    """The states that an aggregate is made of. count_distinct has none: it is counted otherwise."""
+    """The states from which an aggregate is computed. count_distinct has none: see `distinct`."""
     if aggregator in (Aggregator.SUM, Aggregator.AVG):
         return (
             (COUNT, SUM, ABS_SUM) if argument is not None and argument.kind is Kind.DOUBLE else (COUNT, WHOLE)
@@ -49,9 +49,9 @@ def states_of(aggregator: Aggregator, argument: Type | None) -> tuple[str, ...]:
 
 
 def kept(state: str, value: str, place: str, type_: Type) -> str:
-    """SQL of the aggregate function that keeps a state over the non-null values of a column.
+    """SQL of the aggregate function that computes a state from the non-null values of a column.
 
-    place: SQL of a struct of accepted time and number.  SECOND is not among them.
+    state: any but SECOND.  place: SQL of a struct of accepted time and number.
     """
     placed = f"(CASE WHEN {value} IS NOT NULL THEN struct({place}, {value} AS v) END)"
     whole = f"CAST({value} * {10**type_.scale}BD AS DECIMAL({_DIGITS_OF_SUMS},0))"
@@ -72,7 +72,7 @@ def kept(state: str, value: str, place: str, type_: Type) -> str:
 def merged(
     state: str, parts: Sequence[str], counts: Sequence[str], variances: Sequence[tuple[str, str]]
 ) -> str:
-    """SQL of a state from those of parts that hold different rows.
+    """SQL of a state of several parts, merged from the states of the parts, which hold different rows.
 
     parts: the state's columns.  counts, variances: for VARIANCE, the columns of COUNT and of (MEAN, VARIANCE)
     of each part.
@@ -99,7 +99,7 @@ def merged(
 
 
 def expected(aggregator: Aggregator, argument: Type | None, column: str) -> Expected:
-    """What the metric should be, from the merged states in columns `<column>_<state>`."""
+    """The expected result, from the merged states in the columns `<column>_<state>`."""
     count = f"{column}_{COUNT}"
     if aggregator is Aggregator.COUNT:
         return Expected(count)
@@ -132,7 +132,7 @@ def _of_sum(aggregator: Aggregator, argument: Type, column: str, count: str) -> 
     if argument.kind is Kind.LONG:
         average = f"(CAST({whole} AS DOUBLE) / {count})"
         return Expected(average, f"(2D * {_ROUNDING} * abs({average}))")
-    # Four digits more, a half away from zero: by whole numbers, since Spark's division would round twice.
+    # Four more digits, rounded half away from zero, in whole numbers: Spark's division would round twice.
     scaled = f"(CAST({whole} AS DECIMAL(33,0)) * 10000BD)"
     divisor = f"CAST({count} AS DECIMAL(20,0))"
     rest = f"({scaled} % {divisor})"
@@ -142,7 +142,9 @@ def _of_sum(aggregator: Aggregator, argument: Type, column: str, count: str) -> 
 
 
 def _of_variance(aggregator: Aggregator, state: str) -> Expected:
-    """Of n values with mean and m2, the sum of squares about it. The bound is that of the updating formulas."""
+    """The variance, from n, the mean and m2, the sum of squared differences from the mean. The tolerance is the error
+    bound of the updating formulas.
+    """
     least, divisor = (2, f"({state}.n - 1D)") if aggregator in _SAMPLES else (1, f"{state}.n")
     squares = f"({state}.m2 + {state}.n * {state}.mean * {state}.mean)"
     step = f"(8D * ({state}.n + 4D) * {_ROUNDING})"

@@ -1,4 +1,4 @@
-"""A stream's history as validation has it: what its logs say of it, what its backfill read, what was installed."""
+"""A stream's history in validation: what its logs say about it, what its backfill read, and what was installed."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,8 +25,14 @@ from railgun.task.errors import TaskError
 
 @dataclass(frozen=True, slots=True)
 class StreamPast:
-    """The history of a stream. found, told: by partitioner, of its tasks behind the history.  events: of
-    `HistoryInput.events`, those before the cut.  manifests: of installed tasks whose folders are at hand."""
+    """The history of a stream.
+
+    read: how much was read.
+    found: by partitioner, the cutovers of its tasks.  controls_seen: by partitioner, the control records of the second
+    world.
+    events: of `HistoryInput.events`, those before the cut.
+    manifests: those of installed tasks whose folders can be read.
+    """
 
     read: ReadHistory
     found: Mapping[str, Mapping[int, Cutover]]
@@ -35,7 +41,7 @@ class StreamPast:
     manifests: Mapping[tuple[str, int], HistoryManifest]
 
     def check_installed(self, partitioner: str, behind: DataFrame, tasks: int) -> MetricCheck | None:
-        """Is what was installed as much as what was read? None where that cannot be seen.
+        """Check that as many events were installed as were read; None if that cannot be known.
 
         behind: admitted events, with those of the history.
         """
@@ -51,7 +57,7 @@ class StreamPast:
         for task, cutover in self.found[partitioner].items():
             manifest = self.manifests.get((partitioner, task))
             if manifest is None or cutover.deepens:
-                # A live backfill is built of what the task still had, and that is no more to be seen.
+                # A live backfill is built of the events that the task still had, which cannot be read any more.
                 continue
             compared += 1
             installed = manifest.events, manifest.duplicates, manifest.first_ms, manifest.last_ms
@@ -71,10 +77,10 @@ def stream_past(
     here: Mapping[str, tuple[ControlHistory, Controls]],
     data: str | None,
 ) -> Iterator[StreamPast | None]:
-    """The history that a stream's logs tell of; None where they tell of none.
+    """The history that a stream's logs name; None if they name none.
 
-    named: what its backfill read.  here: by partitioner, what its control records say.  data: the data folder of an
-    embedded engine.
+    named: the input of its backfill.  here: by partitioner, its control records.  data: the data folder of an embedded
+    engine.
     Raises PlaceError, HistoryError, ColumnError.
     """
     pasts = [
@@ -112,7 +118,7 @@ def stream_past(
 
 
 def check_named(stream: str, told_of: str | None, named: HistoryInput | None) -> None:
-    """Raise PlaceError where history is named and there is none, or the other way round. told_of: its id."""
+    """Raise PlaceError if history is named and there is none, or the other way round. told_of: the id in the log."""
     if told_of is not None and named is None:
         raise PlaceError(
             f"stream {stream} has history (backfill {told_of}), which is not in its log: name what the backfill read, "
@@ -125,7 +131,7 @@ def check_named(stream: str, told_of: str | None, named: HistoryInput | None) ->
 def _manifests(
     data: Path, stream: StreamDefinition, histories: set[str]
 ) -> dict[tuple[str, int], HistoryManifest]:
-    """Of the tasks that are there with one of these histories."""
+    """The manifests of the tasks whose folders have one of these histories."""
     found = {}
     for partitioner, partition in stream.tasks:
         place = data / "streams" / stream.name / column_name(partitioner) / str(partition)

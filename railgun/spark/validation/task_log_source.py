@@ -1,4 +1,4 @@
-"""The logs of one partitioner as validation wants them: events in order, where they came from, control records."""
+"""A data source of one partitioner's logs for validation: events in order, their input positions, control records."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -34,13 +34,13 @@ FORMAT = "railgun_task_log"
 CONTROL = "control"
 RECORD = "record"
 OFFSET_BITS = 41
-"""A task's part of its records' numbers: they are not negative, whatever lies before its log."""
+"""The bits of a record's number that hold its offset. Numbers are not negative, even for records before the log."""
 FIRST_OFFSET = -(1 << (OFFSET_BITS - 1))
-"""The least that a number can be made of: what lies before a log has offsets below 0."""
+"""The least offset that a number can hold. Records before a log have offsets below 0."""
 
 
 def number_of(partition: int, offset: int) -> int:
-    """A record's number: unique among a partitioner's, in the order of the log within a task."""
+    """The number of a record. It is unique within a partitioner, and in the order of the log within a task."""
     return (partition << OFFSET_BITS) + offset - FIRST_OFFSET
 
 
@@ -50,9 +50,10 @@ def place_of_number(number: int) -> tuple[int, int]:
 
 
 class TaskLogSource(DataSource):
-    """Options as for `railgun`. A row for each event, and for each control record, which has CONTROL alone.
+    """The data source, with the options of `railgun`. It has a row for each event and for each control record.
 
-    RECORD, the bytes of an event's record, is null unless the option `columns` names it.
+    The row of a control record has no other values than CONTROL. RECORD, the bytes of an event's record, is null unless
+    the option `columns` names it.
     """
 
     @classmethod
@@ -66,13 +67,13 @@ class TaskLogSource(DataSource):
         return self.log_reader()
 
     def log_reader(self) -> "TaskLogReader":
-        """The reader, also without Spark. Raises OptionError, PlaceError."""
+        """The reader, which also works without Spark. Raises OptionError, PlaceError."""
         options = read_options(self.options)
         return TaskLogReader(place_of(options), options.piece_records, options.columns == (RECORD,))
 
 
 class TaskLogReader(DataSourceReader):
-    """Reads whole logs. Raises PlaceError where one has lost its beginning: what its windows held is not known."""
+    """Reads whole logs. Raises PlaceError if the beginning of one is gone, because its windows are then not known."""
 
     def __init__(self, place: Place, piece_records: int, has_records: bool) -> None:
         self._place, self._piece_records, self._has_records = place, piece_records, has_records
@@ -127,7 +128,7 @@ def _schema(stream: StreamDefinition) -> pa.Schema:
 
 
 class _Rows:
-    """Makes records into rows."""
+    """Makes rows of records."""
 
     def __init__(self, stream: StreamDefinition, decoder: Decoder, has_records: bool) -> None:
         self._stream, self._decoder, self._schema = stream, decoder, _schema(stream)
@@ -174,7 +175,7 @@ class _Rows:
         status = decoded.status[:n]
         for row in np.flatnonzero(status == Status.UNKNOWN_SCHEMA).tolist():
             raise RecordError(f"partition {partition} offset {int(offsets[row])}: {decoded.describe(row)}")
-        # A task cannot read them either, and goes on.
+        # A task cannot read these records either, and skips them.
         return batch.filter(pa.array(status == Status.OK))
 
     def _ids(self, decoded: Decoded) -> pa.Array:
@@ -184,7 +185,7 @@ class _Rows:
         return MetricColumn("", STRING, references.reshape(-1, 1), none, decoded.buffer).arrow()
 
     def _field(self, decoded: Decoded, place: int, type_: Type) -> pa.Array:
-        # The decoder's columns are its own and used again; Arrow keeps what it is given.
+        # A copy, because the decoder reuses its columns, and Arrow keeps a reference.
         words = decoded.words[place, : decoded.n].reshape(-1, 1).copy()
         return MetricColumn("", type_, words, decoded.nulls[place, : decoded.n], decoded.buffer).arrow()
 

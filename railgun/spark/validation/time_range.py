@@ -8,7 +8,7 @@ from railgun.wire.rfc3339 import time_text
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `from_ms` on, before `until_ms`; None: no end there. Raises OptionError where nothing lies between them."""
+    """Times from `from_ms` on and before `until_ms`; None for no limit. Raises OptionError if the range is empty."""
 
     from_ms: int | None = None
     until_ms: int | None = None
@@ -21,11 +21,11 @@ class TimeRange:
 
     @property
     def is_all(self) -> bool:
-        """Does it leave nothing out?"""
+        """Whether it contains all times."""
         return self.from_ms is None and self.until_ms is None
 
     def holds(self, time: str) -> str:
-        """SQL: does a time (SQL, ms) lie in it? Never null; what has no time lies in the range of all times alone."""
+        """SQL, never null: whether a time (SQL, ms) is in the range. Only the range of all times contains a null."""
         ends = [] if self.from_ms is None else [f"{time} >= {self.from_ms}L"]
         ends += [] if self.until_ms is None else [f"{time} < {self.until_ms}L"]
         return f"coalesce({' AND '.join(ends)}, false)" if ends else "true"

@@ -1,8 +1,8 @@
-"""Typed expressions as Spark SQL text: one tree gives the engine's program and this.
+"""Translates typed expressions, from which the engine's programs are compiled, to Spark SQL text.
 
-Written for sessions with spark.sql.ansi.enabled=false. Every operand appears once in the text, so that nesting does
-not multiply it. Times are BIGINT milliseconds. LOWER and UPPER use the language's own tables: each code point by
-itself, Unicode 14.0.
+The SQL is for sessions with spark.sql.ansi.enabled=false. Every operand appears once in the text, so that nesting does
+not multiply it. Times are BIGINT milliseconds. LOWER and UPPER use the language's own tables, which map each code point
+by itself (Unicode 14.0).
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ _SEPARATOR = "\x01"
 
 
 def mapped_case(operand: str, *, upper: bool) -> str:
-    """SQL text. Spark's own functions follow another Unicode version, and rules of context: they do for ASCII alone."""
+    """SQL text of LOWER and UPPER. Spark's functions serve for ASCII alone, because they have another Unicode version,
+    and rules that depend on the context.
+    """
     function = "upper" if upper else "lower"
     looked_up = f"transform(split(s, ''), c -> coalesce(element_at({_table(function)}, c), c))"
     mapped = f"IF(octet_length(s) = char_length(s), {function}(s), array_join({looked_up}, ''))"
@@ -40,7 +42,7 @@ def mapped_case(operand: str, *, upper: bool) -> str:
 
 @cache
 def _table(direction: str) -> str:
-    """A map of Spark's from characters to what they become, as SQL text."""
+    """SQL text of a map from characters to their mappings."""
     keys: list[str] = []
     values: list[str] = []
     text = resources.files("railgun.language").joinpath("casemap.txt").read_text("utf-8")
@@ -58,7 +60,7 @@ def _listed(texts: list[str]) -> str:
 
 
 FIELD_PREFIX = "f_"
-"""Before the names of fields: whatever a stream calls its fields, they meet no other column."""
+"""The prefix of fields' columns, so that no field has the name of another column."""
 
 _WIDE = 38
 _LONG_DIGITS = 19
@@ -95,7 +97,7 @@ _NAMES = {
 
 
 class InexpressibleError(SparkSideError):
-    """Spark has nothing that means the same; the metric is named in the report and not checked."""
+    """Spark has no equal expression. The report lists the metric as not checked."""
 
 
 def quoted(name: str) -> str:
@@ -104,26 +106,26 @@ def quoted(name: str) -> str:
 
 
 def type_name(type_: Type) -> str:
-    """A type of fields and expressions in SQL."""
+    """The SQL name of a type of fields and expressions."""
     if type_.kind is Kind.DECIMAL:
         return f"DECIMAL({type_.precision},{type_.scale})"
     return _NAMES[type_.kind]
 
 
 def text_literal(text: str) -> str:
-    """A string in SQL, whatever is in it."""
+    """The SQL literal of any string."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)" if text else "''"
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound(TypedExpression):
-    """An operand whose value has a name in the text already."""
+    """An operand whose value already has a name in the SQL text."""
 
     name: str
 
 
 def sql_of(expression: TypedExpression) -> str:
-    """The SQL text with the same value on every event. Raises InexpressibleError."""
+    """The SQL text of an expression, with equal values on every event. Raises InexpressibleError."""
     match expression:
         case Field(name=name):
             return quoted(FIELD_PREFIX + name)
@@ -197,7 +199,7 @@ def _apply(type_: Type, operation: Operation, arguments: tuple[TypedExpression, 
         case Operation.NEGATE:
             return f"try_subtract(0L, {operand})" if type_.kind is Kind.LONG else f"(- {operand})"
         case Operation.ABS:
-            # Without ANSI abs(-2^63) is itself: the one value that is not its own absolute.
+            # Without ANSI mode abs(-2^63) is -2^63, which has to be null.
             return (
                 f"nullif(abs({operand}), CAST('{_LONG_MIN}' AS BIGINT))"
                 if type_.kind is Kind.LONG
@@ -220,12 +222,12 @@ def _arithmetic(type_: Type, operation: Operation, left: TypedExpression, right:
 
 
 def _finite(value: str) -> str:
-    """A double, null where it is beyond the range. Operands are finite, so it is never NaN."""
+    """SQL of a double that is null where it is infinite. Operands are finite, so that it is never NaN."""
     return f"nullif(nullif({value}, {_INFINITY}), -{_INFINITY})"
 
 
 def _exact(operand: TypedExpression) -> str:
-    """A long or decimal as a decimal."""
+    """SQL of a long or decimal as a decimal."""
     return (
         f"CAST({sql_of(operand)} AS DECIMAL({_LONG_DIGITS},0))"
         if operand.type.kind is Kind.LONG
@@ -234,7 +236,7 @@ def _exact(operand: TypedExpression) -> str:
 
 
 def _as(type_: Type, value: TypedExpression) -> str:
-    """A branch in the type of all of them: decimals may differ in precision."""
+    """SQL of a branch, cast to the common type, because the decimals of branches may differ in precision."""
     return f"CAST({sql_of(value)} AS {type_name(type_)})" if type_.kind is Kind.DECIMAL else sql_of(value)
 
 
@@ -247,7 +249,7 @@ def _case(type_: Type, parts: tuple[TypedExpression, ...]) -> str:
 
 
 def _nullif(type_: Type, value: TypedExpression, other: TypedExpression) -> str:
-    """Both are named, but for literals: how a number compares with one depends on which it is."""
+    """SQL of NULLIF. Operands get names unless they are literals, since a comparison depends on the literal's value."""
     a = value if isinstance(value, Constant) else _Bound(value.type, "q.a")
     b = other if isinstance(other, Constant) else _Bound(other.type, "q.b")
     equal = _comparison(Operation.EQUAL, a, b)
@@ -267,7 +269,7 @@ def _in(operand: TypedExpression, items: tuple[TypedExpression, ...]) -> str:
 
 
 def _pattern(constant: TypedExpression) -> str:
-    """A LIKE pattern for Spark, which lets a backslash stand only before what needs one."""
+    """A LIKE pattern for Spark, which accepts a backslash only before characters that need one."""
     assert isinstance(constant, Constant)
     made, escaped = "", False
     for character in str(constant.value):
@@ -300,7 +302,7 @@ def _comparison(operation: Operation, left: TypedExpression, right: TypedExpress
 
 
 def _against_double(operation: Operation, exact: TypedExpression, value: float) -> str:
-    """A long or decimal against a known double: against the whole numbers of last digits beside it."""
+    """SQL that compares a long or decimal with a constant double, by the whole numbers of last digits next to it."""
     scale = exact.type.scale
     bound = Fraction(value) * 10**scale
     low, high = floor(bound), ceil(bound)
@@ -325,7 +327,9 @@ def _unless_null(operand: str, outcome: bool) -> str:
 
 
 def _long_with_double(operation: Operation, a: str, b: str) -> str:
-    """A long and a double by exact values: rounded first, which keeps their order; ties by the whole number."""
+    """SQL that compares a long and a double by exact values. The long is rounded first, which keeps the order; if both
+    are then equal, the double is compared as a whole number.
+    """
     sign = (
         "CASE WHEN CAST(r.a AS DOUBLE) < r.b THEN -1 WHEN CAST(r.a AS DOUBLE) > r.b THEN 1 "
         "WHEN r.a IS NULL THEN NULL WHEN r.b >= CAST('9223372036854775808' AS DOUBLE) THEN -1 "

@@ -1,4 +1,4 @@
-"""Validation: every metric for every event again, with Spark's functions, compared with the recorded replies."""
+"""Validates a run: computes every metric for every event again, and compares it with the recorded replies."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from railgun.spark.validation.partitioner_check import (
     Claim,
     check_partitioner,
 )
-from railgun.spark.validation.reply_checks import Spoken, Unsent, joined
+from railgun.spark.validation.reply_checks import MustBeNull, Unsent, joined
 from railgun.spark.validation.reply_file import ReplyFile
 from railgun.spark.validation.report import MetricCheck, Report
 from railgun.spark.validation.run_source import (
@@ -38,11 +38,11 @@ from railgun.wire.rfc3339 import time_text
 
 
 class ValidationError(SparkSideError):
-    """The validation could not be done; the message is one line."""
+    """The validation could not be done. The message is one line."""
 
 
 def check_files(files: RunFiles) -> None:
-    """Look at all files before any work starts.
+    """Check before any work starts that all files can be read.
 
     Raises DefinitionError, FileError, ReplyFileError, OSError, ValidationError.
     """
@@ -58,13 +58,13 @@ def check_files(files: RunFiles) -> None:
 
 
 def check_sample(sample: float | None) -> None:
-    """Raise OptionError for what is no share."""
+    """Raise OptionError if a sample is not a share."""
     if sample is not None and not 0 < sample <= 1:
         raise OptionError(f"a sample of {sample}: a share of the entities above 0, at most 1")
 
 
 def check_found(found: int, first_ms: int | None, last_ms: int | None, times: TimeRange) -> None:
-    """Raise OptionError where nothing lies in a range. first_ms, last_ms: of all that there is."""
+    """Raise OptionError if nothing is in a range. first_ms, last_ms: the first and the last time of all events."""
     if found or times.is_all:
         return
     there = "there is nothing at all"
@@ -76,10 +76,10 @@ def check_found(found: int, first_ms: int | None, last_ms: int | None, times: Ti
 def validate_run(
     spark: SparkSession, files: RunFiles, sample: float | None = None, times: TimeRange = ALL_TIMES
 ) -> Report:
-    """Compare the output of an off-line run with what Spark makes of its input.
+    """Compare the output of an off-line run with the results that Spark computes from its input.
 
-    sample: the share of entities (values of a grouping) to look at, in (0, 1].  times: replies to events of these
-    times are.  Admission takes all events all the same.
+    sample: the share of entities (values of a grouping) to compare, in (0, 1].
+    times: only replies to events of these times are compared. Admission reads all events all the same.
     Raises OptionError, ValidationError, and what `check_files` raises.
     """
     check_sample(sample)
@@ -93,8 +93,8 @@ def validate_run(
         in_force(session),
         kept(files.rows(session, defined)) as run,
     ):
-        is_asked = F.when(F.expr(times.holds(EVENT_MS)), True)
-        figures = F.count("*"), F.count(EVENT_MS), F.count(is_asked), F.min(EVENT_MS), F.max(EVENT_MS)
+        is_in_range = F.when(F.expr(times.holds(EVENT_MS)), True)
+        figures = F.count("*"), F.count(EVENT_MS), F.count(is_in_range), F.min(EVENT_MS), F.max(EVENT_MS)
         rows, events, in_range, first_ms, last_ms = run.agg(*figures).collect()[0]
         check_found(in_range, first_ms, last_ms, times)
         divide(session, rows)
@@ -119,7 +119,7 @@ def _partitioner(
     sample: float | None,
     times: TimeRange,
 ) -> list[MetricCheck]:
-    """All that one partitioner's tasks answer: lateness, duplicates, and the metrics at home there."""
+    """The checks of one partitioner: lateness, duplicates, and the metrics at home there."""
     values = ValueColumns()
     passes, left = planned([Checked(each, each.name, reply(each.name)) for each in metrics], values)
     name = column_name(stream.partitioners[place])
@@ -135,11 +135,11 @@ def _partitioner(
     tasks = stream.partitions_of(stream.partitioners[place])
     with kept(admitted(sent, AdmissionRules.of(stream), tasks)) as events:
         checks = check_partitioner(events, passes, values.types, claims, sample, has_sure=bool(requested))
-    spoken = [Spoken(each, reply(each)) for each in (late, duplicate)]
-    spoken += [Spoken(each.name, reply(each.name), scale=held_scale(each)) for each in metrics]
+    must_be_null = [MustBeNull(each, reply(each)) for each in (late, duplicate)]
+    must_be_null += [MustBeNull(each.name, reply(each.name), scale=held_scale(each)) for each in metrics]
     unsent = Unsent(
         run.where(f"{task} IS NULL AND {times.holds(EVENT_MS)}"), stream.partitioners[place]
-    ).checks(spoken)
+    ).checks(must_be_null)
     return [joined(check, unsent) for check in checks] + [
         MetricCheck(each.name, not_checked=reason) for each, reason in left
     ]

@@ -1,16 +1,17 @@
-"""What a window holds for every event, by running aggregates of Spark's: nothing quadratic, nothing subtracted.
+"""Computes the content of the window of every event with running aggregates, without quadratic work or subtraction.
 
-U = T - delay is the window's head. Time is cut into blocks of the window's size, [k w, (k + 1) w). A window
-(U - w, U] is the part of U's block up to U, and the end of the block before: a *prefix* and a *suffix*, each a running
-aggregate over one block, forwards and backwards. A tumbling window is a prefix alone, an infinite one the prefix of one
-endless block.
+U = T - delay is the window's head. Time is divided into blocks of the window's size w: [k w, (k + 1) w). The window
+(U - w, U] consists of the part of U's block up to U, the *prefix*, and the end of the block before, the *suffix*. Each
+is a running aggregate over one block, forwards for the prefix and backwards for the suffix. A tumbling window is a
+prefix alone; an infinite window is the prefix of a single endless block.
 
-An event b is seen by event a iff it is at or before a in the log and its time is at most U(a). The log's clock only
-grows, so both say: (c, o) of b is at most (U, n) of a, where c = max(time, U(b)) and o = n(b), or -1 where b's time is
-after U(b) (then the clock decides alone). What is in a suffix was seen before its block ended, but for *stragglers*:
-events that came when the head had left their block. They are joined, by group and block.
+Event a sees event b iff b is at or before a in the log, and b's time is at most U(a). The clock of the log only grows.
+So both conditions together are: (c, o) of b is at most (U, n) of a, where n is the number in the log, c = max(time,
+U(b)), and o = n(b), or -1 if b's time is after U(b), so that the clock alone decides. Events in a suffix were seen
+before their block ended, except for *stragglers*: events that arrived after the head had left their block. They are
+joined by group and block.
 
-Without the current event the prefix is that before the event itself, which enters by a row of its own behind the query.
+With EXCLUDE CURRENT an event enters the prefix by a row of its own, which follows the row that queries.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ _PLACE = f"{ACCEPTED_MS} AS t, {NUMBER} AS n"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A column of values that count, null where an event does not; and the states wanted of it."""
+    """A column of values, null for events that do not count, and the states to compute from it."""
 
     column: str
     type: Type
@@ -44,7 +45,7 @@ class Value:
 
 
 def block_of(time: str, window: Window) -> str:
-    """SQL of the number of the block that a time lies in."""
+    """SQL of the number of the block that contains a time."""
     if window.size_ms is None:
         return "0L"
     size = f"{window.size_ms}L"
@@ -52,8 +53,11 @@ def block_of(time: str, window: Window) -> str:
 
 
 def placed(events: DataFrame, window: Window) -> DataFrame:
-    """The events with HEAD, EVENT_BLOCK (of their time), and where they are seen first: ORDER_TIME, ORDER_NUMBER,
-    SEEN_BLOCK. The latter are null where an event was not accepted."""
+    """The events with the columns HEAD, EVENT_BLOCK, ORDER_TIME, ORDER_NUMBER and SEEN_BLOCK.
+
+    EVENT_BLOCK is the block of an event's time. The last three say from where on the event is seen: (c, o) as above,
+    and the block of c. They are null if the event was not accepted.
+    """
     delayed = f"coalesce(try_subtract({CLOCK}, {window.delay_ms}L), {_LEAST})"
     return (
         events.selectExpr("*", f"{delayed if window.delay_ms else CLOCK} AS {HEAD}")
@@ -68,7 +72,7 @@ def placed(events: DataFrame, window: Window) -> DataFrame:
 
 
 def is_straggler(window: Window) -> str:
-    """SQL, over placed events: was it accepted after the head had left its block, and can still be seen?"""
+    """SQL over the rows of `placed`: whether the head had left the event's block, and the event can still be seen."""
     return (
         f"({ACCEPTED_MS} IS NOT NULL AND {SEEN_BLOCK} = {EVENT_BLOCK} + 1)" if _has_tail(window) else "false"
     )
@@ -84,9 +88,10 @@ def with_states(
     excludes_current: bool,
     stragglers: bool,
 ) -> DataFrame:
-    """One row for each event: `carried`, and `<column>_<state>` of each value over what its window holds.
+    """A row for each event: `carried`, and for each value the columns `<column>_<state>` over the event's window.
 
-    events: with NUMBER, CLOCK, ACCEPTED_MS, the group's columns and the values'.  stragglers: whether there are any.
+    events: with NUMBER, CLOCK, ACCEPTED_MS, and the columns of the group and of values.
+    stragglers: whether there are any.
     """
     at = placed(events, window)
     enters_apart = bool(window.delay_ms) or excludes_current
@@ -117,7 +122,10 @@ def _rows(
     *,
     enters_apart: bool,
 ) -> DataFrame:
-    """Queries, and the events as they enter a prefix and a suffix. enters_apart: not with the query."""
+    """The rows that query, and the rows by which events enter a prefix and a suffix.
+
+    enters_apart: whether an event enters the prefix by a row of its own, and not by the row that queries.
+    """
     kinds = [_QUERY] + [_PREFIX] * enters_apart + [_SUFFIX] * _has_tail(window)
     counts = " OR ".join(f"{value.column} IS NOT NULL" for value in values)
     adds = (
@@ -167,7 +175,7 @@ def _rows(
 def _running(
     rows: DataFrame, group: Sequence[str], values: Sequence[Value], part: str, order: str
 ) -> DataFrame:
-    """The rows with the states of what came before each of them in its block, itself included."""
+    """The rows with the states over all rows of their block up to and including the row itself."""
     frame = f"OVER (PARTITION BY {', '.join([*group, BLOCK])} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND "
     now, before = f"{frame}CURRENT ROW)", f"{frame}1 PRECEDING)"
     made, losers, seconds = [], [], []
@@ -178,7 +186,8 @@ def _running(
             if state != states.SECOND:
                 made.append(f"{states.kept(state, column, _PLACE, value.type)} {now} AS {name}")
                 continue
-            # Of two, the earlier: the second of all is the latest that ever lost to the latest of those before it.
+            # The loser of a row is the earlier of its value and the latest one before it. The second latest value is
+            # the latest of all losers.
             placed_value = f"struct({_PLACE}, {column} AS v)"
             latest = f"{states.kept(states.LAST, column, _PLACE, value.type)} {before}"
             made.append(f"{latest} AS {name}_before")
@@ -197,8 +206,9 @@ def _with_stragglers(
     values: Sequence[Value],
     seen_at_once: str,
 ) -> DataFrame:
-    """The answered queries with the states of the stragglers that each of them sees. seen_at_once: SQL of whether it
-    sees one that came while the head stood where it stands.
+    """The queries with the states over the stragglers that each of them sees.
+
+    seen_at_once: SQL of whether a query sees a straggler that arrived while the head was where it is at the query.
     """
     late = at.where(is_straggler(window)).selectExpr(
         *(f"{name} AS late_{place}" for place, name in enumerate(group)),

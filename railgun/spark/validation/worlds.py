@@ -1,8 +1,9 @@
-"""Tasks that go on behind history: the same log a second time, with what lies before it, as tasks of their own.
+"""Computes tasks with history a second time: their log behind the history, as tasks of their own.
 
-Up to the record that says so a task answers as its log alone has it; behind that record as if history had come first.
-Both are computed: the second *world* has a task for each that got history, and a reply is compared with the world that
-its event was answered in. See docs/decisions/0011 and 0012 for what comes in which order there.
+A control record gives a task its history. Before this record the task answers from its log alone; after it, as if the
+history had come first. Both are computed. The second *world* has one more task for each task with history, and a reply
+is compared with the world in which its event was answered. See docs/decisions/0013; 0011 and 0012 define the order of
+events in the second world.
 """
 
 import json
@@ -41,12 +42,12 @@ from railgun.spark.validation.task_log_source import (
 WORLD, IS_HERE = "world", "is_here"
 SENT_MS, FROM_INPUT = "sent_ms", "is_from_input"
 CARRIED = (RECORD, SENT_MS, FROM_INPUT)
-"""Columns of events, beside those for admission, of which the other world is made."""
+"""Columns of events that are needed to make the second world, in addition to those for admission."""
 
 _BASE_OFFSET = FIRST_OFFSET // 2
 _SORT_MS, _SORT_ID, _SORT_NUMBER = "sort_ms", "sort_id", "sort_n"
 
-# Of an event in one world; whatever else there is, it has in both.
+# The columns that an event has anew in the second world. All others are the same in both worlds.
 _OWN = {NUMBER, TASK, SURE, UNSURE, CLOCK, ACCEPTED_MS, LATE, DUPLICATE, REDELIVERED, ANSWERED, *CARRIED}
 
 Controls = Sequence[tuple[int, int, str]]
@@ -55,10 +56,14 @@ Controls = Sequence[tuple[int, int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Cutover:
-    """Of one task: from the record `taken` on it is as if history before cut_ms had come first.
+    """How one task gets its history.
 
-    first: the number from which on the log comes behind the history; what the task had accepted before lies among it.
-    known_place: of the last change of the catalogue that was in force there from the beginning.
+    taken: the number of the record from which on the task answers as if history had come first.
+    first: the number from which on the log follows the history. Events that the task accepted before it are merged into
+    the history.
+    cut_ms: all events of the history are before this time.
+    known_place: the place of the last change of the catalogue that is in force from the beginning of the history.
+    deepens: whether a live backfill gave it.
     """
 
     taken: int
@@ -71,9 +76,9 @@ class Cutover:
 def cutovers(
     controls_seen: ControlHistory, controls: Controls, positions: Mapping[int, int]
 ) -> dict[int, Cutover]:
-    """By task. positions: of a deepened stream, by task, the offset that its task was built up to.
+    """The cutovers by task. positions: of a deepened stream, by task, the offset up to which its task was built.
 
-    Raises PlaceError for more than one history, and for a live backfill of which that is not known.
+    Raises PlaceError for more than one history, and for a live backfill without a known offset.
     """
     found = {}
     for task, pasts in controls_seen.pasts.items():
@@ -107,8 +112,10 @@ def _cutover(task: int, past: Past, controls: Controls, positions: Mapping[int, 
 def told_behind(
     controls: Controls, partitioner: str, tasks: int, found: Mapping[int, Cutover]
 ) -> ControlHistory:
-    """What the control records say in the other world, whose tasks have the numbers from `tasks` on: what its tasks
-    know from the beginning comes first."""
+    """The control records of the second world, whose tasks have the numbers from `tasks` on.
+
+    Changes that are in force from the beginning of the history are moved before it.
+    """
     moved = []
     for task, number, body in controls:
         if task in found:
@@ -122,7 +129,7 @@ def told_behind(
 
 
 def known_setting(controls_seen: ControlHistory, found: Mapping[int, Cutover], tasks: int) -> Setting:
-    """The stream as a history was made for it. told: of the other world."""
+    """The stream's definition when it got its history. controls_seen: of the second world."""
     task = next(iter(found)) + tasks
     return [each for each in controls_seen.settings[task] if place_of_number(each.number)[1] < _BASE_OFFSET][
         -1
@@ -130,7 +137,7 @@ def known_setting(controls_seen: ControlHistory, found: Mapping[int, Cutover], t
 
 
 def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:
-    """What is said of the tasks of both worlds."""
+    """The control records of the tasks of both worlds."""
     made = ControlHistory(
         dict(here.lives), {**here.settings, **behind.settings}, {**here.leading, **behind.leading}
     )
@@ -143,10 +150,11 @@ def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:
 def floors(
     events: DataFrame, here: ControlHistory, behind: ControlHistory, found: Mapping[int, Cutover], tasks: int
 ) -> dict[int, list[Lateness]]:
-    """The lateness in force in the other world, by task. What was late where a stream was deepened stays late, though
-    lateness may have been less once.
+    """The settings of lateness in the second world, by task.
 
-    events: admitted, of this world.
+    An event that was late when a stream was deepened stays late there, whatever the lateness was before.
+
+    events: admitted events of the first world.
     """
     changes = {task: list(each) for task, each in behind.lateness_changes().items()}
     deepened = {task: cutover for task, cutover in found.items() if cutover.deepens}
@@ -169,16 +177,16 @@ def floors(
             there = number_of(task + tasks, place_of_number(first)[1])
             stream = settings[-1].stream
             change = replace(Lateness.of(there, stream), floor_ms=max(made))
-            # What the next record of the log changes is in force from the same number on: it comes after this.
+            # The next record of the log has the same number, and its setting has to come after this one.
             changes[task + tasks] = sorted([change, *changes[task + tasks]], key=lambda each: each.number)
     return changes
 
 
 class Behind:
-    """The events of a partitioner's tasks behind their history.
+    """The events of a partitioner's tasks in the second world.
 
-    shape: the columns beside EVENT_ID and EVENT_MS that events of the log and of history both have.  values: SQL of
-    those of them that history's rows do not have yet.
+    shape: the columns that events of the log and of history have in addition to EVENT_ID and EVENT_MS.
+    values: SQL of these columns for rows of history.
     """
 
     def __init__(
@@ -193,16 +201,17 @@ class Behind:
         self._sort_id = f"CAST({EVENT_ID} AS BIGINT)" if id_type.kind is Kind.LONG else EVENT_ID
 
     def events(self, here: DataFrame, history: DataFrame, place: int) -> DataFrame:
-        """What is to be admitted there. here: admitted events, with CARRIED.  history: of `HistoryInput.events`.
+        """The events to admit in the second world.
 
+        here: admitted events of the first world, with CARRIED.  history: of `HistoryInput.events`.
         place: of the partitioner in the stream's list.
         """
         log = here.where(f"{NUMBER} >= {self._of(lambda each: each.first)} AND NOT {REDELIVERED}")
         taken, deepens = self._of(lambda each: each.taken), self._of(lambda each: int(each.deepens))
-        # A record that came from input once more, behind the history, may get the reply that the first has there.
+        # A redelivered record that follows the history may get the reply that its first delivery gets there.
         again = f"({deepens} = 0 AND {FROM_INPUT})"
         others = [name for name in here.columns if name not in _OWN]
-        # Which of them come again from input was told in this world: that is a matter of the log alone.
+        # The first world has found the redelivered records already, because they depend on the log alone.
         kept = log.selectExpr(
             f"{NUMBER} + {self._tasks << OFFSET_BITS}L AS {NUMBER}",
             f"CAST({TASK} + {self._tasks} AS INT) AS {TASK}",
@@ -218,7 +227,7 @@ class Behind:
         return kept.unionByName(self._base(here, history, place), allowMissingColumns=True)
 
     def _base(self, here: DataFrame, history: DataFrame, place: int) -> DataFrame:
-        """What lies before the log there: history, and what a deepened task had accepted."""
+        """The events before the log: the history, and the events that a deepened task had accepted."""
         at = task_column(place)
         rows = history.where(f"{EVENT_MS} < {self._of(lambda each: each.cut_ms, at)}").selectExpr(
             f"{at} AS {TASK}",
@@ -257,19 +266,19 @@ class Behind:
         )
 
     def joined(self, here: DataFrame, behind: DataFrame) -> DataFrame:
-        """Both worlds' admitted events: of this one those that were answered in it."""
+        """The admitted events of both worlds, without those of the first world that were not answered in it."""
         taken = self._of(lambda each: each.taken)
         answered = here.where(f"coalesce({NUMBER} < {taken}, true)").drop(*CARRIED)
         answered = answered.withColumns({WORLD: F.lit(0), IS_HERE: F.lit(True)})
         return answered.unionByName(behind.withColumn(WORLD, F.lit(1)))
 
     def _of(self, figure: Callable[[Cutover], int], task: str = TASK) -> str:
-        """SQL of a figure of an event's task; null where the task has no history."""
+        """SQL of a number of the cutover of an event's task; null if the task has no history."""
         cases = " ".join(f"WHEN {each} THEN {figure(cutover)}L" for each, cutover in self._found.items())
         return f"(CASE {task} {cases} END)"
 
 
 def is_base(number: str = NUMBER) -> str:
-    """SQL: does an event lie before its log?"""
+    """SQL: whether an event is before its log."""
     offset = f"({number} & {(1 << OFFSET_BITS) - 1}L)"
     return f"{offset} < {-FIRST_OFFSET}L"

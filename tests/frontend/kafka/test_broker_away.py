@@ -63,6 +63,8 @@ def test_it_is_not_ready_while_the_broker_is_away(network: FaultyNetwork) -> Non
         assert served.client.get("/v1/streams").status_code == 200
         network.accept()
         until(lambda: served.client.get("/readyz").status_code == 200)
+        # The broker answers, and so does whoever asks it for the nodes.
+        assert served.client.get("/v1/cluster").json()["warnings"] == []
 
 
 def test_events_that_want_no_replies_name_the_partitioners_that_they_are_sent_to(

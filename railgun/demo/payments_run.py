@@ -1,0 +1,105 @@
+"""The demo's second part: payments with planted fraud, scored, and how metrics of the library tell it apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from railgun.catalog.definitions import load_definitions
+from railgun.client.client import Client
+from railgun.demo.brute_force import same
+from railgun.demo.flights import DataMissingError
+from railgun.demo.payments import ACCOUNT_TAKEOVER, CARD_TESTING, COMPROMISED_MERCHANT, Payments
+from railgun.demo.payments_brute_force import PaymentsBruteForce
+from railgun.demo.run import BATCH_EVENTS, SHOWN_DIFFERENCES, Verdict, lines_of, metrics_of, register
+
+STREAM = "payments"
+LIBRARY = Path(__file__).parents[2] / "config" / "examples" / "payments.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A metric of the library, the pattern of fraud that it is shown for, and the library's threshold to start at."""
+
+    pattern: str
+    metric: str
+    start: int
+
+
+SHOWN = (
+    Shown(CARD_TESTING, "merchant_bin_tests_10m", 5),
+    Shown(ACCOUNT_TAKEOVER, "card_times_usual", 8),
+    Shown(COMPROMISED_MERCHANT, "device_cards_7d", 4),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """How a metric tells a pattern's payments from the ordinary ones.
+
+    fraud_median, ordinary_median: of its values that are not null.
+    caught, flagged: the shares of the pattern's payments and of the ordinary ones that are at or above the start.
+    """
+
+    shown: Shown
+    fraud_median: float
+    ordinary_median: float
+    caught: float
+    flagged: float
+
+
+def register_library(client: Client) -> int:
+    """Register the library's stream and metrics; how many metrics that are. Raises ClientError, DataMissingError."""
+    if not LIBRARY.is_file():
+        raise DataMissingError(f"{LIBRARY} is missing: the demo runs in a copy of the repository")
+    library = load_definitions(LIBRARY)
+    register(client, library)
+    return len(library.metrics) + len(library.derived)
+
+
+def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The metrics of every payment. Raises ClientError, RefusedError."""
+    found: list[dict[str, Any]] = []
+    for first in range(0, len(events), BATCH_EVENTS):
+        batch = events[first : first + BATCH_EVENTS]
+        found += metrics_of(client.score_lines(STREAM, lines_of(batch)), len(batch))
+    return found
+
+
+def separations(made: Payments, found: Sequence[dict[str, Any]]) -> list[Separation]:
+    """One for each of SHOWN. found: the metrics of each payment."""
+    labels = [made.labels.get(event["tx_id"]) for event in made.events]
+    return [_separation(shown, labels, found) for shown in SHOWN]
+
+
+def _separation(shown: Shown, labels: Sequence[str | None], found: Sequence[dict[str, Any]]) -> Separation:
+    fraud = [each[shown.metric] for each, label in zip(found, labels) if label == shown.pattern]
+    ordinary = [each[shown.metric] for each, label in zip(found, labels) if label is None]
+    return Separation(
+        shown,
+        fraud_median=median(value for value in fraud if value is not None),
+        ordinary_median=median(value for value in ordinary if value is not None),
+        caught=_share_from(shown.start, fraud),
+        flagged=_share_from(shown.start, ordinary),
+    )
+
+
+def _share_from(start: int, values: Sequence[float | None]) -> float:
+    return sum(value is not None and value >= start for value in values) / len(values)
+
+
+def check_payments(made: Payments, found: Sequence[dict[str, Any]]) -> Verdict:
+    """Compute the metrics of SHOWN anew for every payment and compare."""
+    truth = PaymentsBruteForce(made.events)
+    compared = equal = 0
+    differences: list[str] = []
+    for number, (event, got) in enumerate(zip(made.events, found)):
+        for name, expected in truth.results(number).items():
+            compared += 1
+            if name in got and same(expected, got[name]):
+                equal += 1
+            elif len(differences) < SHOWN_DIFFERENCES:
+                difference = f"{name} is {got.get(name)!r}, brute force says {expected!r}"
+                differences.append(f"{event['tx_id']}: {difference}")
+    return Verdict(compared, equal, tuple(differences))
