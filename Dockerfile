@@ -1,4 +1,5 @@
 # Railgun as an image: `docker build -t railgun .`. docker-compose.yml runs a cluster of it.
+# On a network it starts with tokens (docs/security.md), or with RAILGUN_HTTP__ANONYMOUS=true: anybody may do anything.
 FROM python:3.11-slim-bookworm
 
 # Nobody's account: what runs here owns its data folder and nothing else.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from frontend.engine_problems import as_problem, of_scoring
 from frontend.no_cluster import NoCluster
-from frontend.problems import refusal
+from frontend.problems import UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
@@ -29,7 +29,6 @@ from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
 from railgun.ingest.replies import ScoredBatch, replies_of
 from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequest
-from railgun.registry.evolution import unknown_name
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
@@ -120,7 +119,7 @@ class EmbeddedBackend(InThread, NoCluster):
         found = self._views.get(stream)
         if found is None:
             self._the_engine()
-            raise refusal(404, unknown_name("stream", stream, self._views))
+            raise UnknownStreamError(stream, self._views)
         return found
 
     @property

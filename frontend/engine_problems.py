@@ -1,7 +1,8 @@
 """Errors of an engine as problems: which status, which places, whether it goes on."""
 
-from frontend.problems import ProblemError, refusal, uncertain
+from frontend.problems import ProblemError, UnknownStreamError, refusal, uncertain
 from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.engine import errors as engine_errors
 from railgun.engine.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
@@ -25,6 +26,8 @@ def as_problem(error: EngineError) -> ProblemError:
             return refusal(422, detail, [(("partitions",), "its tasks need too many open files")])
         case HistoryRefusedError():
             return refusal(409, detail)
+        case engine_errors.UnknownStreamError():
+            return UnknownStreamError(error.stream, error.known)
         case UnknownNameError():
             return refusal(404, detail)
         case DifferentDefinitionsError():

@@ -1,10 +1,12 @@
 """What goes wrong, as clients get it: RFC 9457 problem objects, and the exception that carries one to the route."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 
 import msgspec
 
+from railgun.access.guard import AccessError, Caller
+from railgun.registry.evolution import unknown_name
 from railgun.wire.json_error import json_error
 from railgun.wire.validator import EventRefusedError, FieldError, Location
 
@@ -53,6 +55,24 @@ def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
     return ProblemError(problem(status, detail, errors), headers)
 
 
+def refused(error: AccessError) -> ProblemError:
+    """The exception for a request that is refused for who asks."""
+    return ProblemError(problem(error.status, error.detail), error.headers)
+
+
+class UnknownStreamError(ProblemError):
+    """There is no such stream. known: the names of all streams, which only those are told who may read them."""
+
+    def __init__(self, stream: str, known: Iterable[str]) -> None:
+        self._stream, self._known = stream, tuple(known)
+        super().__init__(problem(404, unknown_name("stream", stream, ())))
+
+    def as_told_to(self, caller: Caller) -> ProblemError:
+        """The same with the names that may be meant, of those that a caller may read."""
+        readable = filter(caller.scopes.may_read, self._known)
+        return refusal(404, unknown_name("stream", self._stream, readable))
+
+
 def uncertain(detail: str) -> ProblemError:
     """The exception where what was asked for may have been taken: it names no time, by which a client sends again of
     itself."""
@@ -67,7 +87,7 @@ def no_route(method: str, path: str) -> ProblemError:
 
 def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError:
     """The exception for a path that takes other methods."""
-    *most, last = allowed
+    *most, last = (each for each in allowed if each != "HEAD")
     listed = f"{', '.join(most)} or {last}" if most else last
     detail = f"{path[:200]} takes {listed}, not {method[:40]}"
     return ProblemError(problem(405, detail), [(b"allow", ", ".join(allowed).encode())])

@@ -21,7 +21,11 @@ from frontend.embedded import COMPILING, EmbeddedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
 from frontend.http.monitoring import ServedBackend, exposition
+from railgun.access.browsers import RESPONSE_HEADERS
+from railgun.access.guard import Guard
 from railgun.catalog.model import Definitions
+from railgun.config.access import check_address, clear_text_warnings
+from railgun.config.reloading import hangup_ends_it
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
@@ -37,6 +41,8 @@ COLLECTIONS = (10_000, 2, 5)
 """When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
 under way are gone by then and not looked through in vain; what is oldest half as often."""
 _LONG_START_S = 10.0
+Reload = Callable[[Guard], None]
+"""Reads tokens again, for the guard of a server. In a thread of its own."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -50,17 +56,19 @@ def serve(
     *,
     definitions: Definitions | None = None,
     on_ready: Callable[[str], None] | None = None,
+    reload: Reload | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
 
-    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
+    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  reload: what
+    SIGHUP does.
     Raises AddressError and EngineError where it cannot begin.
     """
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions, backend.is_doing))
     with contextlib.closing(listener):
-        service = Service(settings.http, backend, listener, on_ready)
+        service = Service(settings.http, backend, listener, on_ready, reload=reload)
         return uvloop.run(service.run())
 
 
@@ -86,13 +94,14 @@ def open_engine(
 
 
 def listen(settings: HttpSettings) -> socket.socket:
-    """A socket that listens. Raises AddressError."""
+    """A socket that listens. Raises AddressError, ExposedError."""
     place = f"{settings.host}:{settings.port}"
     try:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, address = found[0]
+        check_address(place, str(address[0]), settings)
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -109,7 +118,7 @@ def listen(settings: HttpSettings) -> socket.socket:
 
 class Service:
     """One run of the server. listener: a socket that listens already.  url: where that is.  collectors: for `/metrics`,
-    beside those of every server."""
+    beside those of every server.  reload: what SIGHUP does, with the guard."""
 
     def __init__(
         self,
@@ -118,9 +127,12 @@ class Service:
         listener: socket.socket,
         on_ready: Callable[[str], None] | None = None,
         collectors: Sequence[Collector] = (),
+        reload: Reload | None = None,
     ) -> None:
+        self._reload = reload
         self._settings, self._backend, self._listener = settings, backend, listener
         host, port = listener.getsockname()[:2]
+        self._address = host
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._on_ready = on_ready
         self.application = Application(backend, settings)
@@ -136,11 +148,13 @@ class Service:
 
     async def run(self) -> int:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
-        server = _Server(self._config(), self._backend, self.application.stopping)
+        for warning in clear_text_warnings(self.url, self._address, self._settings):
+            _log.warning(warning)
+        server = _Server(self._config(), self._backend, self.application)
         thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
-        with _signals(server):
+        with _signals(server, self._hangup()):
             starting = asyncio.ensure_future(self._start(server))
             await server.serve([self._listener])
             if not starting.done() and self._backend.may_leave_start:
@@ -153,6 +167,15 @@ class Service:
                 gc.unfreeze()
                 gc.set_threshold(*thresholds)
         return code
+
+    def _hangup(self) -> Callable[[], object] | None:
+        """What SIGHUP does; None: what it always does."""
+        if self._reload is None or hangup_ends_it():
+            return None
+        reload, guard = self._reload, self.application.guard
+        loop = asyncio.get_running_loop()
+        # Files may be slow to read.
+        return partial(loop.run_in_executor, None, reload, guard)
 
     async def _close(self) -> int:
         """Let go of the backend; the exit code. Raises EngineError where it had not failed before."""
@@ -197,6 +220,7 @@ class Service:
             interface="asgi3",
             log_config=None,
             access_log=False,
+            headers=[*RESPONSE_HEADERS],
             proxy_headers=False,
             server_header=False,
             backlog=BACKLOG,
@@ -208,9 +232,9 @@ class Service:
 class _Server(uvicorn.Server):
     """uvicorn's, which also looks after its connections and stops where the backend does."""
 
-    def __init__(self, config: uvicorn.Config, backend: ServedBackend, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, backend: ServedBackend, application: Application) -> None:
         super().__init__(config)
-        self._backend, self._stopping = backend, stopping
+        self._backend, self._stopping, self._guard = backend, application.stopping, application.guard
 
     def stop(self) -> None:
         """Take no more connections, answer what is in flight."""
@@ -223,6 +247,10 @@ class _Server(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
+        if counter == 0:
+            # At the start, and once a day: uvicorn counts tenths of a second up to that.
+            for warning in self._guard.warnings():
+                _log.warning(warning)
         if counter % 10 == 0:
             now_s = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
@@ -244,8 +272,8 @@ def _stopped_by_failure(server: _Server) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals(server: _Server) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops the server, a second one ends the process at once."""
+def _signals(server: _Server, hangup: Callable[[], object] | None) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops the server, a second one ends the process at once. hangup: for SIGHUP."""
 
     def on_signal(number: int) -> None:
         if server.should_exit:
@@ -254,10 +282,13 @@ def _signals(server: _Server) -> Iterator[None]:
         server.stop()
 
     loop = asyncio.get_running_loop()
-    handled = (signal.SIGTERM, signal.SIGINT)
+    handled = [signal.SIGTERM, signal.SIGINT]
     try:
         for number in handled:
             loop.add_signal_handler(number, on_signal, number)
+        if hangup is not None:
+            loop.add_signal_handler(signal.SIGHUP, hangup)
+            handled.append(signal.SIGHUP)
     except (ValueError, RuntimeError):
         # Another thread's loop: whoever runs it stops it.
         yield

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from frontend.access.caller import caller_of, let_in
 from frontend.http.asgi import (
     Body,
     GoneError,
@@ -17,16 +18,19 @@ from frontend.http.asgi import (
     answer_problem,
     check_length,
     encoder,
+    ends_waiting_body,
     header,
 )
 from frontend.http.in_flight import InFlight
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
-from frontend.problems import ProblemError, no_route, of_defect, refusal, uncertain, wrong_method
+from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
 from frontend.scoring.backend import Backend
+from railgun.access.guard import NOBODY, AccessError, Caller
+from railgun.access.routes import Route, RouteMatch
+from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
-from railgun.wire.http_routes import Route, RouteMatch
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
@@ -46,7 +50,9 @@ class Telemetry(Protocol):
 class Application:
     """An ASGI application over a backend. stopping: set when streams of lines are to end.
 
-    telemetry: for `/metrics`; without it there is no such route.
+    telemetry: for `/metrics`; without it there is no such route.  guard: decides about each request before anything of
+    its body is read, and before anything is looked up.
+    Raises ConfigError, TokenFileError and OSError for tokens that cannot be used.
     """
 
     def __init__(self, backend: Backend, settings: HttpSettings) -> None:
@@ -54,8 +60,9 @@ class Application:
         self.telemetry: Telemetry | None = None
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
-        self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping)
-        self.single_events = SingleEvents(backend, settings, self.in_flight)
+        self.guard = guard_of(settings)
+        self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping, self.guard)
+        self.single_events = SingleEvents(backend, settings, self.in_flight, self.guard)
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
         self._probes = ROUTES.bind(
@@ -68,19 +75,21 @@ class Application:
         try:
             await self._route(scope, receive, answering)
         except ProblemError as error:
-            await answer_problem(send, error)
+            await answer_problem(scope, send, error)
+        except AccessError as error:
+            await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
         except GoneError:
             return
         except asyncio.CancelledError:
             # The server waits no longer for what is in flight.
             if answering.started or not self.stopping.is_set():
                 raise
-            await answer_problem(send, uncertain(_UNANSWERED))
+            await answer_problem(scope, send, uncertain(_UNANSWERED))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.started:
                 raise
-            await answer_problem(send, of_defect())
+            await answer_problem(scope, send, of_defect())
 
     def prepare(self) -> None:
         """Make the pages, which takes half a second, on any thread. Until then they wait; events need not."""
@@ -92,10 +101,11 @@ class Application:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])
+        let_in(scope, self.guard.decide(scope["method"], found, scope["headers"]))
         match found.served_by:
             case ServedBy.EVENTS:
                 _check_route(found, scope)
-                await self._scoring(found.parameters["stream"], scope, receive, send)
+                await self._scoring(found, scope, receive, send)
             case ServedBy.PROBES:
                 await self._probes[_check_route(found, scope)](scope, send)
             case _:
@@ -112,12 +122,14 @@ class Application:
         await answer(send, 200, text, content_type.encode())
 
     async def _ready(self, scope: Scope, send: Send) -> None:
+        caller = caller_of(scope)
         standing = self._backend.readiness()
         if not standing.ready:
-            raise refusal(503, standing.reason)
+            raise refusal(503, "not ready" if caller is NOBODY else standing.reason)
         said: dict[str, Any] = {"status": "ready"}
-        if unanswered := self._backend.unanswered():
-            said["unanswered"] = unanswered
+        shown = [each for each in self._backend.unanswered() if _may_see(caller, each["stream"])]
+        if shown:
+            said["unanswered"] = shown
         await answer(send, 200, encoder.encode(said))
 
     async def _page(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +151,14 @@ class Application:
             if self._pages is None:
                 await asyncio.to_thread(self.prepare)
             assert self._pages is not None
-            await self._pages(scope, replay, send)
+            # The server sends no body in answer to a HEAD.
+            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            await self._pages(asked, replay, send)
+
+
+def _may_see(caller: Caller, stream: str) -> bool:
+    """Whether `/readyz` names a stream. Monitoring sees all of them, as in `/metrics`."""
+    return caller.scopes.may_read(stream) or caller.scopes.have("metrics")
 
 
 def _check_route(found: RouteMatch, scope: Scope) -> Route:
@@ -147,7 +166,7 @@ def _check_route(found: RouteMatch, scope: Scope) -> Route:
     if found.route is not None:
         return found.route
     method, path = scope["method"], scope["path"]
-    raise wrong_method(method, path, sorted(found.rows)) if found.rows else no_route(method, path)
+    raise wrong_method(method, path, found.methods) if found.rows else no_route(method, path)
 
 
 class _Answering:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from frontend.access.caller import as_told
 from frontend.http.in_flight import InFlight
 from frontend.problems import ProblemError, refusal
 
@@ -35,8 +36,11 @@ async def answer(
     await send({"type": "http.response.body", "body": body})
 
 
-async def answer_problem(send: Send, error: ProblemError, headers: Sequence[Header] = ()) -> None:
-    """Send a problem."""
+async def answer_problem(
+    scope: Scope, send: Send, error: ProblemError, headers: Sequence[Header] = ()
+) -> None:
+    """Send a problem, in the words that its caller may read."""
+    error = as_told(scope, error)
     body = encoder.encode(error.problem)
     await answer(send, error.problem.status, body, PROBLEM_TYPE, (*error.headers, *headers))
 
@@ -47,6 +51,13 @@ def header(scope: Scope, name: bytes) -> bytes | None:
         if key == name:
             return bytes(value)
     return None
+
+
+def ends_waiting_body(scope: Scope) -> list[Header]:
+    """The header of a refusal for who waits for leave to send a body: they may send it all the same, or not, and nobody
+    can tell.
+    """
+    return [(b"connection", b"close")] if header(scope, b"expect") is not None else []
 
 
 class GoneError(Exception):

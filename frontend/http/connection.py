@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontend.http.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
-from frontend.http.single_events import METHOD, SingleEvents, Target
+from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
 
 HEAD_BYTES_MAX = 64 << 10
@@ -48,12 +48,29 @@ class _Answering:
         self.disconnected = self.response_complete = False
 
 
+class _HeadersOfAll:
+    """The headers of every answer as bytes: uvicorn makes a new list of them each second, for the date."""
+
+    __slots__ = ("_headers", "_lines")
+
+    def __init__(self) -> None:
+        self._headers: Sequence[Header] = ()
+        self._lines = b""
+
+    def lines(self, headers: Sequence[Header]) -> bytes:
+        """Those of a list, which nobody changes."""
+        if headers is not self._headers:
+            self._headers, self._lines = headers, _lines(headers)
+        return self._lines
+
+
 class Connection(HttpToolsProtocol):
-    """limit, patience_s, single_events: set by `connection_type`."""
+    """limit, patience_s, single_events, of_all: set by `connection_type`."""
 
     limit = 1024
     patience_s = 75.0
     single_events: SingleEvents
+    of_all: "_HeadersOfAll"
 
     def __init__(
         self,
@@ -69,7 +86,7 @@ class Connection(HttpToolsProtocol):
         self._unsent_bytes, self._unsent_s = 0, self._since_s
         self._discarding_s: float | None = None
         # Of a request that may be a single event: where it goes, and what is there of its body.
-        self._target: Target | None = None
+        self._admitted: Admitted | None = None
         self._text = b""
         # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
         self._running: Any = None
@@ -111,25 +128,25 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._enter(_Stage.BODY)
         if self._is_free() and self.parser.get_method() == METHOD:
-            self._target = self.single_events.target(self.url, self.headers)
-        if self._target is None:
+            self._admitted = self.single_events.admit(self.url, self.headers)
+        if self._admitted is None:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes -= len(body)
         self._body_bytes += len(body)
-        if self._target is None:
+        if self._admitted is None:
             super().on_body(body)
         else:
             self._text += body
 
     def on_message_complete(self) -> None:
         self._enter(_Stage.IDLE)
-        target = self._target
-        if target is not None:
+        admitted = self._admitted
+        if admitted is not None:
             cycle = _Answering()
-            if self.single_events.score(target, self._text, partial(self._answer, cycle)):
-                self._target, self._text = None, b""
+            if self.single_events.score(admitted, self._text, partial(self._answer, cycle)):
+                self._admitted, self._text = None, b""
                 self.cycle = cycle  # type: ignore[assignment]
                 return
             self._leave_to_application()
@@ -151,7 +168,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def shutdown(self) -> None:
-        if self._target is not None:
+        if self._admitted is not None:
             self._leave_to_application()
         super().shutdown()
 
@@ -165,9 +182,9 @@ class Connection(HttpToolsProtocol):
             if not self._is_sent(now_s):
                 self.transport.abort()
             return
-        if self._target is not None and now_s - self._since_s > _WHOLE_S:
+        if self._admitted is not None and now_s - self._since_s > _WHOLE_S:
             self._leave_to_application()
-        answered = self._target is None and (self.cycle is None or self.cycle.response_complete)
+        answered = self._admitted is None and (self.cycle is None or self.cycle.response_complete)
         if self._is_answering():
             self._heard_s = now_s
         if self._stage is _Stage.HEAD and answered and now_s - self._since_s > HEAD_S:
@@ -199,7 +216,7 @@ class Connection(HttpToolsProtocol):
 
     def _leave_to_application(self) -> None:
         """The request whose head, and what there is of its body, was kept here."""
-        text, self._target, self._text = self._text, None, b""
+        text, self._admitted, self._text = self._text, None, b""
         super().on_headers_complete()
         if text:
             super().on_body(text)
@@ -210,15 +227,10 @@ class Connection(HttpToolsProtocol):
         """As uvicorn does it for an application."""
         if cycle.disconnected or self.transport.is_closing():
             return
-        described = [
-            *self.server_state.default_headers,
-            (b"content-type", content_type),
-            _length(body),
-            *headers,
-        ]
+        described = [(b"content-type", content_type), _length(body), *headers]
         if not cycle.keep_alive:
             described.append(_CLOSE)
-        self.transport.write(_response(status, described, body))
+        self.transport.write(self._response(status, described, body))
         cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()
@@ -264,23 +276,29 @@ class Connection(HttpToolsProtocol):
         body = encoder.encode(problem(status, detail))
         passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
         described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
-        self.transport.write(_response(status, described, body))
+        self.transport.write(self._response(status, described, body))
         self.transport.close()
+
+    def _response(self, status: int, headers: Sequence[Header], body: bytes) -> bytes:
+        """An answer. headers: beside those of every answer."""
+        of_all = self.of_all.lines(self.server_state.default_headers)
+        return b"".join((STATUS_LINE[status], of_all, _lines(headers), b"\r\n", body))
 
 
 def _length(body: bytes) -> Header:
     return b"content-length", b"%d" % len(body)
 
 
-def _response(status: int, headers: Sequence[Header], body: bytes) -> bytes:
-    content = [STATUS_LINE[status]]
-    for name, value in headers:
-        content += (name, b": ", value, b"\r\n")
-    content += (b"\r\n", body)
-    return b"".join(content)
+def _lines(headers: Sequence[Header]) -> bytes:
+    return b"".join([b"%s: %s\r\n" % each for each in headers])
 
 
 def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
     """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
-    own = {"limit": limit, "patience_s": patience_s, "single_events": single_events}
+    own = {
+        "limit": limit,
+        "patience_s": patience_s,
+        "single_events": single_events,
+        "of_all": _HeadersOfAll(),
+    }
     return type("Connection", (Connection,), own)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from frontend.access.permission import CHECK_S, Permission, PermissionEndedError
 from frontend.http.asgi import NDJSON_TYPE, GoneError, Receive, Send, answer, encoder
 from frontend.http.in_flight import InFlight
 from frontend.http.lines import Line, LineSplitter, TooLong, blocks
@@ -38,10 +39,15 @@ class LineStream:
     """
 
     def __init__(
-        self, backend: Backend, settings: HttpSettings, in_flight: InFlight, stopping: Stopping
+        self,
+        backend: Backend,
+        settings: HttpSettings,
+        in_flight: InFlight,
+        stopping: Stopping,
+        permission: Permission,
     ) -> None:
         self._backend, self._settings, self._in_flight = backend, settings, in_flight
-        self._stopping = stopping
+        self._stopping, self._permission = stopping, permission
         self._splitter = LineSplitter(settings.body_limit_bytes)
         self._kept_bytes = 0
         self._blocks: deque[_Block] = deque()
@@ -92,9 +98,13 @@ class LineStream:
                 for lines_of_block in blocks(lines):
                     if not await self._room():
                         break
+                    await self._paced(len(lines_of_block))
                     await self._submit(stream, options, lines_of_block)
                 self._is_held_up = False
+        except PermissionEndedError as error:
+            await self._end_with(error)
         finally:
+            self._is_held_up = False
             stop.cancel()
 
     async def _piece(
@@ -102,7 +112,12 @@ class LineStream:
     ) -> tuple[bytes, bool]:
         """The next piece of the body, and whether more follow. Nothing more when the server stops."""
         arriving = asyncio.ensure_future(receive())
-        await asyncio.wait((arriving, stop, out), return_when=asyncio.FIRST_COMPLETED)
+        try:
+            while not (await self._first_of(arriving, stop, out)):
+                self._permission.check()
+        except PermissionEndedError:
+            arriving.cancel()
+            raise
         if not arriving.done():
             arriving.cancel()
             self._splitter = LineSplitter(self._settings.body_limit_bytes)
@@ -111,6 +126,30 @@ class LineStream:
         if message["type"] == "http.disconnect":
             raise GoneError
         return message["body"], message.get("more_body", False)
+
+    async def _first_of(self, *awaited: asyncio.Future[Any]) -> bool:
+        """Whether something came about by the time that the permission is to be checked."""
+        done, _ = await asyncio.wait(awaited, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+
+    async def _paced(self, n: int) -> None:
+        """Wait until the token may send n more lines. Raises PermissionEndedError."""
+        self._permission.check()
+        while (wait_s := self._permission.wait_s(n)) > 0:
+            await asyncio.sleep(min(wait_s, CHECK_S))
+            self._permission.check()
+            if self._has_failed or self._stopping.is_set():
+                break
+
+    async def _end_with(self, error: PermissionEndedError) -> None:
+        """End with a line that says why. Raises it where no line was taken: then the request is refused as a whole."""
+        if not self._blocks and not self._is_taken:
+            raise error
+        answers: asyncio.Future[list[Answer | None]] = asyncio.get_running_loop().create_future()
+        answers.set_result([error.problem])
+        async with self._changed:
+            self._blocks.append(_Block(answers, 1, 0))
+            self._changed.notify_all()
 
     def _keep(self, size_bytes: int) -> None:
         """Count a line that is not whole yet. Raises ProblemError where there is no room for it."""

@@ -17,7 +17,9 @@ from frontend.registry import models
 from frontend.values.models import KeyValues, ValueQuery
 
 _METHODS = ("get", "post", "patch", "delete")
-_STYLE = """
+DOCS_POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'"
+"""What `/docs` may load: its style. That it is in no frame is said of every answer."""
+DOCS_STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
@@ -39,7 +41,7 @@ def docs_page(openapi: Mapping[str, Any]) -> str:
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
+        f'<title>{title}</title><link rel="stylesheet" href="/docs.css"></head><body><h1>{title}</h1>',
         f"<p>{html.escape(info.get('description', ''))} ",
         'The same for programs: <a href="/openapi.json">/openapi.json</a>.</p><h2>Routes</h2>',
         *_routes(openapi),
@@ -233,12 +235,14 @@ def _scoring() -> dict[str, Any]:
 
 _REFUSALS = {
     400: "malformed, with the position; another on_timeout",
+    401: "a token is needed",
+    403: "the token lacks a scope, which is named",
     404: "there is no such stream",
     408: "the body did not arrive in time",
     413: "too large",
     415: "neither JSON nor lines of it",
     422: "an invalid event or query, with the place",
-    429: "as much is in flight as may be",
+    429: "as much is in flight as may be, or the token has sent as many events as it may",
     503: "starting, stopping or stopped",
     504: "not answered in time",
 }

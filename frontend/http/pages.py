@@ -13,9 +13,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 import railgun
+from frontend.access.caller import as_told
+from frontend.access.routes import callers
 from frontend.cluster.routes import cluster
 from frontend.http.asgi import Message, encoder
-from frontend.http.openapi import describe, docs_page
+from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import ProblemError
@@ -42,7 +44,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
         redoc_url=None,
     )
     handlers = registry(backend) | deepening(backend) | cluster(backend) | values(backend, settings)
-    handlers |= _descriptions(pages)
+    handlers |= callers() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)
@@ -64,7 +66,11 @@ def _descriptions(pages: FastAPI) -> dict[str, PageHandler]:
 
     @page()
     async def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(description()))
+        return HTMLResponse(docs_page(description()), headers={"content-security-policy": DOCS_POLICY})
+
+    @page()
+    async def docs_style() -> Response:
+        return Response(DOCS_STYLE, media_type="text/css")
 
     return page.by_name
 
@@ -93,5 +99,6 @@ async def _tried(pages: FastAPI) -> None:
 
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ProblemError)
+    error = as_told(request.scope, error)
     headers = {name.decode(): value.decode() for name, value in error.headers}
     return Response(encoder.encode(error.problem), error.problem.status, headers, "application/problem+json")

@@ -1,8 +1,9 @@
-"""Every HTTP route of the service. What is not a row here is refused."""
+"""Every HTTP route of the service, and what a caller needs for it. What is not a row here is refused."""
 
 from enum import StrEnum
 
-from railgun.wire.http_routes import Route, Routes
+from railgun.access.routes import Route, Routes
+from railgun.access.scopes import OPEN, PROBE, TOKEN, needs
 
 
 class ServedBy(StrEnum):
@@ -17,40 +18,44 @@ class ServedBy(StrEnum):
     PAGES = "pages"
 
 
+READ, DEFINE = needs("read:{stream}"), needs("define:{stream}")
+CREATE, REMOVE = needs("define:{body}"), needs("define:{stream}", "operate")
+SEND, INSPECT = needs("score:{stream}"), needs("inspect:{stream}")
+METRICS, OPERATE = needs("metrics"), needs("operate")
+
 # The OpenAPI description lists the paths in this order.
 # fmt: off
 ROUTES = Routes((
-    Route("POST",   "/v1/streams",                            "create_stream",     ServedBy.PAGES),
-    Route("GET",    "/v1/streams",                            "list_streams",      ServedBy.PAGES),
-    Route("GET",    "/v1/streams/{stream}",                   "show_stream",       ServedBy.PAGES),
-    Route("PATCH",  "/v1/streams/{stream}",                   "evolve_stream",     ServedBy.PAGES),
-    Route("DELETE", "/v1/streams/{stream}",                   "drop_stream",       ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/metrics",           "add_metrics",       ServedBy.PAGES),
-    Route("GET",    "/v1/streams/{stream}/metrics",           "list_metrics",      ServedBy.PAGES),
-    Route("GET",    "/v1/streams/{stream}/metrics/{name}",    "show_metric",       ServedBy.PAGES),
-    Route("DELETE", "/v1/streams/{stream}/metrics/{name}",    "drop_metric",       ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/explain",           "explain",           ServedBy.PAGES),
-    Route("GET",    "/v1/streams/{stream}/values",            "key_values",        ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/values",            "values_of_keys",    ServedBy.PAGES),
-    Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/deepening",         "begin_deepening",   ServedBy.PAGES),
-    Route("GET",    "/v1/streams/{stream}/deepening",         "show_deepening",    ServedBy.PAGES),
-    Route("DELETE", "/v1/streams/{stream}/deepening",         "give_up_deepening", ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/deepening/install", "install_deepening", ServedBy.PAGES),
-    Route("GET",    "/v1/cluster",                            "show_cluster",      ServedBy.PAGES),
-    Route("GET",    "/v1/cluster/plan",                       "what_if",           ServedBy.PAGES),
-    Route("POST",   "/v1/cluster/nodes/{node}/drain",         "drain",             ServedBy.PAGES),
-    Route("POST",   "/v1/cluster/nodes/{node}/undrain",       "undrain",           ServedBy.PAGES),
-    Route("POST",   "/v1/cluster/accept-cut",                 "accept_cut",        ServedBy.PAGES),
-    Route("GET",    "/openapi.json",                          "openapi",           ServedBy.PAGES),
-    Route("GET",    "/docs",                                  "docs",              ServedBy.PAGES),
-    Route("POST",   "/v1/streams/{stream}/events",            "score",             ServedBy.EVENTS),
-    Route("GET",    "/healthz",                               "alive",             ServedBy.PROBES),
-    Route("HEAD",   "/healthz",                               "alive",             ServedBy.PROBES),
-    Route("GET",    "/readyz",                                "ready",             ServedBy.PROBES),
-    Route("HEAD",   "/readyz",                                "ready",             ServedBy.PROBES),
-    Route("GET",    "/metrics",                               "metrics",           ServedBy.PROBES),
-    Route("HEAD",   "/metrics",                               "metrics",           ServedBy.PROBES),
+    Route("POST",   "/v1/streams",                            "create_stream",     ServedBy.PAGES,  CREATE),
+    Route("GET",    "/v1/streams",                            "list_streams",      ServedBy.PAGES,  TOKEN),
+    Route("GET",    "/v1/streams/{stream}",                   "show_stream",       ServedBy.PAGES,  READ),
+    Route("PATCH",  "/v1/streams/{stream}",                   "evolve_stream",     ServedBy.PAGES,  DEFINE),
+    Route("DELETE", "/v1/streams/{stream}",                   "drop_stream",       ServedBy.PAGES,  REMOVE),
+    Route("POST",   "/v1/streams/{stream}/metrics",           "add_metrics",       ServedBy.PAGES,  DEFINE),
+    Route("GET",    "/v1/streams/{stream}/metrics",           "list_metrics",      ServedBy.PAGES,  READ),
+    Route("GET",    "/v1/streams/{stream}/metrics/{name}",    "show_metric",       ServedBy.PAGES,  READ),
+    Route("DELETE", "/v1/streams/{stream}/metrics/{name}",    "drop_metric",       ServedBy.PAGES,  DEFINE),
+    Route("POST",   "/v1/streams/{stream}/explain",           "explain",           ServedBy.PAGES,  READ),
+    Route("GET",    "/v1/streams/{stream}/values",            "key_values",        ServedBy.PAGES,  INSPECT),
+    Route("POST",   "/v1/streams/{stream}/values",            "values_of_keys",    ServedBy.PAGES,  INSPECT),
+    Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES,  METRICS),
+    Route("GET",    "/v1/whoami",                             "whoami",            ServedBy.PAGES,  TOKEN),
+    Route("POST",   "/v1/streams/{stream}/deepening",         "begin_deepening",   ServedBy.PAGES,  DEFINE),
+    Route("GET",    "/v1/streams/{stream}/deepening",         "show_deepening",    ServedBy.PAGES,  READ),
+    Route("DELETE", "/v1/streams/{stream}/deepening",         "give_up_deepening", ServedBy.PAGES,  DEFINE),
+    Route("POST",   "/v1/streams/{stream}/deepening/install", "install_deepening", ServedBy.PAGES,  DEFINE),
+    Route("GET",    "/v1/cluster",                            "show_cluster",      ServedBy.PAGES,  METRICS),
+    Route("GET",    "/v1/cluster/plan",                       "what_if",           ServedBy.PAGES,  METRICS),
+    Route("POST",   "/v1/cluster/nodes/{node}/drain",         "drain",             ServedBy.PAGES,  OPERATE),
+    Route("POST",   "/v1/cluster/nodes/{node}/undrain",       "undrain",           ServedBy.PAGES,  OPERATE),
+    Route("POST",   "/v1/cluster/accept-cut",                 "accept_cut",        ServedBy.PAGES,  OPERATE),
+    Route("GET",    "/openapi.json",                          "openapi",           ServedBy.PAGES,  OPEN),
+    Route("GET",    "/docs",                                  "docs",              ServedBy.PAGES,  OPEN),
+    Route("GET",    "/docs.css",                              "docs_style",        ServedBy.PAGES,  OPEN),
+    Route("POST",   "/v1/streams/{stream}/events",            "score",             ServedBy.EVENTS, SEND),
+    Route("GET",    "/healthz",                               "alive",             ServedBy.PROBES, PROBE),
+    Route("GET",    "/readyz",                                "ready",             ServedBy.PROBES, PROBE),
+    Route("GET",    "/metrics",                               "metrics",           ServedBy.PROBES, METRICS),
 ))
 # fmt: on
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from frontend.access.caller import caller_of
+from frontend.access.permission import Permission, check_rate
 from frontend.http.asgi import (
     AT_WORK,
     JSON_TYPE,
@@ -20,6 +22,7 @@ from frontend.http.asgi import (
     answer_problem,
     check_length,
     encoder,
+    ends_waiting_body,
     header,
 )
 from frontend.http.in_flight import InFlight
@@ -28,6 +31,8 @@ from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
 from frontend.scoring.backend import Answer, Backend
+from railgun.access.guard import Guard
+from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
 
 _log = logging.getLogger("railgun.frontend")
@@ -39,30 +44,36 @@ class ScoringRoute:
     """Events in, replies out. stopping: set when the server is to stop: streams of lines end then."""
 
     def __init__(
-        self, backend: Backend, settings: HttpSettings, in_flight: InFlight, stopping: Stopping
+        self,
+        backend: Backend,
+        settings: HttpSettings,
+        in_flight: InFlight,
+        stopping: Stopping,
+        guard: Guard,
     ) -> None:
         self._backend, self._settings, self._in_flight = backend, settings, in_flight
-        self._stopping = stopping
+        self._stopping, self._guard = stopping, guard
 
-    async def __call__(self, stream: str, scope: Scope, receive: Receive, send: Send) -> int:
-        """Answer a request; the status that it got."""
+    async def __call__(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
+        """Answer a request that was let in; the status that it got. found: its row."""
+        stream = found.parameters["stream"]
         try:
-            return await self._answer(stream, scope, receive, send)
+            return await self._answer(found, scope, receive, send)
         except ProblemError as error:
-            # Who waits for leave to send a body may send it all the same, or not: nobody can tell.
             self._backend.refused(stream, error.problem.status)
-            closing = [(b"connection", b"close")] if header(scope, b"expect") is not None else []
-            await answer_problem(send, error, closing)
+            await answer_problem(scope, send, error, ends_waiting_body(scope))
             return error.problem.status
         except GoneError:
             return 499
 
-    async def _answer(self, stream: str, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _answer(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
+        stream, caller = found.parameters["stream"], caller_of(scope)
         content_type = _content_type(scope)
         options = read_options(scope["query_string"])
         check_metrics(options, self._backend.view(stream))
         if content_type == NDJSON_TYPE:
-            lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping)
+            permission = Permission(self._guard, caller, found)
+            lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping, permission)
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)
         check_length(scope, self._settings.body_limit_bytes)
@@ -70,7 +81,10 @@ class ScoringRoute:
         with body.held():
             text = await body.read(self._settings.timeout_ms / 1000)
             if text.lstrip(_SPACE)[:1] == b"[":
-                return await self._array(stream, text, options, send)
+                texts: Sequence[Any] = self._texts(text)
+                check_rate(self._guard, caller, len(texts))
+                return await self._array(stream, texts, options, send)
+            check_rate(self._guard, caller, 1)
             return await self._event(stream, text, options, send)
 
     async def _event(self, stream: str, text: bytes, options: ScoreOptions, send: Send) -> int:
@@ -83,8 +97,7 @@ class ScoringRoute:
         await answer(send, 200, encoder.encode(found))
         return 200
 
-    async def _array(self, stream: str, text: bytes, options: ScoreOptions, send: Send) -> int:
-        texts = self._texts(text)
+    async def _array(self, stream: str, texts: Sequence[Any], options: ScoreOptions, send: Send) -> int:
         answers = await self._score(stream, texts, options) if texts else []
         if not options.reply:
             return await self._receipt(answers, send)

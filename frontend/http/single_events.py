@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import httptools
 
@@ -17,6 +18,8 @@ from frontend.http.routes import ROUTES, SCORE
 from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_defect
 from frontend.scoring.backend import Answer, Backend
+from railgun.access.guard import AccessError, Caller, Guard
+from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
 
 METHOD = SCORE.method.encode()
@@ -32,21 +35,34 @@ Reply = Callable[[int, bytes, bytes, Sequence[Header]], None]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a URL asks for."""
+    """What a URL asks for. found: its row."""
 
-    stream: str
+    found: RouteMatch
     options: ScoreOptions
+
+    @property
+    def stream(self) -> str:
+        return self.found.parameters["stream"]
+
+
+class Admitted(NamedTuple):
+    """A request that may be scored, by its head."""
+
+    target: Target
+    caller: Caller
 
 
 class SingleEvents:
     """Belongs to one event loop, as all that it uses."""
 
-    def __init__(self, backend: Backend, settings: HttpSettings, in_flight: InFlight) -> None:
+    def __init__(self, backend: Backend, settings: HttpSettings, in_flight: InFlight, guard: Guard) -> None:
         self._backend, self._in_flight, self._timeout_ms = backend, in_flight, settings.timeout_ms
+        self._guard = guard
         self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
 
-    def target(self, url: bytes, headers: Sequence[Header]) -> Target | None:
-        """Where a `METHOD` with such a head goes, if its body may be an event; None: it is the application's.
+    def admit(self, url: bytes, headers: Sequence[Header]) -> Admitted | None:
+        """Where a `METHOD` with such a head goes, if its body may be an event and whoever sends it may; None: it is the
+        application's.
 
         headers: their names in lower case.
         """
@@ -62,17 +78,27 @@ class SingleEvents:
                 return None
         if kind not in _JSON_TYPES or length is None or int(length) > self._body_limit_bytes:
             return None
-        return (_known_target if len(url) <= KNOWN_BYTES_MAX else _target)(url)
+        target = (_known_target if len(url) <= KNOWN_BYTES_MAX else _target)(url)
+        if target is None:
+            return None
+        try:
+            return Admitted(target, self._guard.decide(SCORE.method, target.found, headers))
+        except AccessError:
+            return None
 
-    def score(self, target: Target, text: bytes, reply: Reply) -> bool:
+    def score(self, admitted: Admitted, text: bytes, reply: Reply) -> bool:
         """Have an event scored. reply: called in the event loop, once.  False: it is the application's."""
         if text[:1] != b"{":
             return False
+        target, caller = admitted
         stream, options, size_bytes = target.stream, target.options, len(text)
         try:
             check_metrics(options, self._backend.view(stream))
             self._in_flight.take(1, size_bytes)
         except ProblemError:
+            return False
+        if self._guard.wait_s(caller, 1) > 0:
+            self._in_flight.release(1, size_bytes)
             return False
         try:
             self._backend.submit(
@@ -118,7 +144,7 @@ def _target(url: bytes) -> Target | None:
     if "%" in path or not options.reply:
         return None
     found = ROUTES.find(SCORE.method, path)
-    return Target(found.parameters["stream"], options) if found.route is SCORE else None
+    return Target(found, options) if found.route is SCORE else None
 
 
 _known_target = lru_cache(maxsize=1024)(_target)

@@ -24,7 +24,7 @@ from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
-from frontend.problems import Problem, ProblemError, refusal
+from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
@@ -253,7 +253,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
         parts = self._ready()
         found = parts.intakes.now.views.get(stream)
         if found is None:
-            raise refusal(404, evolution.unknown_name("stream", stream, parts.intakes.now.views))
+            raise UnknownStreamError(stream, parts.intakes.now.views)
         return found
 
     def reading(self) -> EngineReading | None:

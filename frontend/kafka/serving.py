@@ -16,9 +16,10 @@ from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.kafka.backend import Cluster, KafkaBackend
 from frontend.kafka.unanswered import UnansweredTasks
-from frontend.server import SWITCH_INTERVAL_S, Service, listen
+from frontend.server import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
+from railgun.access.guard import Guard
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
 from railgun.messaging.kafka.transport import check_pass_through
@@ -85,12 +86,14 @@ def serve_frontend(
     *,
     definitions: Definitions | None = None,
     on_ready: Callable[[str], None] | None = None,
+    reload: Reload | None = None,
     node: Sequence[str] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where it stopped by itself.
 
-    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  node: the
-    command of a node that is to live as long; with its end everything ends.  Raises AddressError and EngineError where
+    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
+    reload: what SIGHUP does.  node: the command of a node that is to live as long, and reloads too; with its end
+    everything ends.  Raises AddressError and EngineError where
     it cannot begin, ConfigError for a setting of Kafka's clients that cannot be passed through.
     """
     cluster = cluster_of(settings)
@@ -110,6 +113,7 @@ def serve_frontend(
                 UnansweredCollector(lambda: backend.unanswered_tasks),
                 InputCollector(lambda: backend.inputs),
             ],
+            reload if reload is None or beside is None else beside.reloading_too(reload),
         )
         if beside is None:
             return uvloop.run(service.run())
@@ -140,11 +144,23 @@ class NodeBeside:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
         self._ready = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
         self.has_failed = False
 
     def is_ready(self) -> bool:
         """Whether all its units have caught up once."""
         return self._ready.is_set()
+
+    def reloading_too(self, reload: Reload) -> Reload:
+        """A reload that the node hears of."""
+
+        def both(guard: Guard) -> None:
+            reload(guard)
+            # Before it is ready it may not have got so far as to know the signal, which would end it.
+            if self._process is not None and self.is_ready() and self._process.poll() is None:
+                self._process.send_signal(signal.SIGHUP)
+
+        return both
 
     @contextlib.contextmanager
     def running(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -152,6 +168,7 @@ class NodeBeside:
         leaving = threading.Event()
         # Nothing is written: its input ends when this process does, however that comes.
         process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = process
 
         def watch() -> None:
             assert process.stdout is not None

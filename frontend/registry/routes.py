@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 from fastapi import Depends, Request, Response
 
+from frontend.access.caller import caller_of
 from frontend.page_handlers import PageHandler, PageHandlers
-from frontend.problems import of_no_json, refusal
+from frontend.problems import of_no_json, refusal, refused
 from frontend.registry.models import (
     Deepening,
     DeepeningStart,
@@ -23,6 +24,7 @@ from frontend.registry.models import (
     StreamList,
 )
 from frontend.scoring.backend import Backend
+from railgun.access.guard import forbidden
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
 from railgun.catalog.tables import Table
@@ -76,6 +78,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     }
     for status, says in {
         400: "malformed",
+        401: "a token is needed",
+        403: "the token lacks a scope, which is named",
         404: "there is no such stream or metric",
         409: "it exists with another definition",
         413: "too large",
@@ -104,14 +108,18 @@ def _add_streams(page: PageHandlers, backend: Backend) -> None:
     async def create_stream(request: Request, response: Response) -> dict[str, Any]:
         """Register a stream; 200 where the same is registered already."""
         definition = checked(lambda body: stream_from_json(body), await read_json(request))
+        wanted = f"define:{definition.name}"
+        if not caller_of(request.scope).scopes.have(wanted):
+            raise refused(forbidden(wanted))
         if not await backend.create_stream(definition):
             response.status_code = 200
         return stream_to_json(definition)
 
     @page(response_model=StreamList, response_model_exclude_none=True)
-    async def list_streams() -> dict[str, Any]:
-        """All streams."""
-        return {"streams": [stream_to_json(each) for each in await backend.streams()]}
+    async def list_streams(request: Request) -> dict[str, Any]:
+        """All streams that the token may read."""
+        may_read = caller_of(request.scope).scopes.may_read
+        return {"streams": [stream_to_json(each) for each in await backend.streams() if may_read(each.name)]}
 
     @page(response_model=Stream, response_model_exclude_none=True)
     async def show_stream(stream: str) -> dict[str, Any]:

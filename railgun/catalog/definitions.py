@@ -76,7 +76,7 @@ def _statements(
     named: dict[str, set[str]] = {}
     for i, entry in enumerate(entries):
         sql = Table(entry, ("metrics", i), ("sql",)).required("sql", "a query")
-        stream, statement = _read(sql, streams, ("metrics", i, "sql"), None, _NOT_HERE)
+        stream, statement = _read(sql, streams, ("metrics", i, "sql"), remedy=_NOT_HERE)
         read.append((stream, statement))
         named.setdefault(stream.name, set()).update(each.name for each in statement.items if each.name)
     place_by_name: dict[tuple[str, str], int] = {}
@@ -100,17 +100,15 @@ def _statements(
     return metrics, derivations
 
 
-def definitions_from_sql(
-    sql: object, stream: StreamDefinition, known: Known, others: Container[str]
-) -> Definitions:
+def definitions_from_sql(sql: object, stream: StreamDefinition, known: Known) -> Definitions:
     """The metrics of one query, or the derived metrics of one DERIVE, about a stream.
 
-    known: what a DERIVE may read beside the stream's fields.  others: the names of other streams.
+    known: what a DERIVE may read beside the stream's fields.
 
     Raises DefinitionError with the place in the query.
     """
     loc: Location = ("sql",)
-    _, statement = _read(sql, {stream.name: stream}, loc, others)
+    _, statement = _read(sql, {stream.name: stream}, loc, is_given_for_one=True)
     if isinstance(statement, Derivation):
         return Definitions({}, (), tuple(define_derived([Statement(statement, loc)], stream, known)))
     return Definitions({}, tuple(_metrics(statement, stream, known, loc)))
@@ -120,12 +118,13 @@ def _read(
     sql: object,
     streams: Mapping[str, StreamDefinition],
     loc: Location,
-    others: Container[str] | None = None,
+    *,
+    is_given_for_one: bool = False,
     remedy: str = "",
 ) -> tuple[StreamDefinition, Query | Derivation]:
     """A statement, and the stream that it is about.
 
-    others: where the statement was given for the only one of `streams`: which other streams there are.
+    is_given_for_one: it was given for the only one of `streams`; no other one is named to whoever may not know of it.
     remedy: said where there is no such stream.
     """
     if not isinstance(sql, str):
@@ -138,12 +137,10 @@ def _read(
     stream = streams.get(name)
     if stream is not None:
         return stream, statement
-    if others is not None:
+    if is_given_for_one:
         (only,) = streams
         message = f"the query is FROM {name[:80]} and was given for stream {only}"
-        raise DefinitionError(
-            loc, message, f"write FROM {only}{f', or give it for {name}' if name in others else ''}"
-        )
+        raise DefinitionError(loc, message, f"write FROM {only}")
     hint = "; ".join(filter(None, (meant(name, streams), remedy)))
     raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
 

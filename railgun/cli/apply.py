@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_patience, add_url, patient_client
+from railgun.cli.server_url import add_patience, add_server, patient_client
 
 if TYPE_CHECKING:
     from railgun.client.client import Client
@@ -19,7 +19,7 @@ _POLL_S = 0.2
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun apply`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
-    add_url(parser)
+    add_server(parser)
     add_patience(parser)
     parser.add_argument(
         "--no-wait", action="store_true", help="return at once, while new metrics are still warming"

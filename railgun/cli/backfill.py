@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.parser import Command
+from railgun.cli.server_url import add_token_file, token_from
 from railgun.cli.spark_flags import add_local_spark, add_reading, source_of
 from railgun.cli.wording import time_ms
 
@@ -52,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--give-up", action="store_true", help="with --deepen: let go of one that is under way"
     )
     parser.add_argument("--url", metavar="U", help="with --deepen: the server that runs on the data folder")
+    add_token_file(parser)
     parser.add_argument("--stream", metavar="S", help="the stream; the only one of the file if left out")
     add_reading(
         parser,
@@ -190,7 +192,7 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "De
     from railgun.client.client import url_from
     from railgun.spark.backfill.service import DeepeningOfService
 
-    return DeepeningOfService(request, url_from(arguments.url))
+    return DeepeningOfService(request, url_from(arguments.url), token_from(arguments.token_file))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -198,6 +200,10 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.give_up or arguments.url is not None:
         if not arguments.deepen:
             raise UsageError("--give-up and --url are for a deepening: --deepen")
+    if arguments.token_file is not None and arguments.url is None:
+        raise UsageError(
+            "--token-file is for the server that --url names; what guards a broker is Kafka's own security"
+        )
     if arguments.url is not None and arguments.broker is not None:
         raise UsageError("--url is for the server of an embedded engine; with --broker leave it out")
     if not arguments.history and not arguments.give_up:

@@ -8,7 +8,7 @@ from typing import Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import size_text, table_lines
 from railgun.wording import counted
 
@@ -122,13 +122,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tasks", action="store_true", help="show the copies of each task")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    add_url(parser)
+    add_server(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print it. Raises ClientError and UsageError."""
-    from railgun.client.client import Client, url_from
-
     is_plan, is_cut = arguments.what == _PLAN, arguments.what == _ACCEPT_CUT
     if is_plan != (arguments.what_if is not None):
         raise UsageError(
@@ -136,7 +134,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     if is_cut != (arguments.task is not None):
         raise UsageError("write it as railgun cluster accept-cut STREAM/PARTITIONER/PARTITION")
-    with Client(url_from(arguments.url)) as client:
+    with client_of(arguments) as client:
         if is_cut:
             accepted = client.accept_cut(*_parts_of(arguments.task))
             print(json.dumps(accepted, indent=2) if arguments.json else _accepted(accepted))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_server, client_of
 from railgun.wording import counted
 
 if TYPE_CHECKING:
@@ -26,20 +26,19 @@ def _configure_drain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fewer-copies", action="store_true", help="let tasks have fewer copies where too few nodes are left"
     )
-    add_url(parser)
+    add_server(parser)
 
 
 def _configure_undrain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", metavar="NODE", help="its name, as `railgun cluster` shows it")
-    add_url(parser)
+    add_server(parser)
 
 
 def _drain(arguments: argparse.Namespace) -> int:
-    from railgun.client.client import Client, url_from
     from railgun.client.errors import ProblemError
 
     name: str = arguments.node
-    with Client(url_from(arguments.url)) as client:
+    with client_of(arguments) as client:
         try:
             node = client.drain(name, fewer_copies=arguments.fewer_copies)
         except ProblemError as error:
@@ -87,9 +86,8 @@ def _node_of(cluster: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _undrain(arguments: argparse.Namespace) -> int:
-    from railgun.client.client import Client, url_from
 
-    with Client(url_from(arguments.url)) as client:
+    with client_of(arguments) as client:
         node = client.undrain(arguments.node)
     if node.get("was_drained", True):
         when = f": {node['state']}" if node.get("alive", True) else " once it is back: it is away"

@@ -23,6 +23,7 @@ from railgun.cli.run import RUN
 from railgun.cli.score import SCORE
 from railgun.cli.serve import SERVE
 from railgun.cli.status import STATUS
+from railgun.cli.token import TOKEN
 from railgun.cli.validate import VALIDATE
 from railgun.cli.values import VALUES
 
@@ -37,6 +38,7 @@ COMMANDS = (
     SCORE,
     VALUES,
     STATUS,
+    TOKEN,
     RUN,
     EXPLAIN,
     INSPECT,

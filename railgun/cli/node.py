@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -40,9 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run units until asked to stop. Raises ConfigError, NodeFolderError, OSError."""
+    """Run units until asked to stop. Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, OSError."""
     from railgun import __version__
+    from railgun.config.access import guard_of
     from railgun.config.loading import flags_given, load_settings
+    from railgun.config.reloading import TokenReload, hangup_ends_it
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
     from railgun.messaging.kafka.transport import check_pass_through
@@ -58,7 +61,9 @@ def execute(arguments: argparse.Namespace) -> int:
         "--data": ("engine.data_folder", arguments.data),
         "--broker": ("cluster.broker", arguments.broker),
     }
-    settings = load_settings(arguments.config, os.environ, flags_given(given))
+    reread = partial(load_settings, arguments.config, os.environ, flags_given(given))
+    settings = reread()
+    guard, reload = guard_of(settings.http), TokenReload(settings, reread)
     units = units_of(settings.cluster)
     check_pass_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]
@@ -69,6 +74,11 @@ def execute(arguments: argparse.Namespace) -> int:
     def stop(signal_number: int, frame: FrameType | None) -> None:
         stopped.set()
 
+    def read_again(signal_number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=reload, args=(guard,), name="reload", daemon=True).start()
+
+    if not hangup_ends_it():
+        signal.signal(signal.SIGHUP, read_again)
     loaded = threading.Event()
 
     def waits_for() -> str | None:
@@ -84,7 +94,9 @@ def execute(arguments: argparse.Namespace) -> int:
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging),
-        serving(cluster.metrics_host, cluster.metrics_port, collector, waits_for) as url,
+        serving(
+            cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard
+        ) as url,
     ):
         shown = counted(units, "unit")
         log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)

@@ -10,7 +10,7 @@ import msgspec
 
 from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_patience, add_url, patient_client
+from railgun.cli.server_url import add_patience, add_server, patient_client
 from railgun.client.errors import ConnectionLostError, problem_text
 from railgun.wording import counted
 
@@ -127,7 +127,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="-",
         help="events, one JSON object per line (default: -, stdin)",
     )
-    add_url(parser)
+    add_server(parser)
     add_patience(parser)
 
 

@@ -1,19 +1,34 @@
-"""The options that say which server a command talks to, and how long it waits for that."""
+"""The options that say which server a command talks to, with which token, and how long it waits for that."""
 
 import argparse
+import os
+import stat
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from railgun.cli.failures import UsageError
 
 if TYPE_CHECKING:
     from railgun.client.client import Client
 
+TOKEN_VARIABLE = "RAILGUN_TOKEN"
 _PATIENCE_S, _LISTENS_WITHIN_S = 300.0, 10.0
 
 
-def add_url(parser: argparse.ArgumentParser) -> None:
-    """--url, with the environment's RAILGUN_URL and this machine's port 8080 behind it."""
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """--url and --token-file, for `client_of`."""
     parser.add_argument(
         "--url", metavar="U", help="the server's address (default: $RAILGUN_URL, else http://127.0.0.1:8080)"
+    )
+    add_token_file(parser)
+
+
+def add_token_file(parser: argparse.ArgumentParser) -> None:
+    """--token-file, with the environment's RAILGUN_TOKEN behind it, for `token_from`."""
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help=f"what the server lets in: a token in a file of its own (default: ${TOKEN_VARIABLE} itself, if set)",
     )
 
 
@@ -29,9 +44,33 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
-    """A client that waits for its server, and says on stderr why. Raises ClientError for what is no address."""
+def client_of(arguments: argparse.Namespace, **more: Any) -> "Client":
+    """A client of the server that the options name. more: of `Client`.
+
+    Raises ClientError for what is no address; UsageError, TokenFileError and OSError for what is no token.
+    """
     from railgun.client.client import Client, url_from
+
+    return Client(url_from(arguments.url), token=token_from(arguments.token_file), **more)
+
+
+def token_from(file: str | None) -> str | None:
+    """The token in a file, else that of the environment. Raises UsageError, TokenFileError, OSError."""
+    from railgun.access.token_files import checked_token, client_token
+
+    if file is not None:
+        if os.stat(file).st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            print(f"railgun: {file}: others may read this token; chmod 600 {file}", file=sys.stderr)
+        return client_token(file)
+    given = os.environ.get(TOKEN_VARIABLE)
+    try:
+        return checked_token(given) if given else None
+    except ValueError:
+        raise UsageError(f"{TOKEN_VARIABLE}: it holds no token, as `railgun token new` prints one") from None
+
+
+def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
+    """A client that waits for its server, and says on stderr why. Raises as `client_of` does."""
     from railgun.client.errors import ClientError
 
     patience_s: float = arguments.patience
@@ -39,9 +78,6 @@ def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
     def say(why: ClientError) -> None:
         print(f"railgun {command}: waiting, up to {patience_s:g} s: {why}", file=sys.stderr)
 
-    return Client(
-        url_from(arguments.url),
-        patience_s=patience_s,
-        connects_within_s=min(patience_s, _LISTENS_WITHIN_S),
-        on_wait=say,
+    return client_of(
+        arguments, patience_s=patience_s, connects_within_s=min(patience_s, _LISTENS_WITHIN_S), on_wait=say
     )

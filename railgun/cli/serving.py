@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from railgun.cli.failures import UsageError
@@ -14,6 +15,7 @@ from railgun.cli.open_files import raise_open_files_limit
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.config.loading import Flag
+    from railgun.config.reloading import TokenReload
     from railgun.config.settings import Settings
 
 _ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\s]*)):([0-9]{1,5})", re.ASCII)
@@ -29,8 +31,11 @@ class Serve(Protocol):
         *,
         definitions: "Definitions | None",
         on_ready: Callable[[str], None],
+        reload: "TokenReload",
     ) -> int:
-        """definitions: created at the start where missing.  on_ready: called with the URL once events are taken."""
+        """definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
+        reload: what SIGHUP does.
+        """
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +63,12 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
     from railgun.arrow_alone import without_pandas
     from railgun.catalog.definitions import load_definitions
     from railgun.config.loading import load_settings
+    from railgun.config.reloading import TokenReload
     from railgun.logs.setup import logging_as
 
     raise_open_files_limit()
-    settings = load_settings(arguments.config, os.environ, _flags(arguments))
+    reread = partial(load_settings, arguments.config, os.environ, _flags(arguments))
+    settings = reread()
     definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
     with logging_as(settings.logging):
 
@@ -69,7 +76,8 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
             _say_serving(url, settings, on_kafka=on_kafka)
 
         without_pandas()
-        code = serve(settings, definitions=definitions, on_ready=on_ready)
+        reload = TokenReload(settings, reread)
+        code = serve(settings, definitions=definitions, on_ready=on_ready, reload=reload)
         logging.getLogger("railgun.serve").info("stopped")
     return code
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import size_text, table_lines
 from railgun.language.duration import format_duration
 from railgun.wire.rfc3339 import time_text
@@ -148,16 +148,15 @@ def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `railgun status`."""
-    add_url(parser)
+    add_server(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print it. Raises ClientError."""
     from railgun.cli.status import as_text
-    from railgun.client.client import Client, url_from
 
-    with Client(url_from(arguments.url)) as client:
+    with client_of(arguments) as client:
         status = client.status()
     print(
         json.dumps(status, indent=2) if arguments.json else as_text(status),

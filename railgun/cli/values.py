@@ -7,7 +7,7 @@ from typing import Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_url
+from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import table_lines
 from railgun.wire.rfc3339 import time_text
 
@@ -62,14 +62,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B", help="only these (default: all that the key determines)")
     parser.add_argument("--json", action="store_true", help="print the answer as the server gave it")
-    add_url(parser)
+    add_server(parser)
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from railgun.client.client import Client, url_from
-
     key = key_of(arguments.key)
-    with Client(url_from(arguments.url)) as client:
+    with client_of(arguments) as client:
         found = client.values(arguments.stream, key, arguments.metrics)
     print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found), end="")
     if arguments.json:

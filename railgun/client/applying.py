@@ -74,7 +74,7 @@ def _registered(client: Client, definitions: Definitions) -> Catalog:
         catalog.apply(PutStream(catalog.last_place + 1, stream, FIRST_VERSION))
         for metric in client.metrics(stream.name):
             entry = catalog.streams[stream.name]
-            made = definitions_from_sql(str(metric["sql"]), stream, entry.known, ())
+            made = definitions_from_sql(str(metric["sql"]), stream, entry.known)
             for change in missing_changes(catalog, made)[0]:
                 catalog.apply(change)
     return catalog

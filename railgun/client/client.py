@@ -52,12 +52,14 @@ class Client:
     is sent again when the server said, for `patience_s` in all; where nobody listens yet, for `connects_within_s`. One
     that may have been taken (a 503 that names no time) is not.
     on_wait: called with the reason, once a request has waited for a second.
+    token: sent with each request; for a server that has tokens.
     """
 
     def __init__(
         self,
         url: str,
         *,
+        token: str | None = None,
         timeout_s: float = TIMEOUT_S,
         patience_s: float = 60.0,
         connects_within_s: float = 0.0,
@@ -71,6 +73,7 @@ class Client:
         self._http = httpx.Client(
             base_url=url,
             timeout=httpx.Timeout(timeout_s, connect=_CONNECT_TIMEOUT_S),
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
             # A proxy is for what lies beyond this machine.
             trust_env=not _is_loopback(httpx.URL(url).host),
             transport=transport,

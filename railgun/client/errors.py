@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+_UNAUTHORIZED = 401
+_TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN"
+
 
 class ClientError(Exception):
     """A request could not be made or was refused. The message is for people, one line."""
@@ -31,7 +34,8 @@ class ProblemError(ClientError):
         self.title = str(problem.get("title") or f"status {status}")
         self.detail = str(problem.get("detail") or "")
         self.errors = _errors(problem.get("errors"))
-        super().__init__(f"{place}: {problem_text(problem) or f'status {status}'}")
+        text = problem_text(problem) or f"status {status}"
+        super().__init__(f"{place}: {text}{_TOKEN_REMEDY if status == _UNAUTHORIZED else ''}")
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from railgun.access.tokens import Token, TokenError, read_tokens
 from railgun.language.duration import DurationError, format_duration, parse_duration
 from railgun.language.errors import nearest
 
@@ -88,6 +89,41 @@ class Addresses(Text):
             if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < _PORTS):
                 raise KindError(f"HOST:PORT belongs here, or several with commas, not {each.strip()[:80]!r}")
         return found
+
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Names of hosts, without ports: a list, or text with commas."""
+
+    def read(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise KindError(
+                f'a list of names belongs here, as in ["railgun.example.com"], not {describe(value)}'
+            )
+        for each in value:
+            if not _HOST.fullmatch(each):
+                raise KindError(f"{each[:80]!r} is no name of a host; write it without scheme, port and path")
+        return tuple(value)
+
+    def from_text(self, text: str) -> object:
+        return [each.strip() for each in text.split(",")]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Descriptions of tokens: a list of tables."""
+
+    def read(self, value: object) -> tuple[Token, ...]:
+        try:
+            return read_tokens(value)
+        except TokenError as error:
+            raise KindError(str(error)) from None
+
+    def from_text(self, text: str) -> object:
+        raise KindError("tokens stand in the file as [[http.tokens]], or in http.tokens_file; nowhere else")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +284,16 @@ def text(default: str) -> Any:
 def addresses(default: str) -> Any:
     """A key that holds addresses of servers."""
     return key_of(default, Addresses())
+
+
+def hosts() -> Any:
+    """A key that holds names of hosts; none unless it is set."""
+    return key_of((), Hosts())
+
+
+def tokens() -> Any:
+    """A key that holds tokens; none unless it is set."""
+    return key_of((), Tokens())
 
 
 def choice(default: str, *others: str) -> Any:

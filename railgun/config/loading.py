@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from railgun.access.token_files import check_nobody_else_writes
 from railgun.config.kinds import ConfigError, KindError, describe
 from railgun.config.settings import (
     ENVIRONMENT_PREFIX,
@@ -38,7 +39,7 @@ def flags_given(options: Mapping[str, tuple[str, object]]) -> list[Flag]:
 def load_settings(
     file: Path | str | None = None, environment: Mapping[str, str] | None = None, flags: Iterable[Flag] = ()
 ) -> Settings:
-    """The settings in force. Raises ConfigError, and OSError for a file that cannot be read."""
+    """The settings in force. Raises ConfigError, OSError; TokenFileError if others may write a file with tokens."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     passed: dict[str, PassedThrough] = {}
     tables = {} if file is None else _tables(Path(file))
@@ -46,6 +47,8 @@ def load_settings(
     if file is not None:
         passed.update(_passed_of_file(str(file), tables.pop(PASSED_THROUGH, {})))
         _put(values, _of_file(Path(file), tables))
+        if values["http"].get("tokens"):
+            check_nobody_else_writes(file)
     passed.update(_passed_of_environment(environment or {}))
     _put(values, _of_environment(environment or {}))
     _put(values, ((flag.option, KEYS[flag.key], flag.value) for flag in flags))
@@ -121,7 +124,11 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, 
         key = by_variable.get(variable)
         if key is None:
             raise ConfigError(variable, f"unknown setting; {_meant(variable, by_variable)}")
-        yield variable, key, key.kind.from_text(environment[variable])
+        try:
+            value = key.kind.from_text(environment[variable])
+        except KindError as error:
+            raise ConfigError(variable, str(error)) from None
+        yield variable, key, value
 
 
 _REMOVED = ("cluster.node_index", "cluster.node_count")

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
+from railgun.access.tokens import Token
 from railgun.config.kinds import (
     BYTES_BY_UNIT,
     Kind,
     addresses,
     bytes_,
     choice,
+    hosts,
     lasting,
     milliseconds,
     seconds,
     text,
+    tokens,
     truth,
     whole,
 )
@@ -27,6 +30,9 @@ from railgun.config.kinds import (
 
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
+
+NONE = "none"
+"""In place of a file or an address: there is none."""
 
 PassedThrough = str | int | float | bool
 
@@ -39,6 +45,8 @@ class HttpSettings:
     batch_limit_events: events in one JSON array.  in_flight_limit_events, in_flight_limit_bytes: taken and not
     answered yet, over all requests.  timeout_ms: for an event's answer, where the request names none.
     keep_alive_s: how long a connection may idle.  shutdown_grace_s: for what is in flight when asked to stop.
+    tokens_file: more tokens; "none" where there is none.  anonymous: anybody may do anything.  behind_proxy: tokens do
+    not come in clear from afar.  hosts: names under which browsers may come.  tokens: who may do what.
     """
 
     host: str = text("127.0.0.1")
@@ -51,6 +59,11 @@ class HttpSettings:
     timeout_ms: int = milliseconds(30_000, 1, _HOUR_MS)
     keep_alive_s: float = seconds(75.0, 1_000, _HOUR_MS)
     shutdown_grace_s: float = seconds(10.0, 0, _HOUR_MS)
+    tokens_file: str = text(NONE)
+    anonymous: bool = truth(False)
+    behind_proxy: bool = truth(False)
+    hosts: tuple[str, ...] = hosts()
+    tokens: tuple[Token, ...] = tokens()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from railgun.registry.errors import DefinitionsError as DefinitionsError
 from railgun.registry.errors import DifferentDefinitionsError as DifferentDefinitionsError
 from railgun.registry.errors import EngineError as EngineError
 from railgun.registry.errors import UnknownNameError as UnknownNameError
+from railgun.registry.errors import UnknownStreamError as UnknownStreamError
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
 from railgun.wire.table_validator import BadRow, TableError

@@ -1,6 +1,6 @@
 """What can go wrong with what is registered: each error is one line with the place and the remedy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from railgun.catalog.catalog import Difference
 
@@ -24,6 +24,14 @@ class DifferentDefinitionsError(DefinitionsError):
 
 class UnknownNameError(EngineError):
     """There is no stream or metric of that name."""
+
+
+class UnknownStreamError(UnknownNameError):
+    """There is no stream of that name. known: the names of all."""
+
+    def __init__(self, message: str, stream: str, known: Iterable[str]) -> None:
+        self.stream, self.known = stream, tuple(known)
+        super().__init__(message)
 
 
 class RegistryError(Exception):

@@ -17,7 +17,12 @@ from railgun.catalog.definitions import definitions_from_sql, load_definitions, 
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json, stream_to_json
-from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, UnknownNameError
+from railgun.registry.errors import (
+    DefinitionsError,
+    DifferentDefinitionsError,
+    UnknownNameError,
+    UnknownStreamError,
+)
 
 
 def read_definitions(source: Definitions | Path | str) -> Definitions:
@@ -33,7 +38,7 @@ def stream_entry(catalog: Catalog, stream: str) -> StreamEntry:
     """A stream's entry. Raises UnknownNameError."""
     entry = catalog.streams.get(stream)
     if entry is None:
-        raise UnknownNameError(unknown_name("stream", stream, catalog.streams))
+        raise UnknownStreamError(unknown_name("stream", stream, catalog.streams), stream, catalog.streams)
     return entry
 
 
@@ -61,7 +66,7 @@ def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:
     Raises DefinitionError, UnknownNameError.
     """
     entry = stream_entry(catalog, stream)
-    return definitions_from_sql(sql, entry.stream, entry.known, catalog.streams)
+    return definitions_from_sql(sql, entry.stream, entry.known)
 
 
 def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | AddDerived]:

@@ -10,4 +10,4 @@ from railgun.language.parser import parse_query
 def metrics_from_sql(sql: str, streams: Mapping[str, StreamDefinition]) -> list[MetricDefinition]:
     """One per select item. streams: among them the one that the query names."""
     stream = streams[parse_query(sql).stream.name]
-    return list(definitions_from_sql(sql, stream, {}, streams).metrics)
+    return list(definitions_from_sql(sql, stream, {}).metrics)

@@ -238,6 +238,19 @@ def test_what_keeps_it_from_starting_is_one_line(server: Server, tmp_path: Path)
         ),
         (["--data", f"{tmp_path}/new", "--http", busy], {}, busy.rpartition(":")[2]),
         (["--definitions", f"{tmp_path}/none.toml"], {}, "is the path right?"),
+        (["--http", "0.0.0.0:0"], {}, "set http.anonymous = true (RAILGUN_HTTP__ANONYMOUS=true)"),
+        (["--http", ":0"], {}, "set http.anonymous = true (RAILGUN_HTTP__ANONYMOUS=true)"),
+        (["--http", "127.0.0.1:0"], {"RAILGUN_HTTP__TOKENS_FILE": f"{tmp_path}/none"}, "is the path right?"),
+        (
+            ["--http", "127.0.0.1:0"],
+            {"RAILGUN_HTTP__TOKENS_FILE": f"{tmp_path}/r.toml"},
+            "tokens belong here as [[http.tokens]], at least one, and nothing else",
+        ),
+        (
+            ["--http", "127.0.0.1:0"],
+            {"RAILGUN_HTTP__TOKENS_FILE": f"{tmp_path}/r.toml", "RAILGUN_HTTP__ANONYMOUS": "true"},
+            "http.anonymous: with tokens, not everybody may do everything",
+        ),
     ):
         done = railgun("serve", *words, **environment)
         assert (done.returncode, done.stdout) == (2, ""), done.stderr

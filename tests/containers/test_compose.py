@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from railgun.access.binding import ExposedError
 from railgun.broker.artifacts import KAFKA_VERSION
 from railgun.broker.commands import Ports, properties
 from railgun.cli.frontend import FRONTEND
 from railgun.cli.node import NODE
 from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
+from railgun.config.access import check_address
 from railgun.config.loading import load_settings
 from railgun.unit.configured import units_of
 
@@ -80,6 +82,42 @@ def test_ports_and_health_checks_agree() -> None:
         assert cluster.metrics_host == "0.0.0.0"
     assert set(_lines("EXPOSE")[0].split()) == {port, str(cluster.metrics_port)}
     assert "RAILGUN_HEALTH_URL" in _lines("HEALTHCHECK")[0]
+
+
+def test_whoever_needs_no_token_is_on_this_machine() -> None:
+    """Every server starts, as it says itself that anybody may do anything, and none is published beyond loopback."""
+    for name in ("frontend", *NODES):
+        service = _services()[name]
+        http = load_settings(None, service["environment"]).http
+        assert http.anonymous
+        check_address(name, "0.0.0.0", http)
+        assert all(each.startswith("127.0.0.1:") for each in service.get("ports", []))
+
+
+def test_the_cluster_with_a_secret_is_one_that_starts(tmp_path: Path) -> None:
+    """As the comments say: one line out, those with the secret in."""
+    text = (
+        (ROOT / "docker-compose.yml")
+        .read_text(encoding="utf-8")
+        .replace('  RAILGUN_HTTP__ANONYMOUS: "true"\n', "")
+    )
+    for line in ("secrets: [tokens]", "RAILGUN_HTTP__TOKENS_FILE", "secrets:\n#   tokens:\n#     file:"):
+        assert f"# {line}" in text
+        text = text.replace(f"# {line}", line.replace("#", ""), 1)
+    guarded = yaml.safe_load(text)
+    assert guarded["secrets"] == {"tokens": {"file": "tokens.toml"}}
+    for name in ("frontend", *NODES):
+        service = guarded["services"][name]
+        assert service["secrets"] == ["tokens"]
+        http = load_settings(None, service["environment"]).http
+        assert (http.tokens_file, http.anonymous) == ("/run/secrets/tokens", False)
+
+
+def test_the_image_does_not_start_by_itself_on_a_network() -> None:
+    command, arguments = parse(COMMANDS, json.loads(_lines("CMD")[0]))
+    assert command is SERVE
+    with pytest.raises(ExposedError, match="RAILGUN_HTTP__ANONYMOUS=true"):
+        check_address(arguments.http, arguments.http.rpartition(":")[0], load_settings().http)
 
 
 def test_data_outlives_containers() -> None:

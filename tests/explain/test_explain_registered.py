@@ -29,7 +29,7 @@ sql = "DERIVE most + 1 AS above, above * n AS product, n AS same, HOUR(ts IN 'Eu
 
 def with_query(sql: str) -> dict[str, Any]:
     entry = Catalog(evolution.missing(Catalog(), parse_definitions(DEFINITIONS))).streams["s"]
-    [stream] = explained(entry, definitions_from_sql(sql, entry.stream, entry.known, ()))["streams"]
+    [stream] = explained(entry, definitions_from_sql(sql, entry.stream, entry.known))["streams"]
     return stream  # type: ignore[no-any-return]
 
 

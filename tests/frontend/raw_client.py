@@ -87,7 +87,7 @@ class RawClient:
 
 
 def head(path: str, content_type: str, *headers: str) -> bytes:
-    lines = (f"POST {path} HTTP/1.1", "Host: here", f"Content-Type: {content_type}", *headers)
+    lines = (f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {content_type}", *headers)
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
 
 

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from railgun.access.guard import Guard
+from railgun.config.settings import HttpSettings
 from railgun.unit import node_telemetry
 from railgun.unit.node_server import serving
 from railgun.unit.node_telemetry import NodeCollector
@@ -62,7 +64,9 @@ def test_what_units_say_stands_together(tmp_path: Path) -> None:
     (tmp_path / "tasks" / "file").write_bytes(bytes(10))
     with (
         running([], []) as units,
-        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None) as url,
+        serving(
+            "127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None, HttpSettings(), Guard()
+        ) as url,
     ):
         for asked in (1, 2):
             text = httpx.get(f"{url}/metrics", trust_env=False).text
@@ -83,7 +87,9 @@ def test_a_unit_that_does_not_answer_keeps_nobody_from_it(
     monkeypatch.setattr(node_telemetry, "ANSWER_S", 0.2)
     with (
         running([], ["--silent"]) as units,
-        serving("127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None) as url,
+        serving(
+            "127.0.0.1", 0, NodeCollector(units, tmp_path, "1.2"), lambda: None, HttpSettings(), Guard()
+        ) as url,
     ):
         found = samples(httpx.get(f"{url}/metrics", trust_env=False).text)
         assert found["railgun_rows", (("stream", "s"), ("unit", "0"))] == 1
@@ -104,7 +110,14 @@ def test_a_unit_that_is_gone_says_nothing(tmp_path: Path) -> None:
 def test_health_and_readiness(tmp_path: Path) -> None:
     waits_for: list[str | None] = ["some work"]
     with (
-        serving("127.0.0.1", 0, NodeCollector([], tmp_path / "none", "1.2"), lambda: waits_for[0]) as url,
+        serving(
+            "127.0.0.1",
+            0,
+            NodeCollector([], tmp_path / "none", "1.2"),
+            lambda: waits_for[0],
+            HttpSettings(),
+            Guard(),
+        ) as url,
         httpx.Client(base_url=url, trust_env=False) as client,
     ):
         assert client.get("/healthz").status_code == 200

@@ -13,19 +13,19 @@ _ASK_S = 0.2
 
 
 class DeepeningOfService(DeepeningTarget):
-    """url: of the server.
+    """url: of the server.  token: for it; None where it needs none.
 
     Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, where it says that
     it cannot install, and where it is gone before it has.
     """
 
-    def __init__(self, request: BackfillRequest, url: str) -> None:
+    def __init__(self, request: BackfillRequest, url: str, token: str | None = None) -> None:
         super().__init__(request)
-        self._url = url
+        self._url, self._token = url, token
 
     def plan(self) -> HistoryPlan:
         stream = self.request.stream
-        with Client(self._url) as client:
+        with Client(self._url, token=self._token) as client:
             before = client.deepening(stream)
             started = client.begin_deepening(stream, self.request.cut_ms)
             plan = read_plan(live_backfill_folder(self.request.data, stream))
@@ -51,7 +51,7 @@ class DeepeningOfService(DeepeningTarget):
 
     def _install(self) -> None:
         stream = self.request.stream
-        with Client(self._url) as client:
+        with Client(self._url, token=self._token) as client:
             requested = client.deepening(stream)["history"]
             client.install_deepening(stream)
             while True:
@@ -64,7 +64,7 @@ class DeepeningOfService(DeepeningTarget):
                 time.sleep(_ASK_S)
 
     def give_up(self) -> bool:
-        with Client(self._url) as client:
+        with Client(self._url, token=self._token) as client:
             if client.deepening(self.request.stream)["state"] == "none":
                 return False
             client.give_up_deepening(self.request.stream)

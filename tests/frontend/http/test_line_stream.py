@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from frontend.access.permission import Permission
 from frontend.http.in_flight import InFlight
 from frontend.http.line_stream import LineStream
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, refusal
 from frontend.scoring.backend import Backend
+from railgun.access.guard import ANYBODY, Guard
+from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
 from tests.frontend.serving import Server
 
@@ -61,7 +64,10 @@ def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
         async def send(message: object) -> None:
             raise AssertionError(f"nothing is to be sent: {message}")
 
-        stream = LineStream(cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event())
+        anybody = Permission(Guard(), ANYBODY, RouteMatch(None, {}, {}))
+        stream = LineStream(
+            cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event(), anybody
+        )
         with pytest.raises(ProblemError, match="starting"):
             await stream.answer("s", ScoreOptions(reply=False), receive, send)
         assert backend.pending == [1_024]

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railgun.wire.http_routes import Route, RouteMatch, Routes
+from railgun.access.routes import Route, RouteMatch, Routes
+from railgun.access.scopes import OPEN
 
 ROWS = (
-    Route("GET", "/a", "show_a", "x"),
-    Route("POST", "/a", "make_a", "x"),
-    Route("GET", "/a/{one}", "show_one", "x"),
-    Route("GET", "/a/{one}/b", "show_b", "x"),
-    Route("HEAD", "/a/{one}/b", "show_b", "x"),
-    Route("DELETE", "/a/{one}/c/{two}", "drop_two", "x"),
-    Route("POST", "/a/{one}/c/{two}/d", "make_d", "y"),
-    Route("GET", "/b.json", "show_json", "y"),
-    Route("GET", "/", "show_root", "y"),
+    Route("GET", "/a", "show_a", "x", OPEN),
+    Route("POST", "/a", "make_a", "x", OPEN),
+    Route("GET", "/a/{one}", "show_one", "x", OPEN),
+    Route("GET", "/a/{one}/b", "show_b", "x", OPEN),
+    Route("DELETE", "/a/{one}/c/{two}", "drop_two", "x", OPEN),
+    Route("POST", "/a/{one}/c/{two}/d", "make_d", "y", OPEN),
+    Route("GET", "/b.json", "show_json", "y", OPEN),
+    Route("GET", "/", "show_root", "y", OPEN),
 )
 ROUTES = Routes(ROWS)
 PARTS = st.sampled_from(
@@ -36,12 +36,17 @@ def reading(rows: Sequence[Route], method: str, path: str) -> RouteMatch:
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(row.path))
         if matching := re.fullmatch(pattern, path):
             found[row.method], parameters = row, matching.groupdict()
-    return RouteMatch(found.get(method), found, parameters)
+    return RouteMatch(found.get("GET" if method == "HEAD" else method), found, parameters)
 
 
 @given(method=METHODS, path=PATHS | PATHS.map("/".__add__))
 def test_what_is_found(method: str, path: str) -> None:
     assert ROUTES.find(method, path) == reading(ROWS, method, path)
+
+
+def test_methods_of_a_path() -> None:
+    assert ROUTES.find("PUT", "/a").methods == ["GET", "HEAD", "POST"]
+    assert ROUTES.find("PUT", "/a/1/c/2").methods == ["DELETE"]
 
 
 def test_all_rows_are_found() -> None:
@@ -59,13 +64,14 @@ def test_all_rows_are_found() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        Route("GET", "/a", "show_all", "x"),
-        Route("GET", "/a/b", "show_b", "x"),
-        Route("PUT", "/a/{other}", "put_one", "x"),
-        Route("GET", "/a/{other}/more", "show_more", "x"),
-        Route("PUT", "/a/{one}/c/d", "put_d", "x"),
-        Route("PUT", "/{any}", "put_any", "x"),
-        Route("PUT", "/a", "put_a", "y"),
+        Route("GET", "/a", "show_all", "x", OPEN),
+        Route("GET", "/a/b", "show_b", "x", OPEN),
+        Route("PUT", "/a/{other}", "put_one", "x", OPEN),
+        Route("GET", "/a/{other}/more", "show_more", "x", OPEN),
+        Route("PUT", "/a/{one}/c/d", "put_d", "x", OPEN),
+        Route("PUT", "/{any}", "put_any", "x", OPEN),
+        Route("PUT", "/a", "put_a", "y", OPEN),
+        Route("HEAD", "/b.json", "show_json", "y", OPEN),
     ],
 )
 def test_rows_that_contradict_others(row: Route) -> None:

@@ -6,6 +6,8 @@ The rows of the service are in `frontend/http/routes.py`, those of a node in `ra
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
+from railgun.access.scopes import Need
+
 Handler = TypeVar("Handler")
 
 
@@ -15,12 +17,14 @@ class Route(NamedTuple):
     path: a part in braces stands for any text between two slashes, or after the last one.
     handler: the name of the function that answers.
     served_by: the part of the server that has this function. All rows of one path have the same part.
+    needs: what a caller needs for it.
     """
 
     method: str
     path: str
     handler: str
     served_by: str
+    needs: Need
 
 
 class RouteMatch(NamedTuple):
@@ -40,7 +44,13 @@ class RouteMatch(NamedTuple):
         """The part of the server that answers at the path; None if the table does not have the path."""
         return next((row.served_by for row in self.rows.values()), None)
 
+    @property
+    def methods(self) -> list[str]:
+        """The methods that the path takes, sorted."""
+        return sorted({*self.rows, *([_HEAD] if _GET in self.rows else [])})
 
+
+_GET, _HEAD = "GET", "HEAD"
 _NOT_FOUND = RouteMatch(None, {}, {})
 
 
@@ -73,8 +83,9 @@ class _Node:
 
 
 class Routes:
-    """A table of routes. Raises ValueError if a request could match two of its rows, or if rows contradict each
-    other.
+    """A table of routes. A HEAD is answered as the GET of its path, and has no row.
+
+    Raises ValueError if a request could match two of its rows, or if rows contradict each other.
     """
 
     def __init__(self, rows: Iterable[Route]) -> None:
@@ -115,7 +126,8 @@ class Routes:
             node = following
         if not node.rows:
             return _NOT_FOUND
-        return RouteMatch(node.rows.get(method), node.rows, dict(zip(node.parameters, texts)))
+        row = node.rows.get(_GET if method == _HEAD else method)
+        return RouteMatch(row, node.rows, dict(zip(node.parameters, texts)))
 
     def _add(self, row: Route) -> None:
         parts = row.path.split("/")
@@ -124,6 +136,6 @@ class Routes:
             node = node.add(part)
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))
         others = {each.served_by for each in node.rows.values()} - {row.served_by}
-        if row.method in node.rows or others or names != node.parameters:
+        if row.method in node.rows or row.method == _HEAD or others or names != node.parameters:
             raise ValueError(f"{row.method} {row.path}: another row contradicts this one")
         node.rows[row.method] = row

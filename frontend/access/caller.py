@@ -1,0 +1,26 @@
+"""Who asks, in the scope of a request."""
+
+from collections.abc import MutableMapping
+from typing import Any
+
+from frontend.problems import ProblemError, UnknownStreamError
+from railgun.access.guard import NOBODY, Caller
+
+_CALLER = "railgun.caller"
+
+
+def let_in(scope: MutableMapping[str, Any], caller: Caller) -> None:
+    """Note who asks, once that is decided."""
+    scope[_CALLER] = caller
+
+
+def caller_of(scope: MutableMapping[str, Any]) -> Caller:
+    """Who asks; nobody where the request was not let in."""
+    found = scope.get(_CALLER, NOBODY)
+    assert isinstance(found, Caller)
+    return found
+
+
+def as_told(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
+    """A problem as the caller of a request may be told of it."""
+    return error.as_told_to(caller_of(scope)) if isinstance(error, UnknownStreamError) else error

@@ -1,0 +1,42 @@
+"""What a token may do, over HTTP."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from pydantic import BaseModel, Field
+
+from frontend.access.caller import caller_of
+from frontend.page_handlers import PageHandler, PageHandlers
+
+
+class WhoAmI(BaseModel):
+    """Who asks, and what they may do."""
+
+    name: str | None = Field(
+        description="of the token; null where the server has none, and anybody may do anything"
+    )
+    scopes: list[str]
+    expires: str | None = Field(description="when the token ends, in UTC; null: never")
+    limit_per_s: int | None = Field(
+        description="how many events per second it may send; null: as many as come"
+    )
+
+
+def callers() -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers()
+
+    @page(response_model=WhoAmI)
+    async def whoami(request: Request) -> dict[str, Any]:
+        """What this token may do."""
+        caller = caller_of(request.scope)
+        ends = None if caller.expires_s is None else datetime.fromtimestamp(caller.expires_s, UTC)
+        return {
+            "name": caller.name,
+            "scopes": list(caller.scopes.written),
+            "expires": None if ends is None else ends.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "limit_per_s": caller.limit_per_s,
+        }
+
+    return page.by_name

@@ -1,0 +1,134 @@
+"""What is asked of a caller after they were let in: not more than so many events, and a token that is still good."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from frontend.access import permission
+from tests.frontend.access.callers import OWN, bearer, guarded, secret, token
+from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, NDJSON, asked, head_of, length
+from tests.frontend.raw_client import RawClient, chunked
+from tests.frontend.serving import Server, until
+
+CHUNKED = (f"Content-Type: {NDJSON}", "Transfer-Encoding: chunked")
+
+
+def lines(client: RawClient) -> list[dict[str, Any]]:
+    """The lines of an answer until it ends."""
+    found = b""
+    while piece := client.chunk():
+        found += piece
+    return [json.loads(line) for line in found.splitlines()]
+
+
+def begun(running: Server, client: RawClient, *who: str) -> None:
+    """Send a line, of more to come, and take its reply."""
+    client.send(head_of("POST", EVENTS, [bearer(each) for each in who], *CHUNKED))
+    client.send(chunked(EVENT + b"\n", end=False))
+    assert client.head()[0] == 200
+    assert json.loads(client.chunk())["id"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [([], 401), ([token("score-own", "read:*")], 403), ([token("score-own", "*", expires_s=1.0)], 401)],
+)
+@pytest.mark.parametrize("is_sending", [True, False])
+def test_lines_end_where_the_token_does(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, status: int, is_sending: bool
+) -> None:
+    monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.05)
+    with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
+        begun(running, client, "score-own")
+        running.service.application.guard.replace([token("other", "*"), *changed])
+        if is_sending:
+            client.send(chunked(EVENT + b"\n", end=False))
+        (problem,) = lines(client)
+        assert problem["status"] == status
+        assert secret("") not in json.dumps(problem)
+        until(lambda: running.service.application.in_flight.size_bytes == 0)
+
+
+def test_lines_go_on_while_the_token_is_good(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.01)
+    with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
+        begun(running, client, "score-own")
+        running.service.application.guard.replace([token("score-own", f"score:{OWN}")])
+        time.sleep(0.1)
+        client.send(chunked(EVENT + b"\n" + EVENT + b"\n"))
+        assert ["metrics" in each for each in lines(client)] == [True, True]
+
+
+def test_lines_of_which_none_was_taken_are_refused_as_a_whole(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.05)
+    with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
+        client.send(head_of("POST", EVENTS, [bearer("score-own")], *CHUNKED))
+        until(lambda: running.service.application.guard is not None)
+        time.sleep(0.02)
+        running.service.application.guard.replace([token("other", "*")])
+        response = client.response()
+        assert response.status == 401
+        assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_limit_of_events(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit counts events, however they come; others are not held up by it."""
+    few = token("few", "score:*", limit_per_s=1)
+    with guarded(
+        tmp_path / "data", monkeypatch, tokens=(few, token("all", "*")), batch_limit_events=10
+    ) as running:
+        array = b"[" + b",".join([EVENT] * 9) + b"]"
+        for body, status in ((array, 200), (EVENT, 200), (EVENT, 429), (array, 429)):
+            response = asked(running, "POST", EVENTS, [bearer("few")], *length(body), body=body)
+            assert response.status == status
+        assert int(response.headers["retry-after"]) in range(1, 10)
+        assert "the token few may send 1 events per second" in json.loads(response.body)["detail"]
+        other = asked(running, "POST", EVENTS, [bearer("all")], *length(array), body=array)
+        assert other.status == 200
+        assert json.loads(asked(running, "GET", "/v1/whoami", [bearer("few")]).body)["limit_per_s"] == 1
+
+
+def test_lines_are_slowed_by_a_limit_and_not_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = token("few", "score:*", limit_per_s=1_000)
+    body = (EVENT + b"\n") * 4_000
+    with guarded(tmp_path / "data", monkeypatch, tokens=(few, token("all", "*"))) as running:
+        # Its burst is what an array may hold: this takes it.
+        array = b"[" + b",".join([EVENT] * 10_000) + b"]"
+        assert asked(running, "POST", EVENTS, [bearer("few")], *length(array), body=array).status == 200
+        began_s = time.monotonic()
+        with RawClient(running.address) as client:
+            client.send(head_of("POST", EVENTS, [bearer("few")], *length(body, NDJSON)) + body)
+            assert client.head()[0] == 200
+            found = lines(client)
+        took_s = time.monotonic() - began_s
+        assert ["metrics" in each for each in found] == [True] * 4_000
+        assert took_s > 1.0
+        assert permission.CHECK_S == 1.0
+
+
+def test_a_single_event_above_the_limit_is_not_counted(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = token("few", "score:*", limit_per_s=1)
+    with guarded(
+        tmp_path / "data", monkeypatch, tokens=(few, token("all", "*")), batch_limit_events=1
+    ) as running:
+        statuses = [
+            asked(running, "POST", EVENTS, [bearer("few")], *length(EVENT, JSON), body=EVENT).status
+            for _ in range(5)
+        ]
+        assert statuses[0] == 200
+        assert 429 in statuses
+        assert running.service.application.in_flight.events == 0
+
+
+def test_the_log_warns_of_tokens_that_end(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with guarded(tmp_path / "data", monkeypatch):
+        until(lambda: "the token expired has expired; `railgun token new` makes another" in caplog.text)
+    assert "clear text" not in caplog.text
