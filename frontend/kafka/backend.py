@@ -316,7 +316,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
         known = parts.intakes.now
         entry = known.catalog.streams.get(stream)
         if entry is None:
-            raise refusal(404, evolution.unknown_name("stream", stream, known.views))
+            raise UnknownStreamError(stream, known.views)
 
         def ask() -> Future[list[KeyValues] | Problem]:
             query = known.query_reader(stream).read(request)
