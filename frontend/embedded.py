@@ -19,6 +19,7 @@ from frontend.problems import UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
+from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
@@ -148,6 +149,11 @@ class EmbeddedBackend(InThread, NoCluster):
         return self._thread
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
+        self.view(stream)
+        with noted_query(self.recording.stream(stream)):
+            return await self._values(stream, request, timeout_ms)
+
+    async def _values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
         def ask(engine: Engine) -> list[KeyValues]:
             try:
                 return engine.key_values(stream, request)

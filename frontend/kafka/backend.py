@@ -28,6 +28,7 @@ from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
 from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
 from frontend.scoring.in_thread import InThread
+from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from frontend.topics.inputs import Inputs
 from frontend.topics.recorded import RecordedReplies
@@ -312,6 +313,11 @@ class KafkaBackend(InThread, NoLiveBackfill):
         )
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
+        self.view(stream)
+        with noted_query(self.recording.stream(stream)):
+            return await self._values(stream, request, timeout_ms)
+
+    async def _values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
         parts = self._ready()
         known = parts.intakes.now
         entry = known.catalog.streams.get(stream)

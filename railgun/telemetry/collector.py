@@ -153,3 +153,7 @@ class RailgunCollector(Collector):
             samples["railgun_batch_events"].append(((stream,), record.batches))
             for stage, buckets in record.stages.items():
                 samples["railgun_stage_seconds"].append(((stream, stage), buckets))
+            for outcome, count in dict(record.queries).items():
+                samples["railgun_value_queries_total"].append(((stream, outcome), float(count)))
+            if record.queries:
+                samples["railgun_value_query_seconds"].append(((stream,), record.query_seconds))

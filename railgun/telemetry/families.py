@@ -63,6 +63,13 @@ TRAFFIC = (
     ),
     Family("railgun_batch_events", Kind.HISTOGRAM, _STREAM, "events scored together"),
     Family("railgun_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes"),
+    Family(
+        "railgun_value_queries_total",
+        Kind.COUNTER,
+        (*_STREAM, "outcome"),
+        "value queries: answered, refused, timeout or unavailable",
+    ),
+    Family("railgun_value_query_seconds", Kind.HISTOGRAM, _STREAM, "how long value queries took"),
 )
 
 FRONT_END = (

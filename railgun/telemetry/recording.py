@@ -56,7 +56,8 @@ under way already; the engine is starting, stopping or stopped."""
 @dataclass(slots=True, eq=False)
 class StreamRecord:
     """Of one stream. events: taken and answered.  refused: by reason.  late: by (partitioner, what became of it).
-    duplicates: by partitioner.  batches: events scored together.
+    duplicates: by partitioner.  batches: events scored together.  queries: value queries by what became of them
+    (answered, refused, timeout, unavailable), and how long they took.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -66,6 +67,8 @@ class StreamRecord:
     late: Counter[tuple[str, str]] = field(default_factory=Counter)
     duplicates: Counter[str] = field(default_factory=Counter)
     batches: Buckets = field(default_factory=lambda: Buckets(BATCH_BOUNDS))
+    queries: Counter[str] = field(default_factory=Counter)
+    query_seconds: Buckets = field(default_factory=lambda: Buckets(SECONDS_BOUNDS))
     stages: dict[str, Buckets] = field(
         default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}
     )

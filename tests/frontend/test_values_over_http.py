@@ -10,6 +10,7 @@ import pytest
 
 from railgun.cli.main import main
 from railgun.engine.engine import Engine
+from railgun.task.queries import QueryWork
 from tests.frontend.kafka.cluster import LocalCluster, define
 from tests.frontend.serving import Server, server, until
 
@@ -216,6 +217,35 @@ def test_an_engine_that_is_busy_is_not_waited_for(tmp_path: Path) -> None:
             detail, _ = problem(running.client.get(f"{VALUES}?card=c1&timeout_ms=100"), 504)
         assert "no answer within 100 ms" in detail
         assert running.client.get(f"{VALUES}?card=c1").status_code == 200
+
+
+def test_they_are_counted(client: httpx.Client) -> None:
+    for query in ("card=c1", "card=c1", "crd=c1"):
+        client.get(f"{VALUES}?{query}")
+    text = client.get("/metrics").text
+    assert 'railgun_value_queries_total{outcome="answered",stream="payments"} 2.0' in text
+    assert 'railgun_value_queries_total{outcome="refused",stream="payments"} 1.0' in text
+    assert 'railgun_value_query_seconds_count{stream="payments"} 3.0' in text
+
+
+def test_a_task_that_cannot_answer_harms_no_event(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalCluster(kafka, tmp_path) as cluster:
+        served = cluster.serve()
+        define(served.client, PAYMENTS)
+        cluster.start_units(1)
+        until(lambda: not _warming(served.client))
+
+        def fails(*_: Any) -> None:
+            raise ValueError("a secret of the program")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(QueryWork, "answer", fails)
+            detail, _ = problem(served.client.get(f"{VALUES}?card=c1"), 500)
+        assert "cannot answer; the log of its node says why" in detail
+        assert served.score("payments", event(1))["metrics"]["n"] == 1
+        assert served.client.get(f"{VALUES}?card=c1").json()["metrics"]["n"] == 1
 
 
 @pytest.fixture
