@@ -62,7 +62,7 @@ def _connection(guard: Guard, transport: _Transport) -> Connection:
     settings = HttpSettings()
     events = SingleEvents(cast(Backend, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
 
-    async def application(*_: object) -> None:
+    async def application(scope: object, receive: object, send: object) -> None:
         raise AssertionError("each request is a single event that may be scored")
 
     kind = connection_type(settings.connections_limit, settings.keep_alive_s, events)
