@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-failover bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -86,7 +86,7 @@ SCALE ?= 1
 BENCH_UNIT = $(BIN)/python -m bench.unit
 BENCH_HTTP = $(BIN)/python -m bench.http
 
-bench: bench-unit bench-http bench-kafka bench-e2e  ## every bench
+bench: bench-unit bench-http bench-kafka bench-e2e bench-values  ## every bench
 
 bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
@@ -100,6 +100,9 @@ bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3
 
 bench-e2e: kernels  ## how fast everything together is on a local broker, by topics and by HTTP: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.e2e --runs $(RUNS) --scale $(SCALE)
+
+bench-values: kernels  ## how fast values without an event are beside events, on an engine and on a local broker: RUNS=3 SCALE=1
+	@$(BIN)/python -m bench.values --runs $(RUNS) --scale $(SCALE)
 
 bench-failover: kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.failover --runs $(RUNS) --scale $(SCALE)

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -66,6 +67,8 @@ class Installs:
 
 
 T = TypeVar("T")
+# Value queries that may wait.
+_QUERIES_MAX = 256
 _STARTING = Readiness(False, "starting: the data is being recovered")
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
@@ -84,6 +87,8 @@ class EmbeddedBackend(InThread, NoCluster):
         self._changing, self._turns = threading.Lock(), asyncio.Lock()
         self._standing = self._starting = _STARTING
         self._nothing = Recording()
+        # A thread of their own: they may wait for events, and nobody shall wait for them.
+        self._query_thread, self._queries = ThreadPoolExecutor(1, "values"), 0
         self._installs = Installs()
 
     async def start(self) -> None:
@@ -149,7 +154,19 @@ class EmbeddedBackend(InThread, NoCluster):
             except QueryError as error:
                 raise QueryRefusedError(error.errors) from error
 
-        return await self._call(ask)
+        engine = self._the_engine()
+        if self._queries >= _QUERIES_MAX:
+            raise refusal(503, f"{self._queries} value queries wait; send it again a little later")
+        self._queries += 1
+        try:
+            found = asyncio.get_running_loop().run_in_executor(self._query_thread, ask, engine)
+            return await asyncio.wait_for(found, timeout_ms / 1000)
+        except TimeoutError:
+            raise refusal(504, f"no answer within {timeout_ms} ms; a query can be sent again") from None
+        except EngineError as error:
+            raise as_problem(error) from error
+        finally:
+            self._queries -= 1
 
     def _late(self, submission: Submission) -> list[Answer | None]:
         return unanswered(submission, self._views.get(submission.stream))
@@ -244,6 +261,7 @@ class EmbeddedBackend(InThread, NoCluster):
         engine, self._engine = self._engine, None
         if thread is not None:
             await asyncio.to_thread(thread.close)
+        self._query_thread.shutdown(wait=False, cancel_futures=True)
         if engine is not None:
             await asyncio.to_thread(engine.close)
 

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import monotonic
 
 from frontend.exchange.pending import OnAnswered, PendingRequest
@@ -29,19 +29,10 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Collector:
-    """Begins at the topic's end. ask_again: called with the time, many times a second.
+    """Begins at the topic's end. failure: why it reads no more; None while it does."""
 
-    failure: why it reads no more; None while it does.
-    """
-
-    def __init__(
-        self,
-        transport: KafkaTransport,
-        topic: str,
-        waiting: PendingTable,
-        ask_again: Callable[[float], None],
-    ) -> None:
-        self._transport, self._pending_table, self._ask_again = transport, waiting, ask_again
+    def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
+        self._transport, self._pending_table = transport, waiting
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
         self._failed: deque[PendingRequest] = deque()
@@ -74,7 +65,6 @@ class Collector:
                 finished.append(self._failed.popleft())
             finished += self._pending_table.overdue(monotonic())
             _tell(finished)
-            self._ask_again(monotonic())
 
     def _gather(self, fetched: Fetched) -> list[PendingRequest]:
         finished: list[PendingRequest] = []

@@ -1,21 +1,20 @@
 """Events out to the topics of their tasks, answers back: the two ways of a front-end on Kafka."""
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic, perf_counter
+from time import perf_counter
 from types import TracebackType
 from typing import Self
 
 from frontend.exchange.collector import Collector
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Homes, OnAnswered, PendingRequest
-from frontend.exchange.pending_query import PendingQuery
 from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, PendingTable
-from frontend.exchange.seen_offsets import SeenOffsets, Task
+from frontend.exchange.seen_offsets import SeenOffsets
 from frontend.exchange.timeline import Timeline
+from frontend.exchange.value_queries import ValueQueries
 from frontend.problems import Problem, ProblemError, refusal
 from railgun.catalog.catalog import Catalog
 from railgun.host.host_state import one_line
@@ -28,12 +27,6 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
-from railgun.wire.query_record import QueryRecord, encode_query
-from railgun.wire.records import Records
-
-ASK_AGAIN_S = 1.0
-
-_log = logging.getLogger("railgun.frontend")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +59,11 @@ class Exchange:
         # By name and place of creation.
         self._timelines: dict[tuple[str, int], Timeline] = {}
         try:
-            self._collector = Collector(
-                self._transport, self._replies_topic, self.pending_table, self._ask_again
-            )
+            self._collector = Collector(self._transport, self._replies_topic, self.pending_table)
         except BaseException:
             self._transport.close()
             raise
+        self._values = ValueQueries(self._transport, topics, self.front_end, self.pending_table, self._seen)
 
     def __enter__(self) -> Self:
         return self
@@ -180,53 +172,20 @@ class Exchange:
         return self._send(stream, created, accepted, accepted.task_batches(UNASKED))
 
     def ask_values(
-        self, stream: str, query: ValueQuery, asked_at: int, timeout_ms: int
+        self, stream: str, created: int, query: ValueQuery, timeout_ms: int
     ) -> Future[list[KeyValues] | Problem]:
-        """Ask tasks for values; the future gets the answer to each key, in order, or why there are none.
+        """Ask tasks for values, as `ValueQueries.ask`. created: the stream's, when the query was read.
 
-        asked_at: the place in the catalogue by which the query was read. It is asked again each second, since the copy
-        that answers may have ended.  Raises ProblemError: 503, 404.
+        Raises ProblemError (404, 413, 503).
         """
-        if len(query.keys) > EVENTS_MAX:
-            raise refusal(413, f"{len(query.keys)} keys together; at most {EVENTS_MAX} are taken")
-        future: Future[list[KeyValues] | Problem] = Future()
-        future.set_running_or_notify_cancel()
-
-        def on_answered(finished: list[PendingRequest]) -> None:
-            for each in finished:
-                assert isinstance(each, PendingQuery)
-                future.set_result(each.values())
-
-        homes, batch = self._homes_of(stream), query.batch
-        tasks = [(share.partitioner, share.partition) for shares in batch.shares for share in shares]
-        pending = PendingQuery(
-            self.pending_table.number(),
-            stream,
-            batch,
-            homes,
-            on_answered,
-            timeout_ms,
-            size_bytes=EVENT_OVERHEAD_BYTES * len(batch),
-            query=query,
-            asked_at=asked_at,
-            after={task: self._seen.of(Task(stream, homes.created, *task)) for task in tasks},
-            again_s=monotonic() + ASK_AGAIN_S,
-        )
-        if not pending.left:
-            future.set_result(pending.values())
-            return future
-        self.pending_table.add(pending)
-        try:
-            if self._is_gone(pending):
-                raise _gone(pending)
-            self._send_query(pending)
-        except BaseException:
-            self.pending_table.remove(pending)
-            raise
-        return future
+        homes = self._homes_of(stream)
+        if homes.created != created:
+            raise refusal(404, f"the stream {stream[:80]!r} was dropped")
+        return self._values.ask(stream, query, homes, timeout_ms)
 
     def close(self) -> None:
         """Send what was published, tell what waits that nothing will come, let go of the broker."""
+        self._values.close()
         self._collector.close()
         for pending in self.pending_table.all():
             self._fail(pending, "stopping")
@@ -251,43 +210,6 @@ class Exchange:
         homes = self._homes.get(pending.stream)
         return homes is None or homes.created != pending.homes.created
 
-    def _ask_again(self, now_s: float) -> None:
-        """Send queries once more to the tasks that have not answered. In the collector's thread."""
-        for pending in self.pending_table.queries():
-            if pending.again_s <= now_s:
-                pending.again_s = now_s + ASK_AGAIN_S
-                try:
-                    self._send_query(pending)
-                except ProblemError as error:
-                    _log.warning("a value query is not sent again for now: %s", error)
-
-    def _send_query(self, pending: PendingQuery) -> None:
-        """Send a query to the tasks that have not answered it. Raises ProblemError (503)."""
-        front_end, batch = self.front_end, pending.accepted
-        first = pending.number << ROW_BITS
-        records = batch.records(Correlation(front_end.number, front_end.incarnation, first)).to_list()
-        left_ms = max(1, round(1000 * (pending.begun_s - monotonic())) + pending.timeout_ms)
-        entries = []
-        for share, rows in pending.unanswered():
-            query = QueryRecord(
-                pending.homes.created,
-                pending.after[share.partitioner, share.partition],
-                batch.schema.version,
-                left_ms,
-                front_end.number,
-                front_end.incarnation,
-                pending.number,
-                [records[row] for row in rows],
-            )
-            topic = self.topics.queries(pending.stream, share.partitioner)
-            where = TopicPartition(topic, share.partition)
-            entries.append(Entry(where, Records.of([encode_query(query)])))
-        try:
-            if entries:
-                self._transport.submit(entries)
-        except TransportError as error:
-            raise _unavailable(error) from error
-
     def _send(
         self,
         stream: str,
@@ -310,19 +232,22 @@ class Exchange:
             sent = self._transport.submit(entries)
         except TransportError as error:
             raise _unavailable(error) from error
-        tasks = [
-            (Task(stream, created, each.share.partitioner, each.share.partition), len(each.records))
-            for of_home in task_batches
-            for each in of_home
-        ]
-        sent.add_done_callback(partial(self._note_offsets, tasks))
+        sent.add_done_callback(partial(self._note_offsets, stream, created, task_batches))
         return sent
 
-    def _note_offsets(self, tasks: Sequence[tuple[Task, int]], sent: Future[list[int]]) -> None:
-        """Note where records are that the broker has acknowledged."""
+    def _note_offsets(
+        self,
+        stream: str,
+        created: int,
+        task_batches: Sequence[Sequence[TaskBatch]],
+        sent: Future[list[int]],
+    ) -> None:
+        """Note where records are that the broker has acknowledged. In the producer's thread."""
         if sent.exception() is None:
-            for (task, count), first in zip(tasks, sent.result()):
-                self._seen.note(task, first + count - 1)
+            batches = (each for of_home in task_batches for each in of_home)
+            for each, first in zip(batches, sent.result()):
+                task = stream, created, each.share.partitioner, each.share.partition
+                self._seen.note(task, first + len(each.records) - 1)
 
     def _note_sent(self, pending: PendingRequest, sent: Future[list[int]]) -> None:
         error = sent.exception()

@@ -1,7 +1,7 @@
 """A value query that was sent to tasks and waits for their answers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from railgun.ingest.answers import Answers
 from railgun.ingest.routing import Share
 from railgun.ingest.value_queries import KeyValues, Places, ValueQuery, key_values
 from railgun.wire.reply import ReplyBatch
-
-_BAD_GATEWAY_DETAIL = "a task cannot answer: "
 
 
 class PlacedAnswers(Gathered):
@@ -33,32 +31,30 @@ class PlacedAnswers(Gathered):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class PendingQuery(PendingRequest):
-    """A query of n keys. asked_at: the place in the catalogue by which it was read.
+    """A query of n keys.
 
+    places: takes where the tasks were.
     after: by partitioner and partition, the offset from which on the task may answer.
     again_s: when it is sent once more to the tasks that have not answered, of the monotonic clock.
     """
 
     query: ValueQuery
-    asked_at: int
+    places: Places
     after: dict[tuple[str, int], int]
     again_s: float
-    places: Places = field(init=False)
 
     def _gathering(self, partitioner: str, n: int) -> Gathered:
-        if not self.gathered:
-            self.places = Places(tuple(self.homes.metrics), n)
         return PlacedAnswers(partitioner, n, self.places)
 
     def fail(self, why: str) -> None:
-        self.error = problem(503, why)
+        self.error = problem(503, f"{why}; nothing is changed, and the query can be sent again")
 
     def fail_as_dropped(self) -> None:
         self.error = problem(404, f"the stream {self.stream[:80]!r} was dropped")
 
     def refuse(self, detail: str) -> None:
         """Note that a task cannot answer."""
-        self.error = problem(500, _BAD_GATEWAY_DETAIL + detail)
+        self.error = problem(500, detail)
 
     def unanswered(self) -> Iterator[tuple[Share, list[int]]]:
         """The keys that tasks have not answered yet, by task."""
@@ -78,6 +74,8 @@ class PendingQuery(PendingRequest):
             timed_out = problem(504, f"no answer within {self.timeout_ms} ms; a query can be sent again")
             timed_out.partitioners = tuple(who)
             return timed_out
+        if not len(self):
+            return []
         found: list[KeyValues | None] = [None] * len(self)
         codes = np.stack([each.codes for each in self.gathered.values()], axis=1)
         kinds, which = np.unique(codes, axis=0, return_inverse=True)
@@ -85,6 +83,11 @@ class PendingQuery(PendingRequest):
             rows = np.flatnonzero(which.reshape(-1) == kind)
             for row, each in zip(rows.tolist(), self._of_one_kind(rows, codes_of_kind)):
                 found[row] = each
+        if self.query.is_named:
+            for names, answer in zip(self.query.names, found):
+                gone = [name for name in names if answer is not None and name not in answer.metrics]
+                if gone:
+                    return problem(409, f"{', '.join(gone)} of {self.stream} changed meanwhile; ask again")
         return [each for each in found if each is not None]
 
     def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
@@ -96,7 +99,7 @@ class PendingQuery(PendingRequest):
             answers[partitioner] = each.chosen(rows, code, absent)
             answered.append(Answered(absent, None) if code < 0 else each.sets[code])
         timeline = self.homes.timeline
-        named = timeline.named(answered, (), self.asked_at)
+        named = timeline.named(answered, (), self.query.place)
         places = [each.place for each in answered if each.place is not None]
-        names = timeline.unchanged(self.asked_at, places).intersection(named.names)
+        names = timeline.unchanged(self.query.place, places).intersection(named.names)
         return key_values(self.query.some(rows, names), answers, named.derived, self.places.some(rows))

@@ -10,7 +10,7 @@ import numpy as np
 
 from frontend.exchange.pending import PendingRequest
 from frontend.exchange.pending_query import PendingQuery
-from frontend.exchange.seen_offsets import SeenOffsets, Task
+from frontend.exchange.seen_offsets import SeenOffsets
 from frontend.problems import refusal
 from railgun.wire.query_record import Refusal
 from railgun.wire.reply import ReplyBatch
@@ -103,21 +103,21 @@ class PendingTable:
                     self._remove(pending)
                     finished.append(pending)
         if created >= 0:
+            # A record is of one task, and all that wait for it are of the same stream.
             source = batch.source
-            task = Task(source.stream, created, source.partitioner, source.partition)
+            task = source.stream, created, source.partitioner, source.partition
             self._seen.note(task, int(batch.offset[-1]))
         return finished
 
     def refuse(self, refusal: Refusal) -> list[PendingRequest]:
-        """Take the refusal of queries; those that are not expected any more by that."""
+        """Take the refusal of a query; it is not expected any more, if it was."""
         found: list[PendingRequest] = []
         with self.lock:
-            for number in {sequence >> ROW_BITS for sequence in refusal.sequences}:
-                pending = self._by_number.get(number)
-                if isinstance(pending, PendingQuery) and refusal.incarnation == self._incarnation:
-                    pending.refuse(refusal.detail)
-                    self._remove(pending)
-                    found.append(pending)
+            pending = self._queries.get(refusal.number)
+            if pending is not None and refusal.incarnation == self._incarnation:
+                pending.refuse(refusal.detail)
+                self._remove(pending)
+                found.append(pending)
         return found
 
     def take_held(self) -> list[PendingRequest]:

@@ -2,18 +2,12 @@
 
 import threading
 from collections.abc import Collection
-from typing import NamedTuple
 
 NOTHING = -1
 
 
-class Task(NamedTuple):
-    """A task. created: the place in the catalogue at which its stream was created."""
-
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
+Task = tuple[str, int, str, int]
+"""A stream, the place in the catalogue at which it was created, a partitioner and a partition."""
 
 
 class SeenOffsets:
@@ -36,4 +30,4 @@ class SeenOffsets:
     def keep(self, created: Collection[int]) -> None:
         """Forget the tasks of other streams than those created at these places."""
         with self._lock:
-            self._greatest = {task: at for task, at in self._greatest.items() if task.created in created}
+            self._greatest = {task: at for task, at in self._greatest.items() if task[1] in created}

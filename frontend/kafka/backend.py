@@ -186,7 +186,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
             if self._definitions is not None:
                 requested = self._definitions
                 registry.change(lambda catalog: evolution.missing(catalog, requested))
-            registry.make_query_topics()
+            _make_query_topics(registry)
             follower = registry.follow(partial(_follow, intakes, unanswered))
             inputs = self._inputs(transport, registry, exchange, intakes)
             opening.callback(inputs.close)
@@ -312,13 +312,15 @@ class KafkaBackend(InThread, NoLiveBackfill):
         )
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
-        self.view(stream)
         parts = self._ready()
         known = parts.intakes.now
+        entry = known.catalog.streams.get(stream)
+        if entry is None:
+            raise UnknownStreamError(stream, known.views)
 
         def ask() -> Future[list[KeyValues] | Problem]:
             query = known.query_reader(stream).read(request)
-            return parts.exchange.ask_values(stream, query, known.catalog.last_place, timeout_ms)
+            return parts.exchange.ask_values(stream, entry.created, query, timeout_ms)
 
         found = await asyncio.wrap_future(await asyncio.to_thread(ask))
         if isinstance(found, Problem):
@@ -490,6 +492,14 @@ class KafkaBackend(InThread, NoLiveBackfill):
             return await self._changes.make(change)
         except EngineError as error:
             raise as_problem(error) from error
+
+
+def _make_query_topics(registry: KafkaRegistry) -> None:
+    """Make what an earlier release has not made. Events are served without it."""
+    try:
+        registry.make_query_topics()
+    except TransportError as error:
+        _log.warning("values of some streams cannot be asked for: %s", error)
 
 
 def _logs(parts: _Parts) -> set[str]:

@@ -43,7 +43,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
     async def key_values(stream: str, request: Request) -> Response:
         """The metrics of a key as they are now: what a duplicate with its fields would be answered.
 
-        Each parameter but `metrics` and `timeout_ms` is a field of the key. Null, and fields of these
+        Each parameter but `metrics`, `at` and `timeout_ms` is a field of the key. Null, and fields of these
         names, go by POST.
         """
         backend.view(stream)
@@ -52,6 +52,8 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
         for name, value in pairs_of(request.scope["query_string"], _FIELDS_MAX):
             if name in texts or (name == "metrics" and metrics is not None):
                 raise wrong_parameter(name[:80], "it is there twice")
+            if name == "at":
+                raise wrong_parameter(name, "it is kept for a time; a field of this name goes by POST")
             if name == "metrics":
                 metrics = metrics_of(value)
             elif name == "timeout_ms":
@@ -81,7 +83,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
             )
             raise refusal(413, detail, [(("keys",), detail)])
         try:
-            found = await backend.values(stream, ValueRequest(keys, metrics), timeout_ms) if keys else []
+            found = await backend.values(stream, ValueRequest(keys, metrics), timeout_ms)
         except QueryRefusedError as error:
             raise _of_body(error) from None
         return _answer(found)

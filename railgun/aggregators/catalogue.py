@@ -109,7 +109,10 @@ def type_code_of(of: Type) -> int:
 def _cells_and_result(
     aggregator: Aggregator, argument: Type | None, sliding: bool
 ) -> tuple[tuple[Cell, ...], int]:
-    """The cells and the op code of the result. The first cell is the count, the last one holds the values."""
+    """The cells, and the op code of the result.
+
+    The first cell is the count, except for count_distinct. The last cell has the values that the result is made of.
+    """
     if aggregator is Aggregator.COUNT or argument is None:
         return (_COUNT,), codes.RESULT_COUNT
     if aggregator is Aggregator.COUNT_DISTINCT:

@@ -45,7 +45,7 @@ def key_of(words: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--key {word[:80]!r}: it names a field and its value, as in card=c1")
         if name in key:
             raise UsageError(f"--key {word[:80]!r}: {name} is there twice; a key has one value of each field")
-        if name in ("metrics", "timeout_ms"):
+        if name in ("metrics", "at", "timeout_ms"):
             raise UsageError(f"--key {word[:80]!r}: a field of this name goes by POST; see docs/http.md")
         key[name] = value
     return key

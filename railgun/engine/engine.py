@@ -34,13 +34,14 @@ from railgun.host.memory import LIMIT_BYTES, MemoryShares
 from railgun.host.start import StartProgress
 from railgun.ingest.intake import JsonText
 from railgun.ingest.replies import ScoredBatch
-from railgun.ingest.value_queries import KeyValues, ValueRequest
+from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequest
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
+from railgun.wire.validator import FieldError
 
 C = TypeVar("C", bound=Change)
 
@@ -200,6 +201,9 @@ class Engine:
     @as_engine_errors()
     def key_values(self, stream: str, request: ValueRequest) -> list[KeyValues]:
         """Do the same, and return structs that can be encoded to JSON."""
+        if not _is_list(request.keys):
+            wrong = "a list of keys belongs here, each a mapping of fields and their values"
+            raise QueryRefusedError([FieldError(("keys",), wrong)])
         found: list[KeyValues] = []
         # Events come in between: many keys take a while.
         for first in range(0, max(1, len(request.keys)), _KEYS_AT_ONCE):
@@ -559,6 +563,10 @@ class Engine:
     def _remove(self) -> None:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _is_list(keys: object) -> bool:
+    return isinstance(keys, Sequence) and not isinstance(keys, str)
 
 
 def _as_told(failure: BaseException) -> BaseException:

@@ -175,11 +175,11 @@ class LiveStream:
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)
-        with self.hosts.critical():
-            for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
-                share = task_batch.share
-                task = self.hosts.at(share.partitioner, share.partition).task
-                task.answer(task_batch.records, partial(_take, share, answers[share.partitioner], places))
+        # Not critical: an error leaves nothing half done, and events will meet it too.
+        for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
+            share = task_batch.share
+            task = self.hosts.at(share.partitioner, share.partition).task
+            task.answer(task_batch.records, partial(_take, share, answers[share.partitioner], places))
         return key_values(query, answers, self._derived, places)
 
     def close(self) -> None:

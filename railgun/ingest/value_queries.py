@@ -5,6 +5,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,6 +30,8 @@ from railgun.wire.validator import FieldError
 from railgun.wire.values import MisfitError, reader
 
 _NOT_ASKED = -1
+# What is wrong with a query is told up to here.
+_ERRORS_MAX = 20
 
 
 class QueryRefusedError(ValueError):
@@ -70,11 +73,15 @@ class ValueQuery:
 
     keys: as JSON has them.  names: by key, the metrics that are wanted, in the order in which they were added.
     batch: a record for each key, and which tasks get it.
+    place: in the catalogue, of the stream's last change when the query was read.
+    is_named: whether the request named the metrics.
     """
 
     keys: Sequence[Mapping[str, Any]]
     names: Sequence[tuple[str, ...]]
     batch: AcceptedBatch
+    place: int
+    is_named: bool
 
     def some(self, rows: NDArray[np.int64], names: Collection[str]) -> "ValueQuery":
         """The query for some of its keys, without metrics of other names. It is only to be answered."""
@@ -83,7 +90,7 @@ class ValueQuery:
         kept = [tuple(name for name in self.names[row] if name in names) for row in chosen]
         events = [self.batch.events[row] for row in chosen]
         batch = replace(self.batch, ids=[""] * len(chosen), times=[0] * len(chosen), shares=(), events=events)
-        return ValueQuery([self.keys[row] for row in chosen], kept, batch)
+        return replace(self, keys=[self.keys[row] for row in chosen], names=kept, batch=batch)
 
 
 class QueryReader:
@@ -92,6 +99,7 @@ class QueryReader:
     def __init__(self, entry: StreamEntry, router: Router) -> None:
         self._stream, self._schema, self._router = entry.stream.name, entry.schema, router
         self._names = entry.names
+        self._place = max([entry.created, *(each.dropped or each.added for each in entry.registered)])
         self._groups = {name: frozenset(add.metric.resolved.group_by) for name, add in entry.metrics.items()}
         self._homes = {name: add.metric.home for name, add in entry.metrics.items()}
         self._derived = entry.derived
@@ -104,8 +112,8 @@ class QueryReader:
     def read(self, request: ValueRequest, first: int = 0) -> ValueQuery:
         """Read a query. Raises QueryRefusedError. first: the place of its first key in what was sent, for errors."""
         keys, metrics, are_texts = request
-        errors = list(self._unknown_metrics(metrics or ()))
-        wanted = None if metrics is None else frozenset(metrics)
+        errors = list(islice(self._unknown_metrics(metrics or ()), _ERRORS_MAX))
+        wanted = None if metrics is None else tuple(dict.fromkeys(metrics))
         names: list[tuple[str, ...]] = []
         shown: list[dict[str, Any]] = []
         rows: list[Row] = []
@@ -114,7 +122,9 @@ class QueryReader:
         for row, key in enumerate(keys):
             values, found = self._values(row, key, are_texts=are_texts)
             errors += found
-            if found or errors:
+            if len(errors) >= _ERRORS_MAX:
+                break
+            if errors:
                 continue
             given = frozenset(key)
             if given not in by_fields:
@@ -134,7 +144,7 @@ class QueryReader:
             shares[home].append(Share(self._router.partitioners[home], partition, np.array(places, np.int64)))
         n = len(rows)
         batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema, self._router)
-        return ValueQuery(shown, names, batch)
+        return ValueQuery(shown, names, batch, self._place, metrics is not None)
 
     # --- one key
 
@@ -145,6 +155,8 @@ class QueryReader:
             return values, [FieldError((row,), "a key is an object of fields and their values")]
         errors: list[FieldError] = []
         for name, value in key.items():
+            if len(errors) >= _ERRORS_MAX:
+                break
             if name not in self._grouping:
                 errors.append(FieldError((row, str(name)[:80]), self._no_key_field(str(name))))
                 continue
@@ -168,7 +180,7 @@ class QueryReader:
         return f"its metrics group by {'; by '.join(kinds[:10])}{'; …' if len(kinds) > 10 else ''}"
 
     def _refusals(
-        self, row: int, given: frozenset[str], wanted: frozenset[str] | None
+        self, row: int, given: frozenset[str], wanted: tuple[str, ...] | None
     ) -> Iterator[FieldError]:
         """What is wrong with the fields that a key has."""
         if not any(each <= given for each in self._groups.values()):
@@ -207,7 +219,7 @@ class QueryReader:
         needed = frozenset[str]().union(*(self._groups[operand] for operand in derived.operands))
         return frozenset(derived.fields), needed
 
-    def _determined(self, given: frozenset[str], wanted: frozenset[str] | None) -> tuple[str, ...]:
+    def _determined(self, given: frozenset[str], wanted: tuple[str, ...] | None) -> tuple[str, ...]:
         found = []
         for name in self._names if wanted is None else [each for each in self._names if each in wanted]:
             reads, needed = self._needs(name)

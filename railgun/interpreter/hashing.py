@@ -1,8 +1,8 @@
-"""Entity hashes: which row of a group-by an event belongs to, and the hashes of string arguments.
+"""Hashes of entities, by which an event's row in a group-by is found, and hashes of string arguments.
 
-An entity is told by the SipHash-1-3-128 of its group-by's tag and the canonical bytes of its key: per field
-one tag byte (0 null, 1 word, 2 string), then the 8 bytes of the word, or the length (4 bytes) and the bytes
-of the string.  The key of the hash is the stream's secret (docs/decisions/0003).
+An entity is identified by the SipHash-1-3-128 of its group-by's tag and the canonical bytes of its key. The bytes of a
+field are a tag byte (0 null, 1 word, 2 string), then the 8 bytes of the word, or the length (4 bytes) and the bytes of
+the string. The key of the hash is the stream's secret (docs/decisions/0003).
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from reservoir.siphash import siphash128, siphash128_bytes
 
 _u = np.uint64
 
-# Context: n, key words, scratch, table of hash columns and of their sources, three string heaps.
+# The context: n, two words of the key, scratch, the number and table of hash columns, their sources, three heaps.
 _N, _KEY0, _KEY1, _SCRATCH, _COLUMNS, _TABLE, _SOURCES, _HEAPS = range(8)
 _CONTEXT_WORDS = _HEAPS + 3
 # One row of the table of hash columns.
@@ -33,14 +33,14 @@ _STRING_ITEM = _u(1 << 63)
 
 @jit
 def string_at(heaps: Any, ref: Any) -> Any:
-    """Byte address of the string a reference (heap << 62 | offset << 24 | length) names."""
+    """The address of the string of a reference, heap << 62 | offset << 24 | length."""
     heap = np.int64(ref >> _u(62))
     return ldi64(heaps + heap * 8) + np.int64((ref >> _u(24)) & _u((1 << 38) - 1))
 
 
 @jit
 def _key_bytes(ctx: Any, column: Any, i: Any, scratch: Any) -> Any:
-    """Write the canonical key of row i at scratch, behind the 8 bytes of the tag; returns its length."""
+    """Write the canonical key of row i at scratch, behind the 8 bytes of the tag. Returns the length of both."""
     heaps = ctx + _HEAPS * 8
     first, count = ldi64(column + _FIRST * 8), ldi64(column + _COUNT * 8)
     used: Any = 8
@@ -66,7 +66,7 @@ def _key_bytes(ctx: Any, column: Any, i: Any, scratch: Any) -> Any:
 
 @jit
 def _hash_strings(ctx: Any, column: Any, n: Any, k0: Any, k1: Any) -> Any:
-    """The state's name of each string of a column: its hash with the top bit set; (0, 0) for null."""
+    """Write what identifies each string of a column in state: its hash with the top bit set, or (0, 0) for null."""
     heaps = ctx + _HEAPS * 8
     out_hi, out_lo = ldi64(column + _OUT_HI * 8), ldi64(column + _OUT_LO * 8)
     source = ldi64(ctx + _SOURCES * 8) + ldi64(column + _FIRST * 8) * _SOURCE_WORDS * 8
@@ -101,9 +101,9 @@ def hash_columns(ctx: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class HashColumn:
-    """One column of 128-bit hashes. `sources`: indexes of the input columns it is made from.
+    """One column of 128-bit hashes. sources: the indexes of the input columns that are hashed.
 
-    An entity column names its group-by (`tag`); a string column (tag None) hashes one string input.
+    An entity column has the tag of its group-by. A string column (tag None) hashes one string input.
     """
 
     tag: str | None
@@ -111,10 +111,9 @@ class HashColumn:
 
 
 class EntityHasher:
-    """Hashes the batch's entities (and string arguments) into arrays reused between batches.
+    """Hashes the entities and string arguments of batches, into arrays that are reused between batches.
 
-    `key`: the 16 secret bytes of the stream. Inputs are given by address per batch: `words` and `nulls`
-    (one address per input column) and the three string heaps.
+    key: the 16 secret bytes of the stream. The addresses of input columns and heaps are passed with each batch.
     """
 
     def __init__(self, columns: Sequence[HashColumn], is_string: Sequence[bool], key: bytes) -> None:

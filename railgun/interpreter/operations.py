@@ -1,4 +1,4 @@
-"""One update and one result: the ops that nodes are made of, quick ones in place, the others by entry points."""
+"""The update and result ops of nodes. Frequent ones are compiled in place, the others are called by entry points."""
 
 from typing import Any
 

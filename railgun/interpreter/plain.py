@@ -1,7 +1,7 @@
-"""Plain nodes, which count events and sum one column: one event, one result, with everything in registers.
+"""Updates plain nodes, which count events, and count and sum the values of one column, without an op table.
 
-What most windows want (`count`, `sum`, `avg` of one double) goes no op table through.  Whatever is out of the
-ordinary, a value that does not fit the narrow sum for one, is left to the loop of ops, before anything is changed.
+Most windows compute only `count`, `sum` and `avg` of one double. Rare cases, such as a value that does not fit the
+narrow sum, are left to the loop of ops, before anything is changed.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ u = np.uint64
 
 @jit
 def plain_cells(node: Any) -> Any:
-    """(is plain, cell of count(*), of the count of values, of their sum, where a prepared table has the column)."""
+    """(is plain, cell of count(*), of the count of values, of their sum, offset of the column in a prepared table)."""
     return (
         ldi64(node + at.NODE_PLAIN * 8) != 0,
         ldi64(node + at.NODE_PLAIN_ALL * 8),
@@ -30,7 +30,7 @@ def plain_cells(node: Any) -> Any:
 
 @jit
 def change_plain(plain: Any, table: Any, row: Any, entity: Any, adding: Any) -> Any:
-    """Add or remove one row of a frame; False, and nothing done, where that takes the loop of ops."""
+    """Add or remove one row of a frame. Returns False, and changes nothing, if the loop of ops has to do it."""
     is_plain, every, count, total, column = plain
     if not is_plain:
         return False
@@ -56,7 +56,7 @@ def change_plain(plain: Any, table: Any, row: Any, entity: Any, adding: Any) -> 
 
 @jit
 def _out(ctx: Any, node: Any, word: Any) -> Any:
-    """Addresses of a plain node's outputs of one kind for record 0, and of their nulls; 0 where there are none."""
+    """The addresses of a plain node's output of one kind for record 0, and of its null flag; 0 if it has none."""
     index, stride = ldi64(node + word * 8), ldi64(ctx + at.RUN_STRIDE * 8)
     if index < 0:
         return np.int64(0), np.int64(0)
@@ -66,7 +66,7 @@ def _out(ctx: Any, node: Any, word: Any) -> Any:
 
 @jit
 def plain_outs(ctx: Any, node: Any, first: Any) -> Any:
-    """Where results of a plain node go: count(*), count of values, sum, average. first: the word of the first one."""
+    """The addresses of a plain node's outputs: count(*), count of values, sum, average. first: the first one's word."""
     return (
         _out(ctx, node, first),
         _out(ctx, node, first + 1),
@@ -85,7 +85,7 @@ def _put(out: Any, record: Any, value: Any, null: Any) -> None:
 
 @jit
 def read_plain(plain: Any, outs: Any, entity: Any, record: Any) -> Any:
-    """Write the results for a record; False, and nothing done, where that takes the loop of ops."""
+    """Write the results for a record. Returns False, and writes nothing, if the loop of ops has to do it."""
     is_plain, every, count, total, _ = plain
     if not is_plain or (total != 0 and ld64(entity + total) != u(0)):
         return False

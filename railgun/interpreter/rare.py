@@ -1,7 +1,7 @@
-"""Entry points for what is large and less frequent: state of variable size, wide sums, variances, strings.
+"""Entry points for large and less frequent operations: state of variable size, wide sums, variances, strings.
 
-Each takes the address of a block of int64 words (CALL_…).  Being compiled by themselves they are not taken
-into the interpreter's loop, which keeps that small and its compilation short (`reservoir.native.jit.entry_address`).
+Each takes the address of a block of int64 words (CALL_…). They are compiled by themselves and not inlined into the
+interpreter's loop, which keeps the loop small and its compilation short (`reservoir.native.jit.entry_address`).
 """
 
 from typing import Any
@@ -20,13 +20,13 @@ from reservoir.native.jit import ld64, ldi64, sti64
     CALL_CELL,
     CALL_COUNT,
     CALL_TYPE,
-    CALL_TIME,  # updates from here on
+    CALL_TIME,  # only updates, from here on
     CALL_SEQ,
     CALL_V0,
     CALL_V1,
     CALL_TEXT,
     CALL_LENGTH,
-    CALL_SQUARES,  # results from here on
+    CALL_SQUARES,  # only results, from here on
     CALL_SCALE,
     CALL_OUT,
 ) = range(14)
@@ -34,7 +34,7 @@ CALL_WORDS = 16
 
 
 def add_rare(block: int) -> Any:
-    """apply_add of the block's words."""
+    """Call apply_add with the words of the block."""
     return apply_add(
         ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_COUNT * 8),
         ldi64(block + CALL_TIME * 8), ldi64(block + CALL_SEQ * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8),
@@ -43,7 +43,7 @@ def add_rare(block: int) -> Any:
 
 
 def remove_rare(block: int) -> Any:
-    """apply_remove of the block's words."""
+    """Call apply_remove with the words of the block."""
     return apply_remove(
         ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_COUNT * 8),
         ldi64(block + CALL_TIME * 8), ldi64(block + CALL_SEQ * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8),
@@ -52,7 +52,7 @@ def remove_rare(block: int) -> Any:
 
 
 def reset_rare(block: int) -> Any:
-    """apply_reset of the block's words."""
+    """Call apply_reset with the words of the block."""
     return np.int64(
         apply_reset(
             ldi64(block),
@@ -64,7 +64,7 @@ def reset_rare(block: int) -> Any:
 
 
 def result_rare(block: int) -> Any:
-    """apply_result of the block's words."""
+    """Call apply_result with the words of the block."""
     return np.int64(
         apply_result(
             ldi64(block), ldi64(block + CALL_POOL * 8), ldi64(block + CALL_CELL * 8), ldi64(block + CALL_SQUARES * 8),
@@ -75,7 +75,7 @@ def result_rare(block: int) -> Any:
 
 
 def text_rare(block: int) -> Any:
-    """Where the bytes of the string (CALL_V0, CALL_V1) are; writes CALL_LENGTH. Or a status of the pool."""
+    """The address of the bytes of the string (CALL_V0, CALL_V1), or a status of the pool. Sets CALL_LENGTH."""
     pool, hi, lo = ldi64(block + CALL_POOL * 8), ld64(block + CALL_V0 * 8), ld64(block + CALL_V1 * 8)
     text = np.int64(str_address(pool, hi, lo))
     if text >= 0:

@@ -1,8 +1,8 @@
-"""Before a run: make sure that the entity row of every record and every crossing row is in memory.
+"""Runs before the interpreter: makes sure that the entity row of every record and every crossing row is in memory.
 
-Rows are stamped, so that they stay until the batch is done, and marked dirty.  A frame remembers the address
-of the row of each of its entities, and the batch in which it was last seen to: within that batch it is believed,
-later only when the row there is still that entity's.
+Rows are stamped, so that they stay in memory until the batch is done, and marked dirty. A frame caches the address of
+the row of each of its entities, and the batch in which the row was found. Within that batch the address is valid. In a
+later batch it is used only if the row at the address still belongs to the entity.
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from railgun.state.rows.context import ROWS_BATCH
 from reservoir.frames import COLUMN_CODES, COLUMN_PAIRS, COLUMN_ROW_CACHE, column_at
 from reservoir.native.jit import jit, ld8, ld32, ld64, ldi32, ldi64, prefetch, st64, sti64
 
-# How many records or entries ahead memory is asked for: far enough to hide a miss, near enough to be kept.
+# How many records or entries ahead memory is prefetched: enough to hide a miss, and not so far that it is evicted.
 _NEAR, _FAR = 8, 16
 _ENTRY_NEAR, _ENTRY_FAR = 16, 32
 
 
 @jit
 def _miss(ctx: Any, group: Any, hi: Any, lo: Any) -> Any:
-    """Note a row to load; MISSING when the list is full."""
+    """Add a row to the list of rows to load; MISSING when the list is full."""
     count = ldi64(ctx + at.RUN_MISSING_COUNT * 8)
     if count == ldi64(ctx + at.RUN_MISSING_CAPACITY * 8):
         return np.int64(at.MISSING)
@@ -36,14 +36,14 @@ def _miss(ctx: Any, group: Any, hi: Any, lo: Any) -> Any:
 
 @jit
 def _records(ctx: Any, group: Any) -> Any:
-    """The rows of the records themselves, for one group-by; 0 or a status."""
+    """Find the rows of the records themselves, for one group-by; 0 or a status."""
     table = ldi64(ctx + at.RUN_TABLE * 8)
     rows = ldi64(ctx + at.RUN_ROWS * 8) + group * ldi64(ctx + at.RUN_STRIDE * 8) * 8
     his = ldi64(ldi64(ctx + at.RUN_HASH_HI * 8) + group * 8)
     los = ldi64(ldi64(ctx + at.RUN_HASH_LO * 8) + group * 8)
     status_of = ldi64(ctx + at.RUN_STATUS * 8)
     first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
-    # Two looks ahead: the far one brings the table's entry, the near one the row that it leads to.
+    # Two prefetches: the far one loads the table's entry, the near one the row that the entry points to.
     for i in range(first, min(limit, first + _FAR)):
         prefetch_entry(table, group, ld64(los + i * 8))
     for i in range(first, limit):
@@ -64,7 +64,7 @@ def _records(ctx: Any, group: Any) -> Any:
 
 @jit
 def _look_up(table: Any, batch: Any, group: Any, pairs: Any, place: Any, code: Any) -> Any:
-    """Find and touch the row of a code, and remember it at `place`: its address, 0 or a status below 0."""
+    """Find and touch the row of a code, and cache its address at `place`: the address, 0, or a status below 0."""
     hi, lo = ld64(pairs + code * 16), ld64(pairs + code * 16 + 8)
     row = ldi64(place)
     if row == 0 or not row_is(table, row, group, hi, lo):
@@ -80,10 +80,10 @@ def _look_up(table: Any, batch: Any, group: Any, pairs: Any, place: Any, code: A
 
 @jit
 def _entries(ctx: Any, edge: Any, group: Any, column: Any, start: Any) -> Any:
-    """The rows of what crosses one edge, for one group-by, from an entry on.
+    """Find the rows of the entries that cross one edge, for one group-by, from an entry on.
 
-    Returns a status, and the entry to go on from: the first whose row is missing, or that met the status; -1
-    when there is nothing to go on with.
+    Returns a status, and the entry to continue from: the first one whose row is missing or that caused the status; -1
+    when all are done.
     """
     table, records = ldi64(ctx + at.RUN_TABLE * 8), ldi64(ctx + at.RUN_ENTRY_AT * 8)
     frames, batch = ldi64(ctx + at.RUN_FRAMES * 8), ldi64(table + ROWS_BATCH)
@@ -130,7 +130,7 @@ def _entries(ctx: Any, edge: Any, group: Any, column: Any, start: Any) -> Any:
 
 @jit
 def _code_of(codes: Any, row: Any) -> Any:
-    """Code of the entity of a row: the row itself where there are no codes."""
+    """The code of the entity of a row, which is the row number itself if there are no codes."""
     if codes == 0:
         return row
     return np.int64(ld32(codes + row * 4))
@@ -140,8 +140,8 @@ def _code_of(codes: Any, row: Any) -> Any:
 def resolve(ctx: Any) -> Any:
     """Find and touch every row that records RUN_FIRST to RUN_LIMIT need: 0, MISSING or ROWS_DRAIN.
 
-    Before the first call RUN_NEXT_PAIR is -1 and RUN_NEXT_ENTRY 0.  After MISSING (rows to load are listed) or
-    ROWS_DRAIN it is called again, and goes on from the first entry that is not done.
+    Before the first call RUN_NEXT_PAIR is -1 and RUN_NEXT_ENTRY 0. After MISSING, with the list of rows to load, or
+    ROWS_DRAIN it is called again, and continues from the first entry that is not done.
     """
     sti64(ctx + at.RUN_MISSING_COUNT * 8, 0)
     next_pair, next_entry = ldi64(ctx + at.RUN_NEXT_PAIR * 8), ldi64(ctx + at.RUN_NEXT_ENTRY * 8)
@@ -173,7 +173,7 @@ def resolve(ctx: Any) -> Any:
 
 @jit
 def pass_entries(ctx: Any, edges: Any) -> None:
-    """Leave behind the entries of records before RUN_LIMIT: what a run has dealt with."""
+    """Skip the entries of records before RUN_LIMIT, which a run has processed."""
     records, limit = ldi64(ctx + at.RUN_ENTRY_AT * 8), ldi64(ctx + at.RUN_LIMIT * 8)
     for edge in range(edges):
         where = ldi64(ctx + at.RUN_EDGE_START * 8) + edge * 8

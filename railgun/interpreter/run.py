@@ -1,10 +1,10 @@
-"""The interpreter: one compiled loop over a program, a batch and its changelog; results for every event.
+"""The interpreter: one compiled loop over a program, a batch and its changelog, which computes results for every event.
 
-For each node and each record, in log order: rows that cross the head edge are added, rows that cross the tail
-edge are removed, the results without the record itself are read, the record is added where its time says so, and
-the other results are read.  The head comes before the tail, so what crosses both edges at one record is added and
-then removed.  When state of variable size is not in memory the kernel stops with a status and goes on from the same
-op when called again.
+For each node and each record, in log order: rows that cross the head edge are added; rows that cross the tail edge are
+removed; the results of EXCLUDE CURRENT are read; the record is added, if its time is in the window; and the other
+results are read. The head comes before the tail, so that a row that crosses both edges at one record is added and then
+removed. When state of variable size is not in memory, the kernel stops with a status, and continues from the same op
+when it is called again.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ _HEADS, _TAILS, _BEFORE, _ARRIVAL, _RESULTS = range(5)
 
 @jit
 def _apply(ctx: Any, node: Any, adding: Any, frame: Any, row: Any, entity: Any) -> Any:
-    """Apply a node's update ops for one row, from the op in RUN_AT_OP on; 0, or a status with the op noted."""
+    """Apply a node's update ops for one row, from the op in RUN_AT_OP on; 0, or a status with the op in RUN_AT_OP."""
     filter_column = ldi64(node + at.NODE_FILTER * 8)
     if filter_column >= 0:
         if column_word(column_at(ldi64(ctx + at.RUN_FRAMES * 8), frame, filter_column), row) == u(0):
@@ -45,7 +45,7 @@ def _apply(ctx: Any, node: Any, adding: Any, frame: Any, row: Any, entity: Any) 
 
 @jit
 def _enter_bucket(ctx: Any, node: Any, entity: Any, bucket: Any) -> Any:
-    """Empty a tumbling node's cells when the entity's row is of another bucket; 0 or a status."""
+    """Empty a tumbling node's cells if the entity's row belongs to another bucket; 0 or a status."""
     where = entity + ldi64(node + at.NODE_BUCKET * 8)
     if ldi64(where) == bucket:
         return np.int64(0)
@@ -65,7 +65,7 @@ def _enter_bucket(ctx: Any, node: Any, entity: Any, bucket: Any) -> Any:
 
 @jit
 def _entity_of(ctx: Any, node: Any, entry: Any) -> Any:
-    """Address of the entity row of a crossing row, as `resolve` has listed it."""
+    """The address of the entity row of a crossing row, as `resolve` stored it."""
     group = ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8)
     return ldi64(ldi64(ctx + at.RUN_ENTITIES * 8) + (group + entry) * 8)
 
@@ -85,14 +85,14 @@ def _add_in_window(ctx: Any, node: Any, clock: Any, time: Any, frame: Any, row: 
 
 @jit
 def _is_after(node: Any, time: Any) -> Any:
-    """Is a time behind the bound of the node's fill?"""
+    """Whether a time is after the bound of the node's fill."""
     after = ldi64(node + at.NODE_AFTER * 8)
     return after == at.NO_BOUND or time > after
 
 
 @jit
 def _is_held(ctx: Any, node: Any, frame: Any, row: Any, time: Any) -> Any:
-    """Has the node met this row: is it behind the bound of its fill, and has the fill come this far?"""
+    """Whether the node has read this row: it is after the bound of the node's fill, and the fill has reached it."""
     filled = ldi64(node + at.NODE_FILLED_TIME * 8)
     if not _is_after(node, time) or time > filled:
         return False
@@ -105,7 +105,7 @@ def _is_held(ctx: Any, node: Any, frame: Any, row: Any, time: Any) -> Any:
 def _heads(ctx: Any, node: Any, i: Any) -> Any:
     """Add the rows that cross the head edge at record i; 0 or a status.
 
-    A sliding node without a tail is a fill's: what its window has left already is not added.
+    A sliding node without a tail is being filled. Rows that its window has left already are not added.
     """
     edge = ldi64(node + at.NODE_HEAD * 8)
     end = ldi64(ldi64(ctx + at.RUN_EDGE_END * 8) + edge * 8)
@@ -151,7 +151,7 @@ def _tails(ctx: Any, node: Any, i: Any) -> Any:
 
 @jit
 def _arrival(ctx: Any, node: Any, i: Any, entity: Any) -> Any:
-    """Add record i itself where its time lies inside the window already; else its head cursor will meet it."""
+    """Add record i itself if its time is in the window already. Otherwise the head's cursor will add it."""
     if ld8(ldi64(ctx + at.RUN_ACCEPTED * 8) + i) == 0:
         return np.int64(0)
     time = ldi64(ldi64(ctx + at.RUN_TIME * 8) + i * 8)
@@ -213,7 +213,7 @@ def _record(ctx: Any, node: Any, i: Any) -> Any:
 
 @jit
 def run(ctx: Any) -> Any:
-    """Run the nodes over records RUN_FIRST to RUN_LIMIT; 0, or a status with the place noted to go on from.
+    """Run the nodes over records RUN_FIRST to RUN_LIMIT; 0, or a status, with the place to continue from in RUN_AT_….
 
     Before the first call RUN_AT_NODE is RUN_NODE_FIRST, RUN_AT_RECORD is -1 and the other RUN_AT_ words 0.
     """

@@ -1,9 +1,9 @@
-"""The quick way through a node of counts and sums: what most metrics are.
+"""A faster loop for *simple* nodes, which have only counts and sums, as most metrics need.
 
-It does what the loop in run.py does, for nodes that keep nothing but counts and sums over a sliding or an
-infinite window and are full: addresses are looked up once per frame, not once per row.  Where a value needs
-more than that (a double outside the narrow accumulator), the general op does it; if that has to stop, the
-place is noted and the general loop goes on from there.
+It does what the loop in run.py does, for full nodes with only counts and sums over a sliding or an infinite window.
+Addresses are looked up once per frame, not once per row. A value that needs more, such as a double outside the narrow
+accumulator, is left to the general op. If that op has to stop, the place is stored, and the general loop continues from
+there.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ from reservoir.native.jit import bits_f64, f64_bits, jit, ld8, ld64, ldi32, ldi6
 
 u = np.uint64
 
-_AHEAD = 16  # records or entries ahead that a row's cells are asked for
+_AHEAD = 16  # how many records or entries ahead a row's cells are prefetched
 
 _HEADS, _TAILS, _BEFORE, _ARRIVAL, _RESULTS = range(5)
 _ALL_DONE = -1
@@ -47,7 +47,7 @@ _FILTERED = -2
 
 @jit
 def _prepare(ctx: Any, node: Any, frame: Any, table: Any) -> None:
-    """Note where a node's arguments lie in a frame; the filter's column comes first."""
+    """Fill a table with a node's prepared ops for a frame. The filter's column comes first."""
     sti64(table + PREPARED_FRAME, frame)
     frames, updates = ldi64(ctx + at.RUN_FRAMES * 8), ldi64(ctx + at.RUN_UPDATES * 8)
     predicate = ldi64(node + at.NODE_FILTER * 8)
@@ -71,7 +71,7 @@ def _prepare(ctx: Any, node: Any, frame: Any, table: Any) -> None:
 
 @jit
 def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any) -> Any:
-    """Apply prepared ops from `first` on; _ALL_DONE, _FILTERED, or the op that is not one of the quick ones."""
+    """Apply prepared ops from `first` on. Returns _ALL_DONE, _FILTERED, or the op that the general code has to do."""
     predicate = ldi64(table + PREPARED_WORDS)
     if predicate != 0 and ld64(predicate + row * 8) == u(0):
         return np.int64(_FILTERED)
@@ -100,7 +100,7 @@ def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any)
 def _apply_all(
     ctx: Any, node: Any, table: Any, ops: Any, frame: Any, row: Any, entity: Any, adding: Any
 ) -> Any:
-    """Apply a node's ops to an entity's row for one row of a frame; 0, or a status with the op noted."""
+    """Apply a node's ops to an entity's row for one row of a frame; 0, or a status with the op in RUN_AT_OP."""
     k = _apply(table, ops, 0, row, entity, adding)
     while k >= 0:
         op = ldi64(ctx + at.RUN_UPDATES * 8) + (ldi64(node + at.NODE_UPDATES * 8) + k) * (at.UPDATE_WORDS * 8)
@@ -114,7 +114,7 @@ def _apply_all(
 
 @jit
 def _lists(ctx: Any, node: Any) -> Any:
-    """Where crossing rows are listed: addresses of their records, frames, rows, and entities' rows."""
+    """The addresses of the lists of crossing rows: their records, frames, rows, and entities' rows."""
     entities = ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
     return (
         ldi64(ctx + at.RUN_ENTRY_AT * 8),
@@ -138,7 +138,7 @@ def _crossings(
     record: Any,
     adding: Any,
 ) -> Any:
-    """Add or remove the rows that cross an edge at a record; the next entry, or minus one with a status noted."""
+    """Add or remove the rows that cross an edge at a record. Returns the next entry, or -1 with a status stored."""
     records, frame_of, row_of, entity_of = lists
     while entry < end and ldi32(records + entry * 4) <= record:
         if entry + _AHEAD < end:
@@ -160,7 +160,7 @@ def _crossings(
 
 @jit
 def _results(ctx: Any, first: Any, end: Any, record: Any, entity: Any) -> Any:
-    """Write the results of the ops first to end for a record; 0, or a status with the op noted."""
+    """Write the results of the ops first to end for a record; 0, or a status with the op in RUN_AT_OP."""
     results, stride = ldi64(ctx + at.RUN_RESULTS * 8), ldi64(ctx + at.RUN_STRIDE * 8)
     outs, nulls = ldi64(ctx + at.RUN_OUT * 8) + record * 16, ldi64(ctx + at.RUN_OUT_NULLS * 8) + record
     rounded, total = np.int64(-1), u(0)
@@ -194,7 +194,7 @@ def _results(ctx: Any, first: Any, end: Any, record: Any, entity: Any) -> Any:
 
 @jit
 def _stop(ctx: Any, stage: Any, record: Any, head: Any, tail: Any) -> Any:
-    """Note where the general loop has to go on; the status."""
+    """Store the place where the general loop has to continue. Returns the status."""
     sti64(ctx + at.RUN_AT_STAGE * 8, stage)
     sti64(ctx + at.RUN_AT_RECORD * 8, record)
     if stage != _HEADS:
@@ -206,7 +206,7 @@ def _stop(ctx: Any, stage: Any, record: Any, head: Any, tail: Any) -> Any:
 
 @jit
 def is_simple(node: Any) -> Any:
-    """May a node go the quick way now?"""
+    """Whether this loop can run a node now."""
     if ldi64(node + at.NODE_SIMPLE * 8) == 0 or ldi64(node + at.NODE_AFTER * 8) != at.NO_BOUND:
         return False
     return ldi64(node + at.NODE_FILLED_TIME * 8) == at.FULL
@@ -214,7 +214,7 @@ def is_simple(node: Any) -> Any:
 
 @jit
 def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
-    """Run records first to limit of one node; 0, or a status with the place noted."""
+    """Run records first to limit of one node; 0, or a status with the place stored."""
     starts, ends = ldi64(ctx + at.RUN_EDGE_START * 8), ldi64(ctx + at.RUN_EDGE_END * 8)
     head_edge, tail_edge = ldi64(node + at.NODE_HEAD * 8), ldi64(node + at.NODE_TAIL * 8)
     head, head_end, tail, tail_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)

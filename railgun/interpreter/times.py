@@ -1,4 +1,4 @@
-"""Comparisons of event times with points behind the clock, where the difference may leave 64 bits."""
+"""Comparisons of event times with points behind the clock, which may be beyond 64 bits."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ from reservoir.native.jit import jit
 
 @jit
 def is_passed(time: Any, clock: Any, delta: Any) -> Any:
-    """time <= clock - delta, without wrapping: below the least int64 lies nothing."""
+    """Whether time <= clock - delta, without wrapping: no time is at or before a point below the least int64."""
     return clock >= np.int64(-(2**63)) + delta and time <= clock - delta

@@ -1,4 +1,4 @@
-"""Finds simple nodes that are *plain*: they have only a count of events, and the count and sum of one double column."""
+"""Finds simple nodes that are *plain*: they only count events, and count the values of one column and sum doubles."""
 
 from collections.abc import Sequence
 

@@ -158,7 +158,7 @@ class ProgramBuilder:
         self._update_rows, self._result_rows = _Table(at.UPDATE_WORDS), _Table(at.RESULT_WORDS)
 
     def _goes_on(self, generations: Sequence[Generation]) -> bool:
-        """Whether these begin with the generations built before, under the same numbers, and read the same fields."""
+        """Whether these begin with the generations built before, under the same numbers, and read no further fields."""
         if len(generations) < len(self._built):
             return False
         for built, requested in zip(self._built, generations):

@@ -1,6 +1,6 @@
 """What a change of the catalogue does to topics: they are made, their tasks are told, they are deleted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from railgun.catalog.changes import Change, DropStream, PutStream, change_to_json
@@ -69,10 +69,14 @@ class Telling:
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self._transport.submit([Entry(where, records) for where in self._topics.partitions(layout)]).result()
 
-    def make_query_topics(self, stream: StreamDefinition, existing: Collection[str]) -> None:
-        """Make the topics for a stream's value queries that are not there. existing: all topics that there are."""
+    def make_query_topics(self, stream: StreamDefinition, existing: Mapping[str, int]) -> None:
+        """Make the topics for a stream's value queries that are not there. existing: partitions of all topics."""
         for topic, partitions in self._topics.of_queries(stream).items():
-            if topic not in existing:
+            if existing.get(topic, partitions) != partitions:
+                # Left behind by another stream of this name. Nobody waits for what is in it.
+                self._transport.delete_topic(topic)
+                self._transport.create_topic(topic, partitions, _QUERIES)
+            elif topic not in existing:
                 self._transport.create_topic(topic, partitions, _QUERIES)
 
     def delete(self, stream: StreamDefinition) -> None:

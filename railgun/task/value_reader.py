@@ -16,6 +16,8 @@ from railgun.state.rows.reader import RowReader
 from reservoir.native.jit import address, array_at, entry_address
 
 _FIRST_HEAP_BYTES = 1 << 12
+# A heap that was larger is not kept for the next query.
+_HEAP_KEPT_BYTES = 1 << 20
 
 
 class ValueReader:
@@ -52,6 +54,9 @@ class ValueReader:
         clock_ms: the task's clock.
         """
         words, (groups, metrics) = self._words, self._shape
+        if len(self.heap) > _HEAP_KEPT_BYTES:
+            self.heap = np.zeros(_FIRST_HEAP_BYTES, np.uint8)
+            self._bind_heap()
         self.out, self.nulls = np.zeros((metrics, n, 2), np.uint64), np.ones((metrics, n), np.uint8)
         rows = np.zeros((groups, n), np.int64)
         # The arrays that `rows` points into.

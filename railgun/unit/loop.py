@@ -293,8 +293,8 @@ class UnitLoop:
             _log.warning("nothing can be read for now: %s", error)
             self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
-            self._queries.begin_anew()
-            self._find_fault(running, error)
+            if not self._queries.is_at_fault(error):
+                self._find_fault(running, error)
 
     def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
         """Stop the tasks whose logs lack the records that they need next. The other tasks go on."""

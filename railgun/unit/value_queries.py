@@ -3,11 +3,10 @@ answer (docs/decisions/0027).
 """
 
 import logging
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-
-import msgspec
 
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError
@@ -29,19 +28,22 @@ from reservoir.executor import Job
 
 KEYS_PER_ROUND = 64
 """How many keys of a task are answered before its next batch of events."""
-# Of one task: beyond this the oldest are dropped, which are asked again.
-_HELD_KEYS_MAX = 20_000
-_AGAIN_S, _MISSING_S = 1.0, 5.0
+# A query is kept for so long. Who waits for longer asks again each second.
+_KEPT_S = 2.5
+# Of one task: beyond this the oldest are dropped.
+_KEPT_BYTES = 16 << 20
+_AGAIN_S, _MISSING_S = 1.0, 15.0
 
 _log = logging.getLogger("railgun.unit")
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A query that is not answered yet. first: its first key without an answer.  until_s: nobody waits after this."""
+    """A query that is not answered yet. until_s: it is dropped then.  first: its first key without an answer."""
 
     query: QueryRecord
     until_s: float
+    size_bytes: int
     first: int = 0
 
     @property
@@ -54,7 +56,8 @@ class _Partition:
     """The partition of queries to one task.
 
     position: the next offset to read; None until it is known, by `opening`, which begins at `again_s`.
-    waiting: what is not answered, oldest first, by front-end, incarnation and number.
+    waiting: what is not answered, oldest first, by front-end, incarnation and number.  size_bytes: of that.
+    due_s: nothing of it is dropped before.
     """
 
     where: TopicPartition
@@ -63,6 +66,31 @@ class _Partition:
     opening: Job[int] | None = None
     again_s: float = 0.0
     waiting: dict[tuple[int, int, int], _Waiting] = field(default_factory=dict)
+    size_bytes: int = 0
+    due_s: float = math.inf
+
+    def add(self, each: _Waiting) -> None:
+        """Keep a query, in the place of what was sent of it before."""
+        asked = each.query.front_end, each.query.incarnation, each.query.number
+        self.drop(asked)
+        self.waiting[asked] = each
+        self.size_bytes += each.size_bytes
+        self.due_s = min(self.due_s, each.until_s)
+
+    def drop(self, asked: tuple[int, int, int]) -> None:
+        """Drop a query, if it is there."""
+        dropped = self.waiting.pop(asked, None)
+        if dropped is not None:
+            self.size_bytes -= dropped.size_bytes
+
+    def drop_overdue(self, now_s: float) -> None:
+        """Drop what was kept for long enough, and what is too much."""
+        if now_s < self.due_s and self.size_bytes <= _KEPT_BYTES:
+            return
+        for asked, each in list(self.waiting.items()):
+            if each.until_s <= now_s or self.size_bytes > _KEPT_BYTES:
+                self.drop(asked)
+        self.due_s = min((each.until_s for each in self.waiting.values()), default=math.inf)
 
 
 class ValueQueries:
@@ -119,11 +147,14 @@ class ValueQueries:
                 del self._partitions[own.where]
                 self._transport.release(*own.where)
 
-    def begin_anew(self) -> None:
-        """Find the ends of all partitions again, after an error that one of them may have caused."""
+    def is_at_fault(self, error: TransportError) -> bool:
+        """Whether an error of reading is about a partition of queries; its end is then found again."""
         for own in self._by_host.values():
-            own.position = own.opening = None
-            own.again_s = self._clock.now() + _AGAIN_S
+            if error.place in (str(own.where), own.where.topic):
+                own.position = own.opening = None
+                own.again_s = self._clock.now() + _AGAIN_S
+                return True
+        return False
 
     def take(self, fetched: Fetched) -> bool:
         """Take what was read, if it is of a partition of queries. Returns whether it was."""
@@ -138,10 +169,9 @@ class ValueQueries:
                 _log.warning("%s: a record is left out: %s", fetched.where, error)
                 continue
             if query.created == own.host.place.key.created and query.records:
-                asked = query.front_end, query.incarnation, query.number
-                own.waiting.pop(asked, None)
-                own.waiting[asked] = _Waiting(query, self._clock.now() + query.timeout_ms / 1000)
-        self._drop_overdue(own)
+                until_s = self._clock.now() + min(_KEPT_S, query.timeout_ms / 1000)
+                own.add(_Waiting(query, until_s, len(record)))
+        own.drop_overdue(self._clock.now())
         if own.waiting:
             self._asked[own] = None
         return True
@@ -157,7 +187,7 @@ class ValueQueries:
         run: runs a function for a host, whose errors are those of its task.
         """
         for own in list(self._asked):
-            self._drop_overdue(own)
+            own.drop_overdue(self._clock.now())
             if _is_due(own):
                 run(own.host, partial(self._answer, own))
             if not own.waiting:
@@ -182,28 +212,21 @@ class ValueQueries:
             _log.warning("%s: value queries are not read for now: %s", own.where, error)
             own.again_s = now_s + _AGAIN_S
 
-    def _drop_overdue(self, own: _Partition) -> None:
-        now_s, held = self._clock.now(), sum(each.left for each in own.waiting.values())
-        for asked, each in list(own.waiting.items()):
-            if each.until_s <= now_s or held > _HELD_KEYS_MAX:
-                held -= each.left
-                del own.waiting[asked]
-
     def _answer(self, own: _Partition) -> None:
         keys = KEYS_PER_ROUND
         for asked, each in list(own.waiting.items()):
             if not _can_answer(own.host, each.query):
                 continue
             after = min(len(each.query.records), each.first + keys)
-            self._answer_keys(own.host, each.query.records[each.first : after])
+            self._answer_keys(own.host, each.query, each.query.records[each.first : after])
             keys -= after - each.first
             each.first = after
             if not each.left:
-                del own.waiting[asked]
+                own.drop(asked)
             if not keys:
                 return
 
-    def _answer_keys(self, host: TaskHost, records: Sequence[bytes]) -> None:
+    def _answer_keys(self, host: TaskHost, query: QueryRecord, records: Sequence[bytes]) -> None:
         task = host.task
         answers: list[tuple[int, bytes]] = []
 
@@ -215,9 +238,12 @@ class ValueQueries:
         except (StorageFailedError, StoreError):
             # The disk: the next event would meet it too.
             raise
-        except Exception as error:  # noqa: BLE001 - whoever asked is told, and the task goes on
+        except Exception:  # noqa: BLE001 - logged
+            # Whoever asked is told, and the task goes on: what is wrong with it, events will meet too.
             _log.exception("%s cannot answer a value query", host.place.identity)
-            answers = _refused(records, f"{type(error).__name__}: {error}")
+            detail = f"{host.place.identity} cannot answer; the log of its node says why"
+            refusal = Refusal(query.incarnation, query.number, detail)
+            answers = [(query.front_end, encode_refusal(refusal))]
         for front_end, record in answers:
             self._send(front_end, record)
 
@@ -231,16 +257,10 @@ def _is_due(own: _Partition) -> bool:
 
 
 def _can_answer(host: TaskHost, query: QueryRecord) -> bool:
-    return host.position > query.after and query.schema in host.task.schemas
-
-
-def _refused(records: Sequence[bytes], detail: str) -> list[tuple[int, bytes]]:
-    """Return (front-end, refusal) for whoever asked for these keys."""
-    asked: dict[tuple[int, int], list[int]] = {}
-    for record in records:
-        _, _, _, front_end, incarnation, sequence, *_ = msgspec.msgpack.decode(memoryview(record)[1:])
-        asked.setdefault((front_end, incarnation), []).append(sequence)
-    return [
-        (front_end, encode_refusal(Refusal(incarnation, sequences, detail)))
-        for (front_end, incarnation), sequences in asked.items()
-    ]
+    task = host.task
+    if task.metrics.last_place < query.place or query.schema not in task.schemas:
+        return False
+    if host.place.cut is not None and not host.lag:
+        # The log has lost its end, which was accepted: the offset may be one of those.
+        return True
+    return host.position > query.after

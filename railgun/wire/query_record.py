@@ -16,6 +16,7 @@ class QueryRecord(NamedTuple):
     """Keys that one task is asked for.
 
     created: the place in the catalogue at which the stream was created.
+    place: the task answers once it has applied the changes of the catalogue up to there.
     after: the task answers once it has processed this offset.
     schema: the version of the schema of the records.
     timeout_ms: how long somebody waits for the answer.
@@ -24,6 +25,7 @@ class QueryRecord(NamedTuple):
     """
 
     created: int
+    place: int
     after: int
     schema: int
     timeout_ms: int
@@ -34,16 +36,16 @@ class QueryRecord(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a task does not answer some keys. sequences: of their records, with the front-end's incarnation."""
+    """Why a task does not answer a query, which incarnation and number tell."""
 
     incarnation: int
-    sequences: Sequence[int]
+    number: int
     detail: str
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_query = msgspec.msgpack.Decoder(tuple[int, int, int, int, int, int, int, list[bytes]]).decode
-_decode_refusal = msgspec.msgpack.Decoder(tuple[int, list[int], str]).decode
+_decode_query = msgspec.msgpack.Decoder(tuple[int, int, int, int, int, int, int, int, list[bytes]]).decode
+_decode_refusal = msgspec.msgpack.Decoder(tuple[int, int, str]).decode
 
 
 def encode_query(query: QueryRecord) -> bytes:

@@ -197,9 +197,11 @@ def test_while_others_score(tmp_path: Path) -> None:
         done = threading.Event()
 
         def score() -> None:
-            for number in range(2_000):
-                engine.score("payments", event(number))
-            done.set()
+            try:
+                for number in range(2_000):
+                    engine.score("payments", event(number))
+            finally:
+                done.set()
 
         thread = threading.Thread(target=score)
         thread.start()
@@ -253,6 +255,22 @@ def test_what_is_refused(keys: Any, metrics: Any, message: str, tmp_path: Path) 
             engine.values("payments", keys, metrics)
         assert message in str(caught.value)
         engine.score("payments", event(0))
+
+
+@pytest.mark.parametrize("keys", [{"card": "c1"}, "c1", None, iter([{"card": "c1"}])])
+def test_keys_that_are_no_list(keys: Any, tmp_path: Path) -> None:
+    with (
+        engine_of(tmp_path / "data") as engine,
+        pytest.raises(QueryError, match="a list of keys belongs here"),
+    ):
+        engine.values("payments", keys)
+
+
+def test_of_many_errors_the_first_are_told(tmp_path: Path) -> None:
+    with engine_of(tmp_path / "data") as engine:
+        with pytest.raises(QueryError) as caught:
+            engine.values("payments", [{f"f{place}": 1 for place in range(10)} for _ in range(1_000)])
+        assert len(caught.value.errors) <= 30
 
 
 def test_a_stream_that_there_is_not(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""A node is added, emptied by command, stopped, and used again, under load, as docs/operations.md says."""
+"""A node is added, emptied by command, stopped, and used again, and nodes are restarted one after the other, all under
+load, as docs/operations.md says.
+"""
 
 import subprocess
 import sys
@@ -6,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.plan import Copies
+from railgun.cluster.records import PlanReader
 from railgun.demo.processes import Server
+from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.transport import TopicPartition
 from tests.failover.running_cluster import RunningCluster
 from tests.forked import ROOT
 
@@ -53,5 +60,34 @@ def test_added_drained_stopped_and_used_again(kafka: str, tmp_path: Path) -> Non
             assert (code, "3 nodes, 3 units, 4 tasks × 2 copies" in said) == (0, True), said
             cluster.await_answers()
             cluster.check_replies()
+    finally:
+        cluster.close()
+
+
+def _plans(cluster: RunningCluster) -> list[dict[TaskKey, Copies]]:
+    """Where copies are by each plan that was written, the newest last."""
+    reader, found = PlanReader(), []
+    where = TopicPartition(cluster.player.registry.topics.assignment, 0)
+    for fetched in read_to_the_end(cluster.player.transport, where):
+        found += [dict(reader.plan.copies) for record in fetched.written() if reader.take(record)]
+    return found
+
+
+@pytest.mark.torture
+def test_a_rolling_restart_loses_nothing_and_moves_nothing(kafka: str, tmp_path: Path) -> None:
+    cluster = RunningCluster(kafka, tmp_path, 1, 3)
+    try:
+        cluster.drive(2.0)
+        before = _plans(cluster)[-1]
+        for node in cluster.nodes.values():
+            assert node.stop() == 0
+            cluster.drive(1.0)
+            node.start()
+            cluster.drive_until(cluster.is_whole)
+        cluster.await_answers()
+        cluster.check_replies()
+        since = _plans(cluster)
+        assert all(copies == before for copies in since[since.index(before) :])
+        cluster.check_copies()
     finally:
         cluster.close()

@@ -140,6 +140,7 @@ URLS: list[tuple[str, str, list[str]]] = [
     ("card=c1&metrics=left", "left reads amount of an event", ["query", "metrics"]),
     ("card=c1&metrics=m", "payments has no metric 'm'", ["query", "metrics"]),
     ("card=c1&card=c2", "card: it is there twice", ["query", "card"]),
+    ("card=c1&at=5", "at: it is kept for a time", ["query", "at"]),
     ("card=c1&timeout_ms=soon", "'soon' is no whole number", ["query", "timeout_ms"]),
 ]
 BODIES: list[tuple[Any, str, list[Any]]] = [
@@ -191,6 +192,30 @@ def test_units_that_are_away_are_said(kafka: str, tmp_path: Path) -> None:
         cluster.start_units(1)
         # It is asked again until somebody answers.
         assert served.client.get(f"{VALUES}?card=c1&timeout_ms=60000").status_code == 200
+
+
+def test_changes_are_in_force_in_them(client: httpx.Client) -> None:
+    """A metric that was registered is in the values from then on, one that was dropped is not."""
+    for number in range(5):
+        sql = f"SELECT count(*) AS added{number} FROM payments GROUP BY card OVER INFINITE"
+        assert client.post(f"{PLACE}/metrics", json={"sql": sql}).status_code == 201
+        assert f"added{number}" in client.get(f"{VALUES}?card=c1").json()["metrics"]
+        assert client.delete(f"{PLACE}/metrics/added{number}").status_code == 204
+        assert f"added{number}" not in client.get(f"{VALUES}?card=c1").json()["metrics"]
+    client.post(f"{PLACE}/events", json=event(1))
+    assert client.delete(PLACE).status_code == 204
+    problem(client.get(f"{VALUES}?card=c1"), 404)
+    define(client, PAYMENTS)
+    assert client.get(f"{VALUES}?card=c1&metrics=n&timeout_ms=60000").json()["metrics"] == {"n": 0}
+
+
+def test_an_engine_that_is_busy_is_not_waited_for(tmp_path: Path) -> None:
+    with server(tmp_path / "data") as running:
+        define(running.client, PAYMENTS)
+        with running.engine()._lock:
+            detail, _ = problem(running.client.get(f"{VALUES}?card=c1&timeout_ms=100"), 504)
+        assert "no answer within 100 ms" in detail
+        assert running.client.get(f"{VALUES}?card=c1").status_code == 200
 
 
 @pytest.fixture

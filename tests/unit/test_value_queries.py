@@ -30,8 +30,9 @@ class Host:
     """A host whose task notes which keys it was asked for."""
 
     def __init__(self) -> None:
-        self.place = SimpleNamespace(key=TaskKey("s", CREATED, "card", 0), identity="s/card/0")
-        self.is_running, self.limit, self.position = True, None, 10
+        self.place = SimpleNamespace(key=TaskKey("s", CREATED, "card", 0), identity="s/card/0", cut=None)
+        self.is_running, self.limit, self.position, self.lag = True, None, 10, 0
+        self.metrics = SimpleNamespace(last_place=8)
         self.lane, self.task, self.asked = self, self, list[int]()
         self.schemas, self.error = {1: None}, cast(Exception | None, None)
 
@@ -97,7 +98,7 @@ class Unit:
 
 def query(sequences: Any = (7,), **more: Any) -> QueryRecord:
     records = [encode_event(1, "", 0, ["c"], 3, 9, sequence) for sequence in sequences]
-    made = QueryRecord(CREATED, 9, 1, 2_000, 3, 9, sequences[0] if sequences else 0, records)
+    made = QueryRecord(CREATED, 8, 9, 1, 2_000, 3, 9, sequences[0] if sequences else 0, records)
     return made._replace(**more)
 
 
@@ -123,10 +124,11 @@ def test_it_is_answered_once(unit: Unit) -> None:
     [
         ({"after": 10}, {}, {"position": 11}),
         ({"schema": 2}, {}, {"schemas": {1: None, 2: None}}),
+        ({"place": 9}, {}, {"metrics": SimpleNamespace(last_place=9)}),
         ({}, {"limit": object()}, {"limit": None}),
         ({}, {"is_running": False}, {"is_running": True}),
     ],
-    ids=["offset", "schema", "silent", "opening"],
+    ids=["offset", "schema", "place", "silent", "opening"],
 )
 def test_it_waits_until_the_task_is_ready(unit: Unit, more: Any, before: Any, ready: Any) -> None:
     vars(unit.host).update(before)
@@ -146,6 +148,32 @@ def test_nobody_waits_any_more(unit: Unit) -> None:
     unit.answer()
     assert unit.host.asked == []
     assert not unit.queries.has_work
+
+
+def test_it_is_kept_until_it_is_sent_again_at_most(unit: Unit) -> None:
+    """A silent copy never hears that another has answered."""
+    unit.take(query(after=10, timeout_ms=3_600_000))
+    unit.now_s, unit.host.position = 2.6, 11
+    unit.answer()
+    assert unit.host.asked == []
+
+
+def test_no_more_is_kept_than_has_room(unit: Unit) -> None:
+    large = encode_event(1, "", 0, ["c" * 60_000], 3, 9, 7)
+    unit.take(*(query(after=10, number=number, records=[large] * 10) for number in range(60)))
+    unit.host.position = 11
+    for _ in range(100):
+        unit.answer()
+    assert 200 < len(unit.host.asked) < 16 * (1 << 20) / 60_000 + 10
+
+
+def test_the_end_that_a_log_has_lost_is_not_waited_for(unit: Unit) -> None:
+    unit.take(query(after=20))
+    unit.answer()
+    assert unit.host.asked == []
+    unit.host.place.cut = object()
+    unit.answer()
+    assert unit.host.asked == [7]
 
 
 def test_one_that_is_sent_again_takes_the_place_of_the_first(unit: Unit) -> None:
@@ -189,8 +217,8 @@ def test_a_task_that_cannot_answer_says_so_and_goes_on(unit: Unit) -> None:
     assert front_end == 3
     refusal = decode_refusal(record)
     assert refusal is not None
-    assert (refusal.incarnation, refusal.sequences) == (9, [7, 8])
-    assert "no room" in refusal.detail
+    assert (refusal.incarnation, refusal.number) == (9, 7)
+    assert "no room" not in refusal.detail
     unit.host.error = None
     unit.take(query((9,)))
     unit.answer()
@@ -206,7 +234,7 @@ def test_an_error_of_the_disk_is_the_tasks(unit: Unit) -> None:
 
 @pytest.mark.parametrize(
     ("error", "again_s"),
-    [(TopicMissingError("t"), 5.0), (TransportUnavailableError("broker", "is away", "wait"), 1.0)],
+    [(TopicMissingError("t"), 15.0), (TransportUnavailableError("broker", "is away", "wait"), 1.0)],
 )
 def test_a_topic_that_cannot_be_read_is_looked_for_again(error: Exception, again_s: float) -> None:
     unit = Unit()
@@ -219,7 +247,8 @@ def test_a_topic_that_cannot_be_read_is_looked_for_again(error: Exception, again
 
 
 def test_after_an_error_of_reading_it_begins_anew(unit: Unit) -> None:
-    unit.queries.begin_anew()
+    assert not unit.queries.is_at_fault(TopicMissingError("railgun.s.by.card-0"))
+    assert unit.queries.is_at_fault(TopicMissingError(str(WHERE)))
     assert unit.positions() == {}
     unit.now_s = 1.0
     unit.open()
