@@ -22,14 +22,12 @@ from bench.killing import INTERVAL_S
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT, Workload
-from railgun.access.tokens import new_token
 
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
 _BULK_EVENTS, _WIDE_BULK_EVENTS = 1_000_000, 200_000
 _STEADY_RATE_PER_S, _STEADY_S, _STEP_S = 500, 30.0, 5.0
 _ADDED, _ADDED_BEFORE_S, _ADDED_REST_S, _IN_TURN_EVERY_S = 100, 20.0, 80.0, 1.5
 _SHARED_WINDOWS = 5
-_TOKEN_RATE_PER_S, _TOKEN_ROUNDS = 1_000, 3
 # Ten events lie above a p99.9 then, and a checkpoint is under way before and after.
 _ADDED_FLOOR_S = 20.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
@@ -58,11 +56,11 @@ class Scaled:
 
 
 @contextmanager
-def _served(workload: Workload, durability: str, token: str = "") -> Iterator[tuple[Target, float]]:
-    """A server on a clean folder, and the seconds until it was ready. token: what it lets in, if it is to have one."""
+def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
+    """A server on a clean folder, and the seconds until it was ready."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     try:
-        with Service(folder, workload.definitions, durability, token=token) as service:
+        with Service(folder, workload.definitions, durability) as service:
             ready_s = service.start()
             yield Target(service, workload.payments), ready_s
             service.stop()
@@ -172,23 +170,6 @@ def _killed(durability: str, prefix: str) -> Case:
     return killed
 
 
-def _token(report: Report) -> None:
-    """What a token costs a single event: two servers, of which one asks for it, in turn under the same rate."""
-    scaled = Scaled(report.scale)
-    found: dict[str, list[float]] = {"without": [], "with": []}
-    with _served(_NARROW, "os") as (open_to_all, _), _served(_NARROW, "os", new_token()) as (guarded, _):
-        for target in (open_to_all, guarded):
-            target.bulk(_NARROW.warm_up)
-        for _ in range(_TOKEN_ROUNDS * report.runs):
-            for name, target in (("without", open_to_all), ("with", guarded)):
-                seconds = scaled.seconds(_STEP_S)
-                found[name].append(target.cpu_us(lambda: target.singles(_TOKEN_RATE_PER_S, seconds)))  # noqa: B023
-    extra = [one - other for one, other in zip(found["with"], found["without"])]
-    report.note("token_single_cpu_us", found["with"], 1)
-    report.note("no_token_single_cpu_us", found["without"], 1)
-    report.note("token_extra_cpu_us", extra, 1)
-
-
 CASES: dict[str, Case] = {
     "os": _traffic("", _NARROW, "os"),
     "fsync": _traffic("fsync_", _NARROW, "fsync"),
@@ -197,7 +178,6 @@ CASES: dict[str, Case] = {
     "metrics_added": _added("metrics_added", _own_window),
     "metrics_shared": _added("metrics_shared", _shared_window),
     "metrics_in_turn": _added("metrics_in_turn", _own_window, _IN_TURN_EVERY_S),
-    "token": _token,
     "killed": _killed("os", ""),
     "fsync_killed": _killed("fsync", "fsync_"),
 }

@@ -57,7 +57,6 @@ class Target:
             ndjson=each > 1,
             connections=connections,
             grace_s=grace_s,
-            token=self.service.token,
         )
         self.sent_events += order.events
         return order

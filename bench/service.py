@@ -15,7 +15,6 @@ from typing import Any, Self
 import psutil
 
 from bench.children import ChildFailedError
-from railgun.access.tokens import hash_of
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
@@ -27,7 +26,7 @@ class Service:
 
     definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".  broker: its log is
     Kafka there, its topics begin with `prefix`, and a node of one unit runs beside it.  role: "serve", or "frontend"
-    for a front-end without a node.  token: what it lets in, if it is to have one.
+    for a front-end without a node.
     """
 
     def __init__(
@@ -38,9 +37,8 @@ class Service:
         broker: str | None = None,
         prefix: str = "railgun",
         role: str = "serve",
-        token: str = "",
     ) -> None:
-        self._folder, self._broker, self._role, self.token = folder, broker, role, token
+        self._folder, self._broker, self._role = folder, broker, role
         self._environment = {
             **os.environ,
             "RAILGUN_ENGINE__DURABILITY": durability,
@@ -49,11 +47,6 @@ class Service:
         }
         self._definitions = folder / "definitions.toml"
         self._definitions.write_text(definitions, encoding="utf-8")
-        if token:
-            tokens = folder / "tokens.toml"
-            hashed = hash_of(token.encode()).hex()
-            tokens.write_text(f'[[http.tokens]]\nname = "bench"\nsha256 = ["{hashed}"]\nscopes = ["*"]\n')
-            self._environment["RAILGUN_HTTP__TOKENS_FILE"] = str(tokens)
         self._log = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.host, self.port = "127.0.0.1", 0
@@ -115,10 +108,7 @@ class Service:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
             text = None if body is None else json.dumps(body)
-            headers = {"content-type": "application/json"}
-            if self.token:
-                headers["authorization"] = f"Bearer {self.token}"
-            connection.request(method, path, text, headers)
+            connection.request(method, path, text, {"content-type": "application/json"})
             answer = connection.getresponse()
             said = answer.read()
         finally:

@@ -9,14 +9,10 @@ GOOD = b'"metrics":{'
 class EventRequests:
     """Request i of them carries lines i * `each` to (i + 1) * `each` - 1: as one JSON object, or as NDJSON."""
 
-    def __init__(
-        self, lines: Lines, each: int, host: str, path: str, *, ndjson: bool, token: str = ""
-    ) -> None:
+    def __init__(self, lines: Lines, each: int, host: str, path: str, *, ndjson: bool) -> None:
         self._lines, self._offsets, self.each = memoryview(lines.buffer), lines.offsets.tolist(), each
         kind = "application/x-ndjson" if ndjson else "application/json"
-        head = f"POST {path} HTTP/1.1\r\nhost: {host}\r\n"
-        head += f"authorization: Bearer {token}\r\n" if token else ""
-        head += f"content-type: {kind}\r\ncontent-length: "
+        head = f"POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\ncontent-length: "
         self._head = head.encode("ascii")
 
     def __len__(self) -> int:

@@ -12,7 +12,6 @@ class Order:
     events_each: in one request; as NDJSON, or one as a JSON object.  connections: of each worker, one request on each
     at a time.  grace_s: how long after the schedule's end answers are waited for.  is_topic: `host` and `port` are a
     broker's, and `path` is what the names of the input and the output topic begin with; by one worker.
-    token: sent with each request, if there is one.
     """
 
     host: str
@@ -26,7 +25,6 @@ class Order:
     connections: int = 64
     grace_s: float = 10.0
     is_topic: bool = False
-    token: str = ""
     worker: int = 0
     workers: int = 1
 

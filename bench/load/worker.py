@@ -44,9 +44,7 @@ def _prepared(order: Order) -> Callable[[Trace, int], None]:
     if order.is_topic:
         topic = KafkaDriver(f"{order.host}:{order.port}", order.path, order.first_event)
         return lambda trace, end_ns: topic.run(lines, trace, end_ns)
-    requests = EventRequests(
-        lines, order.events_each, order.host, order.path, ndjson=order.ndjson, token=order.token
-    )
+    requests = EventRequests(lines, order.events_each, order.host, order.path, ndjson=order.ndjson)
     driver = HttpDriver(order.host, order.port, order.connections)
     return lambda trace, end_ns: driver.run(requests, trace, end_ns)
 

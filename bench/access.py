@@ -1,0 +1,124 @@
+"""What it costs the event loop to decide about a single event, of all that it does for one.
+
+    python -m bench.access [--runs N] [--scale F]
+
+A connection of a server is handed the bytes of requests in this process, without a socket, and the backend answers at
+once: what is left is to read a request, to decide about it, and to write an answer. Prints a line per figure with the
+median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from bench.command_line import Case, measure
+from bench.report import Report
+from frontend.http.connection import Connection, connection_type
+from frontend.http.in_flight import InFlight
+from frontend.http.single_events import SingleEvents
+from frontend.scoring.backend import Backend
+from railgun.access.browsers import RESPONSE_HEADERS
+from railgun.access.guard import Guard
+from railgun.access.tokens import Token, hash_of, new_token
+from railgun.config.settings import HttpSettings
+from railgun.ingest.replies import Reply
+
+_ROUNDS, _REQUESTS = 60, 2_000
+_BODY = b'{"tx_id": "a", "ts": 1700000000000, "card": "c1", "merchant": "m1", "amount": 12.5}'
+
+
+class _Backend:
+    """Answers at once."""
+
+    _reply = Reply("a", 1_700_000_000_000, {"card_count_7d": 3, "card_sum_7d": 12.5})
+
+    def view(self, stream: str) -> None:
+        """Is not looked at: no metrics are asked for."""
+
+    def submit(self, stream: str, text: bytes, *, tell: Callable[[Reply], None], **_: Any) -> None:
+        """Tell the answer."""
+        tell(self._reply)
+
+
+class _Transport(asyncio.Transport):
+    """Takes answers and forgets them. answers: how many."""
+
+    answers = 0
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        self.answers += 1
+
+
+def _connection(guard: Guard, transport: _Transport) -> Connection:
+    """A connection of a server with a guard."""
+    settings = HttpSettings()
+    events = SingleEvents(cast(Backend, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
+
+    async def application(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("each request is a single event that may be scored")
+
+    kind = connection_type(settings.connections_limit, settings.keep_alive_s, events)
+    config = uvicorn.Config(
+        application,
+        http=kind,
+        interface="asgi3",
+        log_config=None,
+        proxy_headers=False,
+        headers=[*RESPONSE_HEADERS],
+    )
+    config.load()
+    state = ServerState()
+    state.default_headers = [(b"date", b"Fri, 27 Nov 2026 22:00:00 GMT"), *config.encoded_headers]
+    made = kind(config, state, {})
+    made.connection_made(transport)
+    return made
+
+
+def _request(token: str | None) -> bytes:
+    head = "POST /v1/streams/payments/events HTTP/1.1\r\nhost: 127.0.0.1:8080\r\n"
+    if token is not None:
+        head += f"authorization: Bearer {token}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(_BODY)}\r\n\r\n"
+    return head.encode() + _BODY
+
+
+async def _least_us(rounds: int) -> tuple[float, float]:
+    """CPU time per event without a token and with one, in µs: the least of many rounds, in turn."""
+    token = new_token()
+    tokens = [Token("bench", (hash_of(token.encode()),), ("score:payments",))]
+    least: list[float] = []
+    cases = []
+    for guard, sent in ((Guard(), None), (Guard(tokens), token)):
+        transport = _Transport()
+        cases.append((_connection(guard, transport), transport, _request(sent)))
+        least.append(float("inf"))
+    for _ in range(rounds):
+        for place, (connection, transport, request) in enumerate(cases):
+            before, begun_s = transport.answers, time.process_time()
+            for _ in range(_REQUESTS):
+                connection.data_received(request)
+            least[place] = min(least[place], (time.process_time() - begun_s) / _REQUESTS * 1e6)
+            assert transport.answers - before == _REQUESTS
+    return least[0], least[1]
+
+
+def _single(report: Report) -> None:
+    found = [asyncio.run(_least_us(max(3, int(_ROUNDS * report.scale)))) for _ in range(report.runs)]
+    report.note("event_us", [without for without, _ in found], 2)
+    report.note("event_with_token_us", [having for _, having in found], 2)
+    report.note("token_extra_us", [having - without for without, having in found], 2)
+
+
+CASES: dict[str, Case] = {"single": _single}
+
+
+if __name__ == "__main__":
+    sys.exit(measure("access", __doc__, CASES))
