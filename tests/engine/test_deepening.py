@@ -29,7 +29,7 @@ from railgun.registry import catalog_log
 from railgun.task.errors import TaskError
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import chunks, first_seq, state
-from tests.engine.test_history import SETTINGS, START_MS, definitions, engine, rows, tasks
+from tests.engine.test_history import SETTINGS, START_MS, definitions, engine, of_keys, rows, tasks
 
 BEGIN, CUT, NOW, SWAP, END = 400, 440, 3600, 3800, 4200
 CUT_MS = START_MS + CUT * 500
@@ -151,8 +151,10 @@ def test_replies_are_the_old_ones_until_then_and_the_new_ones_after(tmp_path: Pa
     ):
         plan = opened.begin_deepening("s", CUT_MS)
         assert scored(opened, meanwhile).equals(scored(old, meanwhile))
+        assert of_keys(opened) == of_keys(old)
         build_deepening(tmp_path / "live" / "backfill" / "s" / "tasks", plan, history_rows(), SETTINGS)
         opened.deepen("s")
+        assert of_keys(opened) == of_keys(wanted) != of_keys(old)
         assert scored(opened, after).equals(scored(wanted, after))
         assert not scored(opened, after.slice(0, 5)).equals(scored(old, after.slice(0, 5)))
 

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -100,6 +101,15 @@ def tasks(opened: Engine) -> list[TaskProcessor]:
     return [member.task for member in opened._streams.live("s").hosts]
 
 
+def of_keys(opened: Engine) -> list[Any]:
+    """The values of some keys, and the clocks of their tasks: logs differ in length."""
+    keys = [{"card": "hot"}, {"card": "c1", "shop": 2}, {"shop": None}, {"shop": 3}, {"card": "never seen"}]
+    return [
+        (each["metrics"], {name: place["time"] for name, place in each["as_of"].items()})
+        for each in opened.values("s", keys)
+    ]
+
+
 def made_ready(folder: Path, text: str, table: pa.Table, cut_ms: int = CUT_MS, before: int = 0) -> Path:
     """A folder with the stream, `before` events in its log, and a history built in its place."""
     with engine(folder) as opened:
@@ -131,7 +141,9 @@ def test_it_is_as_if_it_had_come_through_the_log(tmp_path: Path) -> None:
                 assert shift > 0
                 assert state(task, shift) == state(wanted)
                 assert state(task) != state(wanted)
+        assert of_keys(opened) == of_keys(reference)
         assert opened.score_table("s", later).equals(reference.score_table("s", later))
+        assert of_keys(opened) == of_keys(reference)
     with engine(tmp_path / "log") as reference, engine(tmp_path / "new") as opened:
         # What was open was in no log: it came from the history's own file.
         with reference._lock, opened._lock:
