@@ -340,7 +340,7 @@ class UnitLoop:
     def _reassign(self) -> None:
         assert self._newest is not None
         self._snapshot = snapshot = self._newest
-        self._assigned_version = self._assignments.version
+        version = self._assignments.version
         planned = self._assignments.mine(snapshot.catalog)
         self._copies.follow(planned)
         self._leaving = {key for key in self.hosts if key not in planned and self._has_to_stay(key, snapshot)}
@@ -349,6 +349,8 @@ class UnitLoop:
         places = [self._place(snapshot, key) for key in (*planned, *sorted(self._leaving))]
         self._sending.figures.rebalances += self._hosts.assign(places)
         self._dropped.note(snapshot.catalog)
+        # Last: before the first hosts are there a unit is not ready.
+        self._assigned_version = version
 
     def _has_to_stay(self, key: TaskKey, snapshot: Snapshot) -> bool:
         """Whether a copy that is not planned any more still has to answer."""

@@ -93,6 +93,8 @@ def test_a_unit_that_starts_late_or_from_old_data_ends_in_the_same_state(
             try:
                 awaited(lambda unit=unit: unit.error is not None or unit.loop.is_ready)
                 unit.halt()
+                assert unit.error is None, unit.error
+                assert not [host.failure for host in unit.loop.hosts.values() if host.failure]
                 digests.append({str(key): host.task.digest() for key, host in unit.loop.hosts.items()})
             finally:
                 unit.stop()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,15 @@ from tests.frontend.serving import until
 from tests.frontend.serving_process import process
 
 SWAPS = 40
+# However the tests were started: on a terminal, or with SIGHUP ignored, a server leaves SIGHUP its meaning.
+_AS_A_SERVICE = (
+    sys.executable,
+    "-c",
+    """import os, signal, sys
+os.setsid()
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])""",
+)
 
 
 def status(client: httpx.Client, name: str) -> int:
@@ -30,7 +40,7 @@ def test_tokens_are_swapped_under_load(tmp_path: Path) -> None:
         beside.replace(config)
 
     configure(lines("kept", "odd"))
-    with process(tmp_path / "data", "--config", str(config)) as (child, client):
+    with process(tmp_path / "data", "--config", str(config), before=_AS_A_SERVICE) as (child, client):
         found: list[int] = []
         is_over = threading.Event()
 
