@@ -190,7 +190,8 @@ class Outlook:
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
             if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
-        lag = self._lag(name)
+        # What is left of nodes that have said nothing yet, of a release without copies, is awaited.
+        lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s
         lost = losses.find(
