@@ -380,10 +380,12 @@ class KafkaBackend(InThread, NoLiveBackfill):
     # --- the cluster -------------------------------------------------------------------------------
 
     async def cluster(self) -> dict[str, Any]:
-        return await self._call(lambda parts: parts.cluster.overview(_tasks(parts), parts.unanswered.tasks()))
+        return await self._call(
+            lambda parts: parts.cluster.overview(parts.intakes.now.catalog, parts.unanswered.tasks())
+        )
 
     async def what_if(self, change: str) -> dict[str, Any]:
-        return await self._call(lambda parts: parts.cluster.what_if(change, _tasks(parts)))
+        return await self._call(lambda parts: parts.cluster.what_if(change, parts.intakes.now.catalog))
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
         return await self._call(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from frontend.problems import refusal
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.outlook import Outlook
@@ -59,10 +60,10 @@ class ClusterState:
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
-    def overview(self, tasks: Iterable[TaskKey], unanswered: Sequence[TaskKey]) -> dict[str, Any]:
+    def overview(self, catalog: Catalog, unanswered: Sequence[TaskKey]) -> dict[str, Any]:
         """Return what `GET /v1/cluster` shows; while the broker is away, what is known.
 
-        unanswered: the tasks that nobody answers.
+        catalog: the newest that is known.  unanswered: the tasks that nobody answers.
         """
         with self._lock:
             away = []
@@ -73,19 +74,21 @@ class ClusterState:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
-            found = overview(
-                self._outlook, self._reader.plan, self._leader, tasks, time.monotonic(), unanswered
-            )
+            self._outlook.histories = catalog.histories
+            tasks, now_s = catalog.task_keys, time.monotonic()
+            found = overview(self._outlook, self._reader.plan, self._leader, tasks, now_s, unanswered)
             return {**found, "warnings": [*away, *found["warnings"]]}
 
-    def what_if(self, change: str, tasks: Iterable[TaskKey]) -> dict[str, Any]:
+    def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
         with self._lock:
             self._refresh()
             plan, nodes = self._reader.plan, self._outlook.nodes.values()
             if not plan.epoch:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
-            view = self._outlook.view(dict.fromkeys(tasks, False), plan, time.monotonic(), plan.wanted)
+            self._outlook.histories = catalog.histories
+            tasks = dict.fromkeys(catalog.task_keys, False)
+            view = self._outlook.view(tasks, plan, time.monotonic(), plan.wanted)
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
             return what_if(change, plan, view, sizes)

@@ -135,6 +135,17 @@ class Catalog:
         for entry in self.streams.values():
             yield from entry.task_keys
 
+    @property
+    def histories(self) -> dict[tuple[str, int], str]:
+        """By name and first place of a stream, the id of what its tasks have from before their logs; streams without
+        are left out.
+        """
+        return {
+            (name, entry.created): entry.history.history
+            for name, entry in self.streams.items()
+            if entry.history is not None
+        }
+
     def entry(self, stream: str) -> StreamEntry:
         """A stream's entry. Raises CatalogError where there is none."""
         entry = self.streams.get(stream)

@@ -6,6 +6,7 @@ from itertools import chain
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.least import try_least
 
 
 class Actives:
@@ -19,9 +20,9 @@ class Actives:
     ) -> None:
         self._tasks, self._copies = tasks, copies
         self._unsteady = {CopyName(node.name, unit) for node in nodes for unit in node.unsteady}
-        self._most = -(-len(tasks) // sum(node.units for node in nodes))
-        while not self._chosen():
-            self._most += 1
+        # Nodes that can make no copies may have none at all.
+        units = set(chain.from_iterable(copies))
+        try_least(-(-sum(map(bool, copies)) // max(1, len(units))), self._is_chosen_with)
 
     def order(self, task: int) -> list[CopyName]:
         """Return the copies of a task in order of preference."""
@@ -31,8 +32,9 @@ class Actives:
             key=lambda copy: (copy != active, *self._preference(task, copy), self._load(copy), copy),
         )
 
-    def _chosen(self) -> bool:
-        """Choose the active copies; returns whether no unit has more of them than is tried."""
+    def _is_chosen_with(self, most: int) -> bool:
+        """Choose the active copies, if that is possible with no more than this many on a unit."""
+        self._most = most
         self._active: dict[int, CopyName] = {}
         self._of_unit: dict[CopyName, set[int]] = {copy: set() for copy in chain.from_iterable(self._copies)}
         for task, copies in enumerate(self._copies):

@@ -30,8 +30,8 @@ class TaskCopies:
 
     present: its copies in the present plan, in order of preference.
     lag: how many records each node that has data of the task has to catch up, by the node's name.
-    barred: nodes that cannot have a copy, because one was lost there. If too few other nodes are left, the task has
-        fewer copies.
+    barred: nodes that cannot have a copy, because one was lost there, or could not be made. If too few other nodes
+        are left, the task has fewer copies.
     """
 
     task: TaskKey

@@ -26,6 +26,7 @@ class Losses:
         self,
         planned: Copies,
         before: Mapping[str, LostCopy],
+        unable: Collection[str],
         ill_s: Callable[[CopyName], float],
         has_failed: Callable[[CopyName], bool],
     ) -> dict[str, LostCopy]:
@@ -36,6 +37,7 @@ class Losses:
 
         planned: the task's copies in the present plan.
         before: the losses that the present plan names.
+        unable: the nodes that cannot make a copy of it.
         ill_s: for how many seconds a copy has been neither able to answer nor advancing.
         has_failed: whether a copy was stopped for an error of its task.
         """
@@ -49,6 +51,6 @@ class Losses:
                 continue
             failed = has_failed(copy)
             wanders = failed and any(other.has_failed for other in lost.values())
-            if not wanders and set(self.able) - nodes - set(lost):
+            if not wanders and set(self.able) - nodes - set(lost) - set(unable):
                 lost[node] = LostCopy(self.incarnations.get(node, 0), failed)
         return lost

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.histories import Histories, Unable, nodes_without
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Plan
@@ -12,7 +13,6 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Said
 from railgun.cluster.report_table import HeardCopy, ReportTable
-from railgun.cluster.reports import CopyStatus
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
 HEARD_S = 5.0
@@ -33,6 +33,7 @@ class Outlook:
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
     reports: the newest report of each copy; those of somebody else who reads them, or its own.
+    histories: what tasks have from before their logs, by the catalogue; whoever has that sets it.
     """
 
     def __init__(self, policy: ClusterPolicy, began_s: float, reports: ReportTable | None = None) -> None:
@@ -43,6 +44,7 @@ class Outlook:
         self.members: set[str] = set()
         self.orders: dict[str, DrainOrder] = {}
         self.cuts: dict[TaskKey, Cut] = {}
+        self.histories: Histories = {}
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
         self._came_s: dict[str, float] = {}
@@ -113,17 +115,38 @@ class Outlook:
             if name in self.members
             or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
-        losses = self._losses(plan, now_s)
+        losses, unable = self._losses(plan, now_s), self.unable(tasks, plan)
         return ClusterView(
             nodes,
             [
-                self._task(name, plan, losses, is_new=is_new, now_s=now_s)
+                self._task(name, plan, losses, unable.get(name, frozenset()), is_new=is_new, now_s=now_s)
                 for name, is_new in sorted(tasks.items())
             ],
             self.policy if copies is None else replace(self.policy, copies=copies),
             self.orders,
             self.cuts,
+            self.histories,
         )
+
+    def unable(self, tasks: Iterable[TaskKey], plan: Plan) -> Unable:
+        """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.
+
+        A node that has data of a task does not need it, nor does one on which the plan names a copy.
+        """
+        without = nodes_without(self.histories, self.nodes.values())
+        found = {}
+        for task in tasks:
+            if nodes := without.get((task.stream, task.created)):
+                found[task] = nodes - self._lag(task).keys() - self._planned_nodes(task, plan)
+        return {task: nodes for task, nodes in found.items() if nodes}
+
+    def _planned_nodes(self, task: TaskKey, plan: Plan) -> set[str]:
+        """The nodes on which the plan names a copy of a task, but not those that have another data folder now."""
+        return {
+            each.copy.node
+            for each in plan.copies.get(task, ())
+            if (record := self.nodes.get(each.copy.node)) is None or record.folder == each.folder
+        }
 
     def _is_awaited(self, name: str, now_s: float) -> bool:
         return now_s - self._left_s.get(name, now_s) < self.policy.replace_after_s
@@ -150,7 +173,16 @@ class Outlook:
             self.policy.replace_after_s,
         )
 
-    def _task(self, name: TaskKey, plan: Plan, losses: Losses, *, is_new: bool, now_s: float) -> TaskView:
+    def _task(
+        self,
+        name: TaskKey,
+        plan: Plan,
+        losses: Losses,
+        unable: frozenset[str],
+        *,
+        is_new: bool,
+        now_s: float,
+    ) -> TaskView:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {
             copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= HEARD_S
@@ -158,16 +190,18 @@ class Outlook:
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
             if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
-        lag = self._lag(name, [(copy.copy.node, copy.status) for copy in copies])
+        # What is left of nodes that have said nothing yet, of a release without copies, is awaited.
+        lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s
         lost = losses.find(
             planned,
             plan.lost.get(name, {}),
+            unable,
             lambda copy: now_s - self._well_s(name, copy),
             lambda copy: copy in heard and heard[copy].state is CopyState.FAILED,
         )
-        return TaskView(name, heard, lag, is_new and not lag, waits, lost)
+        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
         """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
@@ -181,7 +215,9 @@ class Outlook:
         nearer_s = self._progress.nearer_s(name, copy.copy)
         return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
 
-    def _lag(self, name: TaskKey, copies: list[tuple[str, CopyStatus]]) -> dict[str, int]:
+    def _lag(self, name: TaskKey) -> dict[str, int]:
+        """How many records each node that has data of a task has to catch up, as far as is known."""
+        copies = [(copy.copy.node, copy.status) for copy in self.reports.copies(name)]
         positions = {node: 0 for node, tasks in self._on_disk.items() if name in tasks}
         for node, status in copies:
             if status.position > 0:

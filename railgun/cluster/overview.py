@@ -42,7 +42,7 @@ def overview(
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
-        "warnings": list(warnings(outlook, plan, leader, now_s, unanswered)),
+        "warnings": list(warnings(outlook, plan, leader, now_s, known, unanswered)),
         "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
         "tasks": [
             {

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.least import try_least
 
 _Entry = tuple[float, bytes, int]
 
@@ -47,13 +48,15 @@ class Placement:
 
     def place(self) -> None:
         """Place all copies. Where nodes are barred, units may have to get more than seemed possible at first."""
-        while True:
-            self._keep()
-            if self._fill():
-                return
-            self.unit_copies += 1
-            self.of_task = [[] for _ in self.tasks]
-            self.on_node = [set() for _ in self.nodes]
+        try_least(self.unit_copies, self._is_placed_with)
+
+    def _is_placed_with(self, unit_copies: int) -> bool:
+        """Place all copies anew, if that is possible with no more than this many on a unit."""
+        self.unit_copies = unit_copies
+        self.of_task = [[] for _ in self.tasks]
+        self.on_node = [set() for _ in self.nodes]
+        self._keep()
+        return self._fill()
 
     def _keep(self) -> None:
         """Let copies stay where they are, as far as there is room: first those of tasks that have data nowhere else,

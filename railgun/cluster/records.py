@@ -35,7 +35,10 @@ class DiskCopy(OfTask, kw_only=True):
 
 
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
-    """What a node says of itself. The keys are those of FORMAT.md."""
+    """What a node says of itself. The keys are those of FORMAT.md.
+
+    histories: None where the node's release does not say.
+    """
 
     version: int = VERSION
     said_ms: int = 0
@@ -47,6 +50,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     units: int
     release: str
     disk: list[DiskCopy] = []
+    histories: list[str] | None = None
 
     @property
     def key(self) -> bytes:

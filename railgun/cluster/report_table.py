@@ -30,6 +30,7 @@ class ReportTable:
     def __init__(self) -> None:
         self._of_task: dict[TaskKey, dict[CopyName, HeardCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
+        self._of_version_1: set[CopyName] = set()
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, heard_s: float = -math.inf) -> UnitReport:
@@ -41,12 +42,14 @@ class ReportTable:
         unit, named = report.copy, {status.task for status in report.copies}
         before = self._of_unit.setdefault(unit, set())
         if report.version > 1:
+            self._of_version_1.discard(unit)
             for task in before - named:
                 self._of_task[task] = {
                     copy: heard for copy, heard in self._of_task[task].items() if copy != unit
                 }
             self._of_unit[unit] = named
         else:
+            self._of_version_1.add(unit)
             before |= named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
@@ -57,8 +60,8 @@ class ReportTable:
         return report
 
     def units(self) -> list[CopyName]:
-        """Return the units that have reported."""
-        return list(self._of_unit)
+        """Return the units that have reported in version 2: only these have a record under their name."""
+        return [unit for unit in self._of_unit if unit not in self._of_version_1]
 
     def forget(self, unit: CopyName) -> None:
         """Drop what a unit has reported."""

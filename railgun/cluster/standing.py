@@ -1,10 +1,11 @@
 """What is wrong with a cluster, for those who are woken for it and those who look at it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
+from railgun.cluster.histories import irreplaceable, remarks
 from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
@@ -47,16 +48,21 @@ def able_copies(outlook: Outlook, task: TaskKey, now_s: float) -> set[CopyName]:
 
 
 def warnings(
-    outlook: Outlook, plan: Plan, leader: str | None, now_s: float, unanswered: Sequence[TaskKey]
+    outlook: Outlook,
+    plan: Plan,
+    leader: str | None,
+    now_s: float,
+    tasks: Iterable[TaskKey],
+    unanswered: Sequence[TaskKey],
 ) -> Iterator[str]:
-    """Yield what somebody should see to. unanswered: the tasks that nobody answers."""
+    """Yield what somebody should see to. tasks: all.  unanswered: those that nobody answers."""
     if leader is None and outlook.members:
         yield "no node leads: nothing is moved, and no copies are made"
-    able = len(outlook.members - {name for name in plan.drains if plan.is_drained(name)})
-    if plan.copies and able < plan.wanted:
+    able = outlook.members - {name for name in plan.drains if plan.is_drained(name)}
+    if plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
-            f"own, and {able} can have some; start "
+            f"own, and {len(able)} can have some; start "
             "more nodes, or set cluster.copies"
         )
     nodes = [record for name, record in outlook.nodes.items() if name in outlook.members]
@@ -67,6 +73,8 @@ def warnings(
     if short:
         wanted = counted(plan.wanted, "copy", "copies")
         yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
+    yield from remarks(outlook.unable(tasks, plan), outlook.histories, able)
+    yield from irreplaceable(outlook.histories, nodes)
     if unanswered:
         yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
 

@@ -47,7 +47,7 @@ def _cause(view: ClusterView) -> str:
         )
         for each in view.nodes
     )
-    tasks = sorted((task.task, sorted(task.lost)) for task in view.tasks)
+    tasks = sorted((task.task, sorted({*task.lost, *task.unable})) for task in view.tasks)
     return hashlib.blake2b(repr((nodes, view.policy.copies, tasks)).encode(), digest_size=16).hexdigest()
 
 
@@ -58,7 +58,7 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
         present = [
             each.copy for each in plan.copies.get(task.task, ()) if folders.get(each.copy.node) == each.folder
         ]
-        tasks.append(TaskCopies(task.task, present, task.lag, frozenset(task.lost)))
+        tasks.append(TaskCopies(task.task, present, task.lag, task.unable.union(task.lost)))
     assigned = assign((each.node for each in view.nodes), tasks, view.policy.copies)
     return {task: tuple(copies) for task, copies in assigned.items()}
 
@@ -82,7 +82,7 @@ class _Steps:
             return present
         if task.is_new:
             return self._planned(target)
-        copies = self._moved_at_once(present, target)
+        copies = self._moved_at_once(task, present, target)
         copies = self._with_the_nearest(task, copies)
         copies = self._with_moved_units(task, copies, target)
         copies = self._with_new(task, copies, target)
@@ -90,12 +90,16 @@ class _Steps:
             return self._arrived(task, copies, target)
         return copies
 
-    def _moved_at_once(self, copies: Copies, target: Sequence[CopyName]) -> Copies:
-        """Move copies of units that their node does not have any more, and of nodes with another data folder."""
+    def _moved_at_once(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
+        """Move copies of units that their node does not have any more, and of nodes with another data folder; drop
+        those that cannot be made in it.
+        """
         moved = []
         for each in copies:
             node = self._nodes.get(each.copy.node)
             copy, folder = each.copy, each.folder if node is None else node.folder
+            if folder != each.folder and copy.node in task.unable:
+                continue
             if node is not None and copy.unit >= node.node.units:
                 copy = next((other for other in target if other.node == copy.node), copy._replace(unit=0))
             moved.append(
@@ -103,7 +107,8 @@ class _Steps:
                 if (copy, folder) == (each.copy, each.folder)
                 else replace(each, copy=copy, folder=folder)
             )
-        return tuple(moved)
+        # A task whose copies all lack their data keeps its places in the plan: nobody opens them.
+        return tuple(moved) or copies
 
     def _with_the_nearest(self, task: TaskView, copies: Copies) -> Copies:
         """Where no copy of the plan could answer, add the node that has less to catch up than any of them."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.histories import Histories
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import LostCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -43,6 +44,7 @@ class TaskView:
     is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
     waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
     lost: the nodes that have lost their copy of it, and may not have one.
+    unable: the nodes that cannot make a copy of it, because they lack its history.
     """
 
     task: TaskKey
@@ -51,6 +53,7 @@ class TaskView:
     is_new: bool = False
     waits: bool = False
     lost: Mapping[str, LostCopy] = field(default_factory=dict)
+    unable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class ClusterView:
     policy: the leader's.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
+    histories: what tasks have from before their logs.
     """
 
     nodes: Sequence[NodeView]
@@ -67,3 +71,4 @@ class ClusterView:
     policy: ClusterPolicy
     orders: Mapping[str, DrainOrder] = field(default_factory=dict)
     cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)
+    histories: Histories = field(default_factory=dict)

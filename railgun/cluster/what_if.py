@@ -1,7 +1,7 @@
 """What another set of nodes, or another number of copies, would move. Nothing is changed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
 from railgun.cluster.copies import CopyName
 from railgun.cluster.drains import with_drains
+from railgun.cluster.histories import remarks
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.plan import Plan
 from railgun.cluster.view import ClusterView
@@ -42,7 +43,10 @@ def what_if(
     changed = _changed(change, with_drains(view, plan))
     tasks = [
         TaskCopies(
-            task.task, [each.copy for each in plan.copies.get(task.task, ())], task.lag, frozenset(task.lost)
+            task.task,
+            [each.copy for each in plan.copies.get(task.task, ())],
+            task.lag,
+            task.unable.union(task.lost),
         )
         for task in view.tasks
     ]
@@ -58,7 +62,7 @@ def what_if(
             for task in tasks
         ),
         "bytes": sum(each["bytes"] for each in made),
-        "not_made": [*_not_made(changed, target), *_away(view, changed)],
+        "not_made": [*_not_made(changed, target), *_without_history(view, changed), *_away(view, changed)],
         "nodes": _nodes(changed.nodes, target),
     }
 
@@ -123,6 +127,15 @@ def _away(view: ClusterView, changed: _Changed) -> list[str]:
         for each in view.nodes
         if each.node.name in names and not each.is_alive
     ]
+
+
+def _without_history(view: ClusterView, changed: _Changed) -> Iterator[str]:
+    """Why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
+    able = {node.name for node in changed.nodes if node.units and node.is_open}
+    yield from remarks({task.task: task.unable for task in view.tasks}, view.histories, able)
+    if view.histories and able - {each.node.name for each in view.nodes}:
+        streams = ", ".join(sorted({stream for stream, _ in view.histories}))
+        yield f"new nodes are taken to have the history of {streams} in backfill of their data folders"
 
 
 def _not_made(changed: _Changed, target: Mapping[TaskKey, Sequence[CopyName]]) -> list[str]:

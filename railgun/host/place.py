@@ -8,7 +8,7 @@ from pathlib import Path
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut
-from railgun.history.manifest import installed_folder
+from railgun.history.manifest import MANIFEST_PLACE, installed_folder, read_manifest, ready_folder
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
 
@@ -31,10 +31,27 @@ class Place:
 
     def built(self, history: str) -> Path:
         """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""
-        kept = (
-            installed_folder(self.history.parents[1], history) / self.history.parent.name / self.history.name
-        )
+        kept = _kept(self.history, history)
         return kept if kept.is_dir() else self.history
+
+
+def history_folder(data: Path, stream: str, partitioner: str, partition: int) -> Path:
+    """Return the folder in a node's data folder for what is built of a task with history."""
+    return ready_folder(data, stream) / column_name(partitioner) / str(partition)
+
+
+def has_built(data: Path, key: TaskKey, history: str) -> bool:
+    """Whether a node's data folder has what was built of a task with a history. Raises HistoryDamagedError and
+    OSError.
+    """
+    ready = history_folder(data, key.stream, key.partitioner, key.partition)
+    if (_kept(ready, history) / MANIFEST_PLACE).is_file():
+        return True
+    return (ready / MANIFEST_PLACE).is_file() and read_manifest(ready).history == history
+
+
+def _kept(ready: Path, history: str) -> Path:
+    return installed_folder(ready.parents[1], history) / ready.parent.name / ready.name
 
 
 def stream_folder(stream: str, created: int) -> str:

@@ -27,20 +27,24 @@ def _filled(task: TaskProcessor, metric: LiveMetric) -> float:
     if fill.full:
         return 1.0
     end_ms = task.admission.clock_ms - metric.definition.resolved.window.delay_ms
-    begin_ms = _begin_ms(task, metric, end_ms)
+    begin_ms = _begin_ms(task, metric, fill.start_ms, end_ms)
     if fill.filled_ms == TIME_MIN or end_ms <= begin_ms:
         return 0.0
     return min(1.0, max(0.0, (fill.filled_ms - begin_ms) / (end_ms - begin_ms)))
 
 
-def _begin_ms(task: TaskProcessor, metric: LiveMetric, end_ms: int) -> int:
-    """Return where the metric's present window begins, or the oldest stored event if that is later, in ms."""
+def _begin_ms(task: TaskProcessor, metric: LiveMetric, start_ms: int, end_ms: int) -> int:
+    """Return where the metric's present window begins, or its fill if that began earlier, or the oldest stored event if
+    that is later, in ms.
+
+    Events that have left the window since the fill began are read too: a fill that stands among them advances.
+    """
     window = metric.definition.resolved.window
     kept_ms = task.reservoir.oldest_ms
     oldest_ms = end_ms if kept_ms is None else kept_ms
     if window.kind is WindowKind.INFINITE or window.size_ms is None:
         return oldest_ms
-    return max(oldest_ms, end_ms - window.size_ms)
+    return max(oldest_ms, min(start_ms, end_ms - window.size_ms))
 
 
 def _fill_ratio(task: TaskProcessor) -> float:

@@ -248,6 +248,7 @@ class Leading:
             return
         # A look into logs waits for the broker; only what is computed counts.
         tasks, started_s = self._tasks(), self._now_s()
+        self._outlook.histories = self._catalog().histories
         view = self._outlook.view(tasks, self.plan, started_s)
         plan = next_plan(self.plan, view)
         self._due_s = started_s + max(_PLAN_S, _REST * (self._now_s() - started_s))

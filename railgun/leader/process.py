@@ -16,6 +16,7 @@ from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
+from railgun.leader.built_histories import BuiltHistories
 from railgun.leader.leading import Leading
 from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_releases
 from railgun.messaging.errors import TransportFailedError
@@ -168,6 +169,7 @@ class _Known:
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
+        self._histories = BuiltHistories(place.data)
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take in a new snapshot of the catalogue."""
@@ -187,6 +189,7 @@ class _Known:
             units=self._place.units,
             release=self._place.release,
             disk=self._disk,
+            histories=self._histories.among(self.catalog),
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:

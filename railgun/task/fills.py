@@ -66,7 +66,7 @@ class FillWork:
         members = self._task.metrics.members() if fresh else {}
         for generation, fill in fresh.items():
             start_ms = max(self._start_ms(members[generation]), fill.after_ms)
-            fill.filled_ms, fill.filled_seq = start_ms, TIME_MAX
+            fill.filled_ms, fill.filled_seq, fill.start_ms = start_ms, TIME_MAX, start_ms
         self._task.machine.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:

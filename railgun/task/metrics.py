@@ -47,12 +47,14 @@ class Fill:
 
     filled_ms, filled_seq: the time and the position of the last event that was added; TIME_MAX once full.
     durable: whether a committed checkpoint has the finished fill.
+    start_ms: where it began, or where it stood when the task was opened; TIME_MAX before it has begun.
     """
 
     after_ms: int
     filled_ms: int
     filled_seq: int
     durable: bool = False
+    start_ms: int = field(default=TIME_MAX, compare=False)
 
     @property
     def full(self) -> bool:
@@ -186,7 +188,9 @@ class TaskMetrics:
         """
         metrics = cls(last_place=body["last_place"])
         for number, (after_ms, filled_ms, filled_seq) in body["fills"].items():
-            metrics.fills[int(number)] = Fill(after_ms, filled_ms, filled_seq, filled_ms == TIME_MAX)
+            metrics.fills[int(number)] = Fill(
+                after_ms, filled_ms, filled_seq, filled_ms == TIME_MAX, filled_ms
+            )
         for entry in body["metrics"]:
             change = change_from_json(entry["change"], streams)
             assert isinstance(change, AddMetric)

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.hearing import Timing
-from railgun.history.manifest import ready_folder
-from railgun.host.place import Place, task_folder
+from railgun.host.place import Place, history_folder, task_folder
 from railgun.host.silent_limit import parted_at_limit
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
@@ -362,8 +360,7 @@ class UnitLoop:
         identity = TaskIdentity(key.stream, key.partitioner, key.partition, snapshot.keys[key.stream])
         where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
         folder = task_folder(self._folder, key.stream, key.created, key.partitioner, key.partition)
-        below = Path(column_name(key.partitioner), str(key.partition))
-        history = ready_folder(self._folder, key.stream) / below
+        history = history_folder(self._folder, key.stream, key.partitioner, key.partition)
         return Place(key, identity, where, folder, history, self._copies.plan.cuts.get(key))
 
 

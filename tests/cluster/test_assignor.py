@@ -8,6 +8,7 @@ import pytest
 from railgun.cluster.assignor import assign
 from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.least import try_least
 from tests.cluster.clusters import (
     best,
     drained,
@@ -130,3 +131,32 @@ def test_without_a_node_that_may_have_copies_there_are_none() -> None:
     assert assign([], [TaskCopies(TASK)], 2) == {TASK: []}
     assert assign([ClusterNode("node-0", 1, is_open=False)], [TaskCopies(TASK)], 2) == {TASK: []}
     assert assign([ClusterNode("node-0", 1)], [], 2) == {}
+
+
+def test_nodes_that_are_barred_from_many_tasks_are_made_up_for_at_once() -> None:
+    nodes = [ClusterNode(f"node-{number}", 2) for number in range(6)]
+    barred = frozenset({"node-0", "node-1"})
+    tasks = [
+        TaskCopies(task, barred=barred if number % 10 else frozenset())
+        for number, task in enumerate(task_names(2_000))
+    ]
+    assigned = assign(nodes, tasks, 2)
+    # 1,800 tasks have two copies on eight units; the others fit on the four that are left.
+    assert greatest(assigned, active=False) == 450
+    assert greatest(assigned, active=True) == 225
+    # A node that can have none at all is no reason to try long.
+    tasks = [TaskCopies(task, barred=barred) for task in task_names(2_000)]
+    assert greatest(assign(nodes, tasks, 2), active=True) == 250
+
+
+@pytest.mark.parametrize("enough", [0, 1, 2, 3, 7, 8, 9, 1_000])
+def test_the_least_number_is_tried_last_and_is_found_in_few_steps(enough: int) -> None:
+    tried: list[int] = []
+
+    def is_enough(number: int) -> bool:
+        tried.append(number)
+        return number >= enough
+
+    try_least(0, is_enough)
+    assert tried[-1] == enough
+    assert len(tried) <= 3 + 2 * enough.bit_length()

@@ -1,16 +1,17 @@
 """The tests of plans catch mistakes that are planted into the product for a while."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import pytest
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.lost_copies import Losses
+from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Copies, LostCopy
 from railgun.cluster.progress import Progress
 from railgun.cluster.steps import _Steps
-from tests.cluster import test_lost_copies, test_steps
+from tests.cluster import test_histories, test_lost_copies, test_steps
 
 
 def _cluster() -> test_lost_copies.Cluster:
@@ -37,11 +38,12 @@ def test_poison_that_wanders(monkeypatch: pytest.MonkeyPatch) -> None:
         self: Losses,
         planned: Copies,
         before: Mapping[str, LostCopy],
+        unable: Collection[str],
         ill_s: Callable[[CopyName], float],
         has_failed: Callable[[CopyName], bool],
     ) -> dict[str, LostCopy]:
         forgiving = {node: replace(each, has_failed=False) for node, each in before.items()}
-        return right(self, planned, forgiving, ill_s, lambda copy: False)
+        return right(self, planned, forgiving, unable, ill_s, lambda copy: False)
 
     monkeypatch.setattr(Losses, "find", find)
     with pytest.raises(ValueError, match="too many values"):
@@ -53,3 +55,15 @@ def test_a_rebuild_that_is_placed_again(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Progress, "well_s", lambda self, task, copy: self._caught_up_s.get((task, copy), 0.0))
     with pytest.raises(AssertionError):
         test_lost_copies.test_one_that_gets_nearer_is_not_lost(_cluster())
+
+
+def test_a_copy_that_is_placed_where_it_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks whether a node has what was built with the history of a task."""
+    monkeypatch.setattr(Outlook, "unable", lambda self, tasks, plan: {})
+    for test in (
+        test_histories.test_a_copy_is_made_where_the_history_is_once_it_is_there,
+        test_histories.test_a_copy_is_not_lost_that_no_other_node_could_make,
+        test_histories.test_a_node_that_lost_its_folder_gets_its_copy_only_with_the_history,
+    ):
+        with pytest.raises(AssertionError):
+            test(test_histories.Cluster())

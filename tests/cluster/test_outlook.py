@@ -1,9 +1,11 @@
 """What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
 
+import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.departed import departed
 from railgun.cluster.outlook import Outlook
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -111,3 +113,19 @@ def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(outlook: Outlo
     outlook.hear_said(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
     task = _task(outlook, 1.0, is_new=True)
     assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])
+
+
+def test_a_node_that_reported_before_there_were_copies_is_awaited(outlook: Outlook) -> None:
+    body = {
+        "version": 1, "node": "old", "unit": 0, "generation": 9, "warming": [], **TASK,
+        "state": "stopped", "processed": 5, "replied": 5, "checkpointed": 5, "end": 6,
+    }  # fmt: skip
+    outlook.hear_report(msgspec.json.encode(body), 1.0)
+    task = _task(outlook, 2.0)
+    assert (task.waits, dict(task.lag)) == (True, {})
+    # Nothing is known under its name that could be deleted.
+    assert not departed(outlook, PLAN, 10**15).units
+    copy = DiskCopy(**NAME._asdict())
+    outlook.hear_said(_node("old", disk=(copy,)), 3.0)
+    task = _task(outlook, 3.0)
+    assert (task.waits, dict(task.lag)) == (False, {"old": 1})

@@ -50,10 +50,10 @@ memory_limit_bytes = "256MiB"
 
 
 class Node:
-    """A node as a process, with a data folder of its own."""
+    """A node as a process, with a data folder of its own, which may be there already."""
 
     def __init__(self, folder: Path, name: str, broker: str, prefix: str, unit_count: int) -> None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.name, self.data, self._units = name, folder / "data", unit_count
         self._config, self._log = folder / "railgun.toml", folder / "log"
         self._config.write_text(_CONFIG.format(broker=broker, prefix=prefix, name=name), encoding="utf-8")

@@ -10,6 +10,7 @@ from railgun.cluster import steps
 from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.progress import Progress
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.unit import held_replies, loop
@@ -104,3 +105,8 @@ def copies_share_a_node(patch: pytest.MonkeyPatch) -> None:
         return {task.task: [CopyName(next(turns), 0)] * copies for task in tasks}
 
     patch.setattr(steps, "assign", assign)
+
+
+def copies_that_get_nearer_are_lost(patch: pytest.MonkeyPatch) -> None:
+    """A copy that could not answer for `replace_after_s` is made elsewhere, whatever it has filled meanwhile."""
+    patch.setattr(Progress, "well_s", lambda self, task, copy: self._caught_up_s.get((task, copy), 0.0))

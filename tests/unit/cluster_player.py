@@ -35,7 +35,7 @@ class PositionReader:
         end = self._transport.end_offset(*self._where)
         while self._offset < end:
             fetched = self._transport.read(*self._where, self._offset, 10_000, 1 << 20)
-            for value in fetched.values():
+            for value in fetched.written():
                 for status in self._reports.take(value).copies:
                     heard = self._reports.newest(status.task)
                     if heard is not None:
