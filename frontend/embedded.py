@@ -17,7 +17,7 @@ from frontend.engine_problems import as_problem, of_scoring
 from frontend.no_cluster import NoCluster
 from frontend.problems import UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
@@ -145,7 +145,7 @@ class EmbeddedBackend(InThread, NoCluster):
     def _ready_thread(self) -> ScoringThread:
         self._the_engine()
         if self._thread is None:
-            raise refusal(503, self._standing.reason)
+            raise unavailable(self._standing)
         return self._thread
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
@@ -274,7 +274,7 @@ class EmbeddedBackend(InThread, NoCluster):
     def _the_engine(self) -> Engine:
         standing = self.readiness()
         if self._engine is None or not standing.ready:
-            raise refusal(503, standing.reason)
+            raise unavailable(standing)
         return self._engine
 
     async def _call(self, do: Callable[[Engine], T]) -> T:

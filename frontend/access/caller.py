@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from frontend.problems import ProblemError, UnknownStreamError
+from frontend.problems import ProblemError
 from railgun.access.guard import NOBODY, Caller
 
 _CALLER = "railgun.caller"
@@ -23,4 +23,4 @@ def caller_of(scope: MutableMapping[str, Any]) -> Caller:
 
 def as_told(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
     """A problem as the caller of a request may be told of it."""
-    return error.as_told_to(caller_of(scope)) if isinstance(error, UnknownStreamError) else error
+    return error.as_told_to(caller_of(scope))

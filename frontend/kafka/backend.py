@@ -26,7 +26,7 @@ from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
 from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import ScoringThread, Submission
@@ -299,7 +299,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     def _ready_thread(self) -> ScoringThread:
         self._ready()
         if self._thread is None:
-            raise refusal(503, self._standing.reason)
+            raise unavailable(self._standing)
         return self._thread
 
     def _late(self, submission: Submission) -> list[Answer | None]:
@@ -461,7 +461,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     def _ready(self) -> _Parts:
         standing = self._own_standing()
         if self._parts is None or not standing.ready:
-            raise refusal(503, standing.reason)
+            raise unavailable(standing)
         return self._parts
 
     async def _call(self, do: Callable[[_Parts], T]) -> T:

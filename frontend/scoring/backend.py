@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from frontend.problems import Problem
+from frontend.problems import Problem, ProblemError, failed, refusal
 from frontend.scoring.scoring_thread import InOrder
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.status import MetricStatus
@@ -34,6 +34,11 @@ class Readiness:
 
 READY = Readiness(True)
 STOPPING = Readiness(False, "stopping")
+def unavailable(standing: Readiness) -> ProblemError:
+    """The problem of a request that comes while the backend is not ready."""
+    return failed(standing.reason) if standing.failed else refusal(503, standing.reason)
+
+
 
 
 class Backend(Protocol):
