@@ -5,6 +5,7 @@ from typing import Any
 
 from frontend.problems import ProblemError
 from railgun.access.guard import NOBODY, Caller
+from railgun.registry.origin import Origin
 
 _CALLER = "railgun.caller"
 
@@ -19,6 +20,12 @@ def caller_of(scope: MutableMapping[str, Any]) -> Caller:
     found = scope.get(_CALLER, NOBODY)
     assert isinstance(found, Caller)
     return found
+
+
+def origin_of(scope: MutableMapping[str, Any]) -> Origin:
+    """Who asks for a change, and from where: behind a proxy, from the proxy's address."""
+    client = scope.get("client")
+    return Origin(caller_of(scope).name, client[0] if client else None)
 
 
 def as_told(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from frontend.access.audit import is_change, note_refusal
 from frontend.access.caller import caller_of, let_in
 from frontend.http.asgi import (
     Body,
@@ -77,6 +78,8 @@ class Application:
         except ProblemError as error:
             await answer_problem(scope, send, error)
         except AccessError as error:
+            if is_change(ROUTES.find(scope["method"], scope["path"]).route):
+                note_refusal(scope, error)
             await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
         except GoneError:
             return

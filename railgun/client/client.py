@@ -123,6 +123,11 @@ class Client:
         """What a change of the cluster would move: remove=NODE, add=NUMBER or copies=NUMBER."""
         return _table(self._json("GET", f"/v1/cluster/plan?what_if={quote(change, safe='')}"))
 
+    def change_log(self, limit: int, before: int | None = None) -> list[dict[str, Any]]:
+        """Who changed what, the newest first. before: only changes of a smaller place."""
+        query = urlencode({"limit": limit, **({} if before is None else {"before": before})})
+        return _list(self._json("GET", f"/v1/log?{query}"), "changes")
+
     # --- changes -----------------------------------------------------------------------------------
 
     def drain(self, node: str, *, fewer_copies: bool = False) -> dict[str, Any]:
