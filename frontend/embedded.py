@@ -17,7 +17,7 @@ from frontend.engine_problems import as_problem, of_scoring
 from frontend.no_cluster import NoCluster
 from frontend.problems import UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
@@ -30,6 +30,8 @@ from railgun.host.disk_usage import measure_disk
 from railgun.host.host_state import one_line
 from railgun.ingest.replies import ScoredBatch, replies_of
 from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequest
+from railgun.registry.change_log import LoggedChange
+from railgun.registry.origin import Origin
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
 
@@ -145,7 +147,7 @@ class EmbeddedBackend(InThread, NoCluster):
     def _ready_thread(self) -> ScoringThread:
         self._the_engine()
         if self._thread is None:
-            raise refusal(503, self._standing.reason)
+            raise unavailable(self._standing)
         return self._thread
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
@@ -208,19 +210,21 @@ class EmbeddedBackend(InThread, NoCluster):
     async def streams(self) -> list[StreamDefinition]:
         return await self._call(lambda engine: engine.streams())
 
-    async def create_stream(self, definition: StreamDefinition) -> bool:
-        return await self._change(lambda engine: engine.create_stream(definition))
+    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
+        return await self._change(lambda engine: engine.create_stream(definition, origin=origin))
 
-    async def evolve_stream(self, stream: str, settings: Mapping[str, Any]) -> StreamDefinition:
-        await self._change(lambda engine: engine.evolve(stream, settings))
+    async def evolve_stream(
+        self, stream: str, settings: Mapping[str, Any], origin: Origin
+    ) -> StreamDefinition:
+        await self._change(lambda engine: engine.evolve(stream, settings, origin=origin))
         return self.view(stream).definition
 
-    async def drop_stream(self, stream: str) -> None:
-        await self._change(lambda engine: engine.drop_stream(stream))
+    async def drop_stream(self, stream: str, origin: Origin) -> None:
+        await self._change(lambda engine: engine.drop_stream(stream, origin=origin))
 
-    async def add_metrics(self, stream: str, sql: str) -> tuple[list[MetricStatus], bool]:
+    async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
         def add(engine: Engine) -> tuple[list[MetricStatus], bool]:
-            names, is_new = engine.register_metrics(stream, sql)
+            names, is_new = engine.register_metrics(stream, sql, origin=origin)
             return [each for each in engine.metrics(stream) if each.name in names], is_new
 
         return await self._change(add)
@@ -228,8 +232,11 @@ class EmbeddedBackend(InThread, NoCluster):
     async def metrics(self, stream: str) -> list[MetricStatus]:
         return await self._call(lambda engine: engine.metrics(stream))
 
-    async def drop_metric(self, stream: str, name: str) -> None:
-        await self._change(lambda engine: engine.drop_metric(stream, name))
+    async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
+        await self._change(lambda engine: engine.drop_metric(stream, name, origin=origin))
+
+    async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
+        return await self._call(lambda engine: engine.change_log(limit, before))
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         return await self._call(lambda engine: engine.explain(stream, sql))
@@ -238,11 +245,11 @@ class EmbeddedBackend(InThread, NoCluster):
         await self._call(lambda engine: engine.begin_deepening(stream, cut_ms))
         return await self.deepening(stream)
 
-    async def install_deepening(self, stream: str) -> dict[str, Any]:
+    async def install_deepening(self, stream: str, origin: Origin) -> dict[str, Any]:
         engine = self._the_engine()
         if await self._call(lambda engine: engine.deepening(stream)) is None:
             raise as_problem(no_backfill_error(stream))
-        self._installs.begin(stream, lambda: engine.deepen(stream))
+        self._installs.begin(stream, lambda: engine.deepen(stream, origin=origin))
         return await self.deepening(stream)
 
     async def deepening(self, stream: str) -> dict[str, Any]:
@@ -274,7 +281,7 @@ class EmbeddedBackend(InThread, NoCluster):
     def _the_engine(self) -> Engine:
         standing = self.readiness()
         if self._engine is None or not standing.ready:
-            raise refusal(503, standing.reason)
+            raise unavailable(standing)
         return self._engine
 
     async def _call(self, do: Callable[[Engine], T]) -> T:

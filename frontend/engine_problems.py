@@ -1,6 +1,10 @@
 """Errors of an engine as problems: which status, which places, whether it goes on."""
 
-from frontend.problems import ProblemError, UnknownStreamError, refusal, uncertain
+import logging
+import time
+from collections.abc import Callable
+
+from frontend.problems import FailureError, ProblemError, UnknownStreamError, failed, refusal
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.engine import errors as engine_errors
 from railgun.engine.errors import (
@@ -14,6 +18,27 @@ from railgun.engine.errors import (
     UnknownNameError,
 )
 from railgun.wire.validator import Location
+
+_AGAIN_S = 60.0
+_log = logging.getLogger("railgun.frontend")
+
+
+class FailureLog:
+    """Logs failures, since not every client is told of them: one that goes on once a minute. From any thread."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._last, self._logged_s = "", 0.0
+
+    def note(self, failure: str) -> None:
+        """Log it, unless it was the last one that was logged, less than a minute ago."""
+        now_s = self._now()
+        if failure != self._last or now_s - self._logged_s >= _AGAIN_S:
+            self._last, self._logged_s = failure, now_s
+            _log.warning("a request failed: %s", failure)
+
+
+_failures = FailureLog()
 
 
 def as_problem(error: EngineError) -> ProblemError:
@@ -35,7 +60,8 @@ def as_problem(error: EngineError) -> ProblemError:
             return refusal(409, detail, places)
         case DefinitionsError():
             return _definition(error)
-    return refusal(503, detail)
+    _failures.note(detail)
+    return failed(detail)
 
 
 def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
@@ -46,7 +72,7 @@ def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
     found = as_problem(error)
     if not has_stopped or found.problem.status != 503 or isinstance(error, EngineStoppedError):
         return found
-    return uncertain(f"{error}; the events may count; sending them again with their ids is safe")
+    return FailureError(str(error), "; the events may count; sending them again with their ids is safe")
 
 
 def _definition(error: DefinitionsError) -> ProblemError:

@@ -12,6 +12,10 @@ from railgun.wire.validator import EventRefusedError, FieldError, Location
 
 RETRY_AFTER_S = 1
 SHOWN_ERRORS_MAX = 100
+_PASSES = ((b"retry-after", b"%d" % RETRY_AFTER_S),)
+_FAILED = (
+    "an error of the server, which its log names; a token with the scope metrics is told here what it is"
+)
 
 
 class ErrorPlace(msgspec.Struct, frozen=True):
@@ -41,6 +45,10 @@ class ProblemError(Exception):
         self.problem, self.headers = problem, tuple(headers)
         super().__init__(problem.detail)
 
+    def as_told_to(self, caller: Caller) -> "ProblemError":
+        """The same in the words that a caller may read. `problem` itself has nothing that only some may read."""
+        return self
+
 
 def problem(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> Problem:
     """A problem of an HTTP status."""
@@ -51,8 +59,7 @@ def problem(status: int, detail: str, errors: Sequence[tuple[Location, str]] = (
 def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> ProblemError:
     """The exception for a problem; those that pass name the time to wait."""
     passes = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-    headers = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if passes else []
-    return ProblemError(problem(status, detail, errors), headers)
+    return ProblemError(problem(status, detail, errors), _PASSES if passes else ())
 
 
 def refused(error: AccessError) -> ProblemError:
@@ -68,9 +75,28 @@ class UnknownStreamError(ProblemError):
         super().__init__(problem(404, unknown_name("stream", stream, ())))
 
     def as_told_to(self, caller: Caller) -> ProblemError:
-        """The same with the names that may be meant, of those that a caller may read."""
         readable = filter(caller.scopes.may_read, self._known)
         return refusal(404, unknown_name("stream", self._stream, readable))
+
+
+class FailureError(ProblemError):
+    """503: an error of the server. failure: its text, which may name folders and topics of any stream, and is told only
+    to callers with the scope `metrics`, who may see all of them.  advice: what is said to everybody after it.
+    """
+
+    def __init__(self, failure: str, advice: str = "", headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self._failure, self._advice = failure, advice
+        super().__init__(problem(503, _FAILED + advice), headers)
+
+    def as_told_to(self, caller: Caller) -> ProblemError:
+        if not caller.scopes.have("metrics"):
+            return self
+        return ProblemError(problem(503, self._failure + self._advice), self.headers)
+
+
+def failed(failure: str) -> ProblemError:
+    """The exception where nothing was taken because of an error of the server. failure: its text."""
+    return FailureError(failure, headers=_PASSES)
 
 
 def uncertain(detail: str) -> ProblemError:

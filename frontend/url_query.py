@@ -24,8 +24,13 @@ def metrics_of(value: str) -> tuple[str, ...]:
 
 def timeout_of(value: str) -> int:
     """A time limit in ms. Raises ProblemError (422)."""
-    if not (value.isascii() and value.isdigit() and len(value) <= 9 and 1 <= int(value) <= TIMEOUT_MS_MAX):
-        raise wrong_parameter("timeout_ms", f"{value[:40]!r} is no whole number from 1 to {TIMEOUT_MS_MAX}")
+    return whole_number("timeout_ms", value, TIMEOUT_MS_MAX)
+
+
+def whole_number(name: str, value: str, most: int) -> int:
+    """A whole number from 1 on. Raises ProblemError (422)."""
+    if not (value.isascii() and value.isdigit() and len(value) <= 16 and 1 <= int(value) <= most):
+        raise wrong_parameter(name, f"{value[:40]!r} is no whole number from 1 to {most}")
     return int(value)
 
 

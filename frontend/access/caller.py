@@ -3,8 +3,9 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from frontend.problems import ProblemError, UnknownStreamError
+from frontend.problems import ProblemError
 from railgun.access.guard import NOBODY, Caller
+from railgun.registry.origin import Origin
 
 _CALLER = "railgun.caller"
 
@@ -21,6 +22,12 @@ def caller_of(scope: MutableMapping[str, Any]) -> Caller:
     return found
 
 
+def origin_of(scope: MutableMapping[str, Any]) -> Origin:
+    """Who asks for a change, and from where: behind a proxy, from the proxy's address."""
+    client = scope.get("client")
+    return Origin(caller_of(scope).name, client[0] if client else None)
+
+
 def as_told(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
     """A problem as the caller of a request may be told of it."""
-    return error.as_told_to(caller_of(scope)) if isinstance(error, UnknownStreamError) else error
+    return error.as_told_to(caller_of(scope))

@@ -42,6 +42,10 @@ class Permission:
             ended = refused(error)
             raise PermissionEndedError(ended.problem, ended.headers) from None
 
+    def as_told(self, error: ProblemError) -> ProblemError:
+        """A problem as the caller may be told of it."""
+        return error.as_told_to(self._caller)
+
     def wait_s(self, events: int) -> float:
         """Count events: 0, or the seconds until they may be sent."""
         return self._guard.wait_s(self._caller, events)

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import Depends, Request
 
+from frontend.access.audit import note
 from frontend.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import refusal
@@ -42,16 +43,21 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
     async def drain(node: str, request: Request) -> dict[str, Any]:
         """Empty a node: its copies are made elsewhere, then go. Answers once that is accepted; 409 says why not."""
         body = await read_json(request) if await request.body() else {}
-        return await backend.drain(node, fewer_copies=checked(_fewer_copies, body))
+        fewer_copies = checked(_fewer_copies, body)
+        standing = await backend.drain(node, fewer_copies=fewer_copies)
+        note(request.scope, f"drain of {node}" + (" with fewer copies" if fewer_copies else ""))
+        return standing
 
     @page(
         response_model=ClusterNode,
         response_model_exclude_unset=True,
         dependencies=[Depends(no_parameters)],
     )
-    async def undrain(node: str) -> dict[str, Any]:
+    async def undrain(node: str, request: Request) -> dict[str, Any]:
         """Use a node again that was to be emptied."""
-        return await backend.undrain(node)
+        standing = await backend.undrain(node)
+        note(request.scope, f"undrain of {node}")
+        return standing
 
     @page(response_model=AcceptedCut, openapi_extra=body_of(OneTask), dependencies=[Depends(no_parameters)])
     async def accept_cut(request: Request) -> dict[str, Any]:
@@ -59,7 +65,10 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
 
         409 where no copy has found such a loss.
         """
-        return await backend.accept_cut(*checked(_one_task, await read_json(request)))
+        task = checked(_one_task, await read_json(request))
+        cut = await backend.accept_cut(*task)
+        note(request.scope, "accept-cut of {}/{}/{}".format(*task))
+        return cut
 
     return page.by_name
 

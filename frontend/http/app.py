@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from frontend.access.audit import is_change, note_refusal
 from frontend.access.caller import caller_of, let_in
 from frontend.http.asgi import (
     Body,
@@ -26,7 +27,7 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
 from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
-from frontend.scoring.backend import Backend
+from frontend.scoring.backend import Backend, unavailable
 from railgun.access.guard import NOBODY, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
@@ -77,6 +78,8 @@ class Application:
         except ProblemError as error:
             await answer_problem(scope, send, error)
         except AccessError as error:
+            if is_change(ROUTES.find(scope["method"], scope["path"]).route):
+                note_refusal(scope, error)
             await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
         except GoneError:
             return
@@ -125,7 +128,7 @@ class Application:
         caller = caller_of(scope)
         standing = self._backend.readiness()
         if not standing.ready:
-            raise refusal(503, "not ready" if caller is NOBODY else standing.reason)
+            raise refusal(503, "not ready") if caller is NOBODY else unavailable(standing)
         said: dict[str, Any] = {"status": "ready"}
         shown = [each for each in self._backend.unanswered() if _may_see(caller, each["stream"])]
         if shown:

@@ -21,6 +21,7 @@ from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import ProblemError
+from frontend.registry.log import change_log
 from frontend.registry.routes import deepening, registry
 from frontend.scoring.backend import Backend
 from frontend.values.routes import values
@@ -44,7 +45,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
         redoc_url=None,
     )
     handlers = registry(backend) | deepening(backend) | cluster(backend) | values(backend, settings)
-    handlers |= callers() | _descriptions(pages)
+    handlers |= change_log(backend) | callers() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

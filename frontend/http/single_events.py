@@ -107,14 +107,16 @@ class SingleEvents:
                 metrics=options.metrics,
                 timeout_ms=options.timeout_ms or self._timeout_ms,
                 takes_partial=options.takes_partial,
-                tell=partial(self._tell, stream, size_bytes, reply),
+                tell=partial(self._tell, stream, caller, size_bytes, reply),
             )
         except Exception:  # noqa: BLE001 - the application finds the same, and says it
             self._in_flight.release(1, size_bytes)
             return False
         return True
 
-    def _tell(self, stream: str, size_bytes: int, reply: Reply, found: Answer | BaseException | None) -> None:
+    def _tell(
+        self, stream: str, caller: Caller, size_bytes: int, reply: Reply, found: Answer | BaseException | None
+    ) -> None:
         self._in_flight.release(1, size_bytes)
         if not isinstance(found, BaseException):
             status, content_type = (
@@ -130,6 +132,7 @@ class SingleEvents:
         if not isinstance(found, ProblemError):
             _log.error("a defect: an event of %s", stream, exc_info=found)
             found = of_defect()
+        found = found.as_told_to(caller)
         self._backend.refused(stream, found.problem.status)
         reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
 

@@ -26,7 +26,7 @@ from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
 from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView
+from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import ScoringThread, Submission
@@ -50,9 +50,11 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.registry import evolution
 from railgun.registry.cancellation import CancellationToken
+from railgun.registry.change_log import LoggedChange
 from railgun.registry.errors import ChangeWithdrawnError
 from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.origin import Origin
 from railgun.registry.topics import PREFIX, Topics
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
@@ -299,7 +301,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     def _ready_thread(self) -> ScoringThread:
         self._ready()
         if self._thread is None:
-            raise refusal(503, self._standing.reason)
+            raise unavailable(self._standing)
         return self._thread
 
     def _late(self, submission: Submission) -> list[Answer | None]:
@@ -338,18 +340,20 @@ class KafkaBackend(InThread, NoLiveBackfill):
     async def streams(self) -> list[StreamDefinition]:
         return [entry.stream for entry in self._ready().intakes.now.catalog.streams.values()]
 
-    async def create_stream(self, definition: StreamDefinition) -> bool:
-        return bool(await self._change(lambda catalog: evolution.new_stream(catalog, definition)))
+    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
+        return bool(await self._change(lambda catalog: evolution.new_stream(catalog, definition), origin))
 
-    async def evolve_stream(self, stream: str, settings: Mapping[str, Any]) -> StreamDefinition:
-        await self._change(lambda catalog: evolution.changed_stream(catalog, stream, settings))
+    async def evolve_stream(
+        self, stream: str, settings: Mapping[str, Any], origin: Origin
+    ) -> StreamDefinition:
+        await self._change(lambda catalog: evolution.changed_stream(catalog, stream, settings), origin)
         return self.view(stream).definition
 
-    async def drop_stream(self, stream: str) -> None:
-        await self._change(lambda catalog: [evolution.dropped_stream(catalog, stream)])
+    async def drop_stream(self, stream: str, origin: Origin) -> None:
+        await self._change(lambda catalog: [evolution.dropped_stream(catalog, stream)], origin)
         self.recording.forget(stream)
 
-    async def add_metrics(self, stream: str, sql: str) -> tuple[list[MetricStatus], bool]:
+    async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
         names: list[str] = []
 
         def missing(catalog: Catalog) -> Sequence[Change]:
@@ -357,14 +361,17 @@ class KafkaBackend(InThread, NoLiveBackfill):
             names[:] = metrics.names
             return evolution.missing(catalog, metrics)
 
-        is_new = bool(await self._change(missing))
+        is_new = bool(await self._change(missing, origin))
         return [each for each in await self.metrics(stream) if each.name in names], is_new
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
         return await self._call(partial(_metrics, stream))
 
-    async def drop_metric(self, stream: str, name: str) -> None:
-        await self._change(lambda catalog: [evolution.dropped_metric(catalog, stream, name)])
+    async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
+        await self._change(lambda catalog: [evolution.dropped_metric(catalog, stream, name)], origin)
+
+    async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
+        return await self._call(lambda parts: parts.registry.log(limit, before))
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         def explain(parts: _Parts) -> dict[str, Any]:
@@ -463,7 +470,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     def _ready(self) -> _Parts:
         standing = self._own_standing()
         if self._parts is None or not standing.ready:
-            raise refusal(503, standing.reason)
+            raise unavailable(standing)
         return self._parts
 
     async def _call(self, do: Callable[[_Parts], T]) -> T:
@@ -478,13 +485,13 @@ class KafkaBackend(InThread, NoLiveBackfill):
         except EngineError as error:
             raise as_problem(error) from error
 
-    async def _change(self, request: Callable[[Catalog], Sequence[Change]]) -> list[Change]:
+    async def _change(self, request: Callable[[Catalog], Sequence[Change]], origin: Origin) -> list[Change]:
         parts = self._ready()
 
         @as_engine_errors()
         def change(cancellation: CancellationToken) -> list[Change]:
             try:
-                made = parts.registry.change(request, cancellation)
+                made = parts.registry.change(request, cancellation, origin)
                 _show(parts)
                 return made
             except TransportUnavailableError as error:

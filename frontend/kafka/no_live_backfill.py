@@ -3,6 +3,7 @@
 from typing import Any
 
 from frontend.problems import refusal
+from railgun.registry.origin import Origin
 
 _SAID = (
     "a stream whose log is Kafka is deepened by its units: railgun backfill --deepen --broker HOST:PORT --data with "
@@ -16,7 +17,7 @@ class NoLiveBackfill:
     async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
         raise refusal(409, _SAID)
 
-    async def install_deepening(self, stream: str) -> dict[str, Any]:
+    async def install_deepening(self, stream: str, origin: Origin) -> dict[str, Any]:
         raise refusal(409, _SAID)
 
     async def deepening(self, stream: str) -> dict[str, Any]:

@@ -70,6 +70,31 @@ class Deepening(BaseModel):
     failure: str | None = Field(None, description="why it was not installed")
 
 
+class LoggedChange(BaseModel):
+    """A change of streams and metrics."""
+
+    place: int = Field(description="its number, which only grows")
+    at_ms: int | None = Field(description="when it was made, ms since 1970; null where that was not kept")
+    who: str | None = Field(
+        description="the name of the token; null where the server had none, or a command wrote it by itself"
+    )
+    from_: str | None = Field(
+        alias="from", description="the address of the client; null where a command wrote it by itself"
+    )
+    kind: str = Field(
+        description="stream, drop_stream, add, derive, drop, history, begin_deepening or deepen"
+    )
+    stream: str
+    name: str | None = Field(description="of the metric; null where the stream itself was changed")
+    what: str = Field(description="the change in words; of a metric that was added its text")
+
+
+class ChangeList(BaseModel):
+    """Who changed what, the newest first."""
+
+    changes: list[LoggedChange]
+
+
 class StreamList(BaseModel):
     """All streams."""
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from fastapi import Depends, Request, Response
 
-from frontend.access.caller import caller_of
+from frontend.access.audit import note, note_refusal
+from frontend.access.caller import caller_of, origin_of
 from frontend.page_handlers import PageHandler, PageHandlers
 from frontend.problems import of_no_json, refusal, refused
 from frontend.registry.models import (
@@ -40,12 +41,16 @@ def deepening(backend: Backend) -> dict[str, PageHandler]:
     @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))
     async def begin_deepening(stream: str, request: Request) -> dict[str, Any]:
         """Let older history be built for a stream; the same again where that has begun."""
-        return await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
+        begun = await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
+        note(request.scope, f"the deepening of {stream} begins")
+        return begun
 
     @page(status_code=202, response_model=Deepening)
-    async def install_deepening(stream: str) -> dict[str, Any]:
+    async def install_deepening(stream: str, request: Request) -> dict[str, Any]:
         """Let the tasks that were built take over, once they have followed the log to its end."""
-        return await backend.install_deepening(stream)
+        installing = await backend.install_deepening(stream, origin_of(request.scope))
+        note(request.scope, f"the deepening of {stream} is to be installed")
+        return installing
 
     @page(response_model=Deepening)
     async def show_deepening(stream: str) -> dict[str, Any]:
@@ -53,9 +58,10 @@ def deepening(backend: Backend) -> dict[str, PageHandler]:
         return await backend.deepening(stream)
 
     @page(status_code=204)
-    async def give_up_deepening(stream: str) -> Response:
+    async def give_up_deepening(stream: str, request: Request) -> Response:
         """Let go of what there is of a deepening; nothing happens where none is under way."""
         await backend.give_up_deepening(stream)
+        note(request.scope, f"the deepening of {stream} is given up")
         return Response(status_code=204)
 
     return page.by_name
@@ -108,10 +114,8 @@ def _add_streams(page: PageHandlers, backend: Backend) -> None:
     async def create_stream(request: Request, response: Response) -> dict[str, Any]:
         """Register a stream; 200 where the same is registered already."""
         definition = checked(lambda body: stream_from_json(body), await read_json(request))
-        wanted = f"define:{definition.name}"
-        if not caller_of(request.scope).scopes.have(wanted):
-            raise refused(forbidden(wanted))
-        if not await backend.create_stream(definition):
+        _check_may_define(request, definition.name)
+        if not await backend.create_stream(definition, origin_of(request.scope)):
             response.status_code = 200
         return stream_to_json(definition)
 
@@ -134,12 +138,12 @@ def _add_streams(page: PageHandlers, backend: Backend) -> None:
     async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
         """Add fields, change lateness or retention."""
         settings = checked(_evolution, await read_json(request))
-        return stream_to_json(await backend.evolve_stream(stream, settings))
+        return stream_to_json(await backend.evolve_stream(stream, settings, origin_of(request.scope)))
 
     @page(status_code=204)
-    async def drop_stream(stream: str) -> Response:
+    async def drop_stream(stream: str, request: Request) -> Response:
         """Remove a stream, its metrics and its events."""
-        await backend.drop_stream(stream)
+        await backend.drop_stream(stream, origin_of(request.scope))
         return Response(status_code=204)
 
 
@@ -147,7 +151,8 @@ def _add_metrics(page: PageHandlers, backend: Backend) -> None:
     @page(status_code=201, response_model=MetricList, openapi_extra=body_of(Query))
     async def add_metrics(stream: str, request: Request, response: Response) -> dict[str, Any]:
         """Register the metrics of a query; 200 where the same are registered already."""
-        metrics, is_new = await backend.add_metrics(stream, checked(_sql, await read_json(request)))
+        sql = checked(_sql, await read_json(request))
+        metrics, is_new = await backend.add_metrics(stream, sql, origin_of(request.scope))
         if not is_new:
             response.status_code = 200
         return {"metrics": [asdict(each) for each in metrics]}
@@ -163,9 +168,9 @@ def _add_metrics(page: PageHandlers, backend: Backend) -> None:
         return asdict(_named(stream, name, await backend.metrics(stream)))
 
     @page(status_code=204)
-    async def drop_metric(stream: str, name: str) -> Response:
+    async def drop_metric(stream: str, name: str, request: Request) -> Response:
         """End a metric."""
-        await backend.drop_metric(stream, name)
+        await backend.drop_metric(stream, name, origin_of(request.scope))
         return Response(status_code=204)
 
     @page(openapi_extra=body_of(Query))
@@ -177,6 +182,15 @@ def _add_metrics(page: PageHandlers, backend: Backend) -> None:
     async def status() -> dict[str, Any]:
         """Streams, metrics and tasks: positions, fills, disk."""
         return await backend.status()
+
+
+def _check_may_define(request: Request, stream: str) -> None:
+    """Raise ProblemError (403) where the caller may not make a stream of this name."""
+    caller, wanted = caller_of(request.scope), f"define:{stream}"
+    if not caller.scopes.have(wanted):
+        error = forbidden(wanted, caller)
+        note_refusal(request.scope, error)
+        raise refused(error)
 
 
 async def no_parameters(request: Request) -> None:

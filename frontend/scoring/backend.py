@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from frontend.problems import Problem
+from frontend.problems import Problem, ProblemError, failed, refusal
 from frontend.scoring.scoring_thread import InOrder
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.status import MetricStatus
 from railgun.ingest.intake import JsonText
 from railgun.ingest.replies import Reply
 from railgun.ingest.value_queries import KeyValues, ValueRequest
+from railgun.registry.change_log import LoggedChange
+from railgun.registry.origin import Origin
 
 Answer = Reply | Problem
 
@@ -30,6 +32,11 @@ class Readiness:
     ready: bool
     reason: str = ""
     failed: bool = False
+
+
+def unavailable(standing: Readiness) -> ProblemError:
+    """The problem of a request that comes while the backend is not ready."""
+    return failed(standing.reason) if standing.failed else refusal(503, standing.reason)
 
 
 READY = Readiness(True)
@@ -91,23 +98,31 @@ class Backend(Protocol):
     async def streams(self) -> list[StreamDefinition]:
         """All streams, in the order created."""
 
-    async def create_stream(self, definition: StreamDefinition) -> bool:
-        """Register a stream; False where the same is registered already. A 409 says what differs."""
+    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
+        """Register a stream; False where the same is registered already. A 409 says what differs.
 
-    async def evolve_stream(self, stream: str, settings: Mapping[str, Any]) -> StreamDefinition:
+        origin: who asks for this change; so too of the others.
+        """
+
+    async def evolve_stream(
+        self, stream: str, settings: Mapping[str, Any], origin: Origin
+    ) -> StreamDefinition:
         """Add fields, change lateness or retention, by the keys of definitions; what it is then."""
 
-    async def drop_stream(self, stream: str) -> None:
+    async def drop_stream(self, stream: str, origin: Origin) -> None:
         """Remove a stream with its metrics and events."""
 
-    async def add_metrics(self, stream: str, sql: str) -> tuple[list[MetricStatus], bool]:
+    async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
         """Register a query's metrics; False where the same are registered already. They may be warming still."""
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
         """A stream's metrics and how they stand."""
 
-    async def drop_metric(self, stream: str, name: str) -> None:
+    async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
         """End a metric."""
+
+    async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
+        """Who changed what: see `ChangeLog.newest`."""
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """The plan of a stream as it would be with a query's metrics; nothing is registered."""
@@ -115,7 +130,7 @@ class Backend(Protocol):
     async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
         """Let older history be built; how that stands. A 409 says why it cannot be."""
 
-    async def install_deepening(self, stream: str) -> dict[str, Any]:
+    async def install_deepening(self, stream: str, origin: Origin) -> dict[str, Any]:
         """Let what was built take over, in its own time; how that stands."""
 
     async def deepening(self, stream: str) -> dict[str, Any]:

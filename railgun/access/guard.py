@@ -23,10 +23,15 @@ _WRONG = "the token is not known here; it may have been replaced"
 
 
 class AccessError(Exception):
-    """A request that is refused. detail: why, for its sender.  headers: that go with the answer."""
+    """A request that is refused. detail: why, for its sender.  headers: that go with the answer.
 
-    def __init__(self, status: int, detail: str, headers: Sequence[Header] = ()) -> None:
-        self.status, self.detail, self.headers = status, detail, tuple(headers)
+    who: the name of the token that was sent; None where it is not known.
+    """
+
+    def __init__(
+        self, status: int, detail: str, headers: Sequence[Header] = (), who: str | None = None
+    ) -> None:
+        self.status, self.detail, self.headers, self.who = status, detail, tuple(headers), who
         super().__init__(detail)
 
 
@@ -109,7 +114,7 @@ class Guard:
         caller = self._caller(callers, head)
         missing = _missing(found, caller)
         if missing is not None:
-            raise forbidden(missing)
+            raise forbidden(missing, caller)
         return caller
 
     def check_again(self, caller: Caller, found: RouteMatch) -> Caller:
@@ -126,7 +131,7 @@ class Guard:
         self._check_time(current)
         missing = _missing(found, current)
         if missing is not None:
-            raise forbidden(missing)
+            raise forbidden(missing, current)
         return current
 
     def wait_s(self, caller: Caller, events: int) -> float:
@@ -156,7 +161,7 @@ class Guard:
 
     def _check_time(self, caller: Caller) -> None:
         if caller.expires_s is not None and self._now_s() >= caller.expires_s:
-            raise _unauthorized(f"the token {caller.name} has expired; a new one is needed")
+            raise _unauthorized(f"the token {caller.name} has expired; a new one is needed", caller.name)
 
     def warnings(self) -> list[str]:
         """Tokens that have expired or soon will, for the log."""
@@ -175,13 +180,13 @@ def _missing(found: RouteMatch, caller: Caller) -> str | None:
     return None if found.route is None else found.route.needs.missing(caller.scopes, found.parameters)
 
 
-def forbidden(scope: str) -> AccessError:
+def forbidden(scope: str, caller: Caller) -> AccessError:
     """The error for a caller who lacks a scope."""
-    return AccessError(403, f"the token lacks the scope {scope[:100]}")
+    return AccessError(403, f"the token lacks the scope {scope[:100]}", who=caller.name)
 
 
-def _unauthorized(detail: str) -> AccessError:
-    return AccessError(401, detail, (_CHALLENGE,))
+def _unauthorized(detail: str, who: str | None = None) -> AccessError:
+    return AccessError(401, detail, (_CHALLENGE,), who)
 
 
 def _head(headers: Iterable[Header]) -> _Head:

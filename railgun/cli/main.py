@@ -17,6 +17,7 @@ from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_WRONG, one_line
 from railgun.cli.frontend import FRONTEND
 from railgun.cli.inspect import INSPECT
+from railgun.cli.log import LOG
 from railgun.cli.node import NODE
 from railgun.cli.parser import Command, help_text, parse
 from railgun.cli.run import RUN
@@ -38,6 +39,7 @@ COMMANDS = (
     SCORE,
     VALUES,
     STATUS,
+    LOG,
     TOKEN,
     RUN,
     EXPLAIN,

@@ -34,6 +34,12 @@ def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> 
     """The server's address: the one given, else RAILGUN_URL, else this machine's. Raises ClientError."""
     url = given or environment.get(URL_VARIABLE) or DEFAULT_URL
     place = "--url" if given else URL_VARIABLE
+    if "@" in url:
+        # Before anything of it is printed: what stands before it may be a password, in whatever form.
+        raise ClientError(
+            f"{place}: it has an @, and takes no user or password, which would be seen in lists of processes and in "
+            "logs; give a token by --token-file or RAILGUN_TOKEN"
+        )
     if not url.startswith(("http://", "https://")):
         raise ClientError(f"{place}: {url[:80]!r} is no address of a server; did you mean http://{url[:80]}?")
     try:
@@ -116,6 +122,11 @@ class Client:
     def what_if(self, change: str) -> dict[str, Any]:
         """What a change of the cluster would move: remove=NODE, add=NUMBER or copies=NUMBER."""
         return _table(self._json("GET", f"/v1/cluster/plan?what_if={quote(change, safe='')}"))
+
+    def change_log(self, limit: int, before: int | None = None) -> list[dict[str, Any]]:
+        """Who changed what, the newest first. before: only changes of a smaller place."""
+        query = urlencode({"limit": limit, **({} if before is None else {"before": before})})
+        return _list(self._json("GET", f"/v1/log?{query}"), "changes")
 
     # --- changes -----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from railgun.wording import counted
 _TAKEN_OVER = frozenset({"http.tokens", "http.tokens_file", "http.anonymous"})
 _KEPT = "the tokens stay as they were"
 _log = logging.getLogger("railgun.access")
+_audit = logging.getLogger("railgun.audit")
 
 
 class TokenReload:
@@ -36,13 +37,13 @@ class TokenReload:
                 settings = self._reread()
                 tokens = tokens_of(settings.http)
             except (ConfigError, TokenFileError, OSError) as error:
-                _log.error("the configuration was not read again: %s; %s", error, _KEPT)
+                _audit.error("the configuration was not read again: %s; %s", error, _KEPT)
                 return
             if guard.tokens and not tokens:
-                _log.error("there are no tokens any more; %s: restart the server to let anybody in", _KEPT)
+                _audit.error("there are no tokens any more; %s: restart the server to let anybody in", _KEPT)
                 return
             guard.replace(tokens)
-        _log.info("the configuration was read again: %s", counted(len(tokens), "token"))
+        _audit.info("the configuration was read again: %s", counted(len(tokens), "token"))
         for warning in guard.warnings():
             _log.warning(warning)
         others = differences(self._settings, settings)

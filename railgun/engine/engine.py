@@ -37,6 +37,8 @@ from railgun.ingest.replies import ScoredBatch
 from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequest
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
+from railgun.registry.change_log import LoggedChange
+from railgun.registry.origin import UNNAMED, Origin
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
 from railgun.telemetry.reading import EngineReading
@@ -234,21 +236,23 @@ class Engine:
                 self.wait_until_warm(stream)
         return [describe(change) for change in made]
 
-    def create_stream(self, stream: StreamDefinition) -> bool:
+    def create_stream(self, stream: StreamDefinition, *, origin: Origin = UNNAMED) -> bool:
         """Register a stream. Returns False if the same stream is registered already. Raises
         DifferentDefinitionsError.
-        """
-        return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, stream)))
 
-    def evolve(self, stream: str, settings: Mapping[str, Any]) -> None:
+        origin: who asks for this change, for `change_log`; so too of the others below.
+        """
+        return bool(self._changed(lambda: evolution.new_stream(self._streams.catalog, stream), origin))
+
+    def evolve(self, stream: str, settings: Mapping[str, Any], *, origin: Origin = UNNAMED) -> None:
         """Change a stream.
 
         settings: keys of definitions files: `lateness`, `retention`, and `fields` with fields to add.
         """
-        self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings))
+        self._changed(lambda: evolution.changed_stream(self._streams.catalog, stream, settings), origin)
 
     @as_engine_errors()
-    def register_metrics(self, stream: str, sql: str) -> tuple[list[str], bool]:
+    def register_metrics(self, stream: str, sql: str, *, origin: Origin = UNNAMED) -> tuple[list[str], bool]:
         """Register the metrics of a query that are missing. Returns the names of all of them, and whether any was
         missing.
 
@@ -268,7 +272,7 @@ class Engine:
                 made_out_for, metrics = now, evolution.metrics_of_query(catalog, stream, sql)
             return evolution.missing(catalog, metrics)
 
-        made = self._changed(missing)
+        made = self._changed(missing, origin)
         return metrics.names, bool(made)
 
     @as_engine_errors()
@@ -286,9 +290,9 @@ class Engine:
             self.wait_until_warm(stream)
         return [change.name for change in changes]
 
-    def drop_metric(self, stream: str, name: str) -> None:
+    def drop_metric(self, stream: str, name: str, *, origin: Origin = UNNAMED) -> None:
         """Drop a metric."""
-        self._changed(lambda: [evolution.dropped_metric(self._streams.catalog, stream, name)])
+        self._changed(lambda: [evolution.dropped_metric(self._streams.catalog, stream, name)], origin)
 
     def add_field(self, stream: str, name: str, type: str) -> None:  # noqa: A002 - what definitions call it
         """Add a field at the end of a stream's; it is null for all events before."""
@@ -302,9 +306,9 @@ class Engine:
         """Change how long events are kept for metrics that are added later, as in "30d" or "forever"."""
         self._changed(lambda: [evolution.evolved(self._streams.catalog, stream, {"retention": retention})])
 
-    def drop_stream(self, stream: str) -> None:
+    def drop_stream(self, stream: str, *, origin: Origin = UNNAMED) -> None:
         """Drop a stream. Its metrics, its events and all its state are deleted."""
-        self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)])
+        self._changed(lambda: [evolution.dropped_stream(self._streams.catalog, stream)], origin)
 
     @as_engine_errors()
     def history_plan(self, stream: str, history: str, cut_ms: int) -> HistoryPlan:
@@ -346,7 +350,7 @@ class Engine:
             return self._streams.live_backfills.wanted(stream).plan
 
     @as_engine_errors()
-    def deepen(self, stream: str) -> None:
+    def deepen(self, stream: str, *, origin: Origin = UNNAMED) -> None:
         """Replace a stream's tasks by those that `railgun backfill --deepen` has built. Returns once they have taken
         over.
 
@@ -354,7 +358,7 @@ class Engine:
         disk. A later call goes on from where this one stopped.
         """
         # Events do not wait for these calls. So background work is not throttled because of them.
-        install(partial(self._call, catches_up=False), self._streams, stream)
+        install(partial(self._call, catches_up=False), self._streams, stream, origin)
 
     @as_engine_errors()
     def deepening(self, stream: str) -> LiveBackfillStatus | None:
@@ -398,6 +402,15 @@ class Engine:
         """All that is registered, as it is now."""
         with self._call():
             return self._streams.catalog.copy()
+
+    @as_engine_errors()
+    def change_log(self, limit: int = 100, before: int | None = None) -> list[LoggedChange]:
+        """Who changed what: the newest changes, at most `limit`, the newest first.
+
+        before: only changes with a smaller place.
+        """
+        with self._call(catches_up=False):
+            return self._streams.change_log.newest(limit, before)
 
     @as_engine_errors()
     def metrics(self, stream: str) -> list[MetricStatus]:
@@ -500,7 +513,7 @@ class Engine:
         self._check()
 
     @as_engine_errors()
-    def _changed(self, changes: Callable[[], list[C]]) -> list[C]:
+    def _changed(self, changes: Callable[[], list[C]], origin: Origin = UNNAMED) -> list[C]:
         """Make changes. They are computed again while the lock is held, if another change came in between. Returns
         them.
         """
@@ -510,7 +523,7 @@ class Engine:
         with self._call(catches_up=False):
             # Computed again, because another change came in between.
             made = coming if place == self._streams.catalog.last_place else changes()
-            self._streams.change(made)
+            self._streams.change(made, origin)
             # Events have waited for this change. They do not also have to wait for background work that became
             # overdue meanwhile.
             self._background.put_off()

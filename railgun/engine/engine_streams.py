@@ -45,8 +45,10 @@ from railgun.host.start import StartProgress
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.registry.catalog_log import TOPIC, CatalogLog
+from railgun.registry.change_log import ChangeLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
+from railgun.registry.origin import UNNAMED, Origin
 from railgun.registry.topics import topics_of_stream
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
@@ -201,7 +203,12 @@ class EngineStreams:
             for name, live in self._live.items()
         )
 
-    def change(self, changes: Sequence[Change]) -> None:
+    @property
+    def change_log(self) -> ChangeLog:
+        """Who changed what."""
+        return self._changes.log
+
+    def change(self, changes: Sequence[Change], origin: Origin = UNNAMED) -> None:
         """Record changes in the catalogue's log, and apply them in every task.
 
         Raises CatalogError, and OpenFilesError if the new streams have too many tasks; nothing has changed then.
@@ -210,7 +217,7 @@ class EngineStreams:
             self._changes.check(changes)
             self._check_open_files(changes)
             self._is_changing = True
-            self._changes.begin(changes)
+            self._changes.begin(changes, origin)
             self._apply_in_tasks(changes)
             self._changes.finish()
             self._is_changing = False
@@ -265,10 +272,11 @@ class EngineStreams:
             host.take_over.look_soon()
         return backfill
 
-    def take_over(self, backfill: LiveBackfill) -> bool:
+    def take_over(self, backfill: LiveBackfill, origin: Origin) -> bool:
         """Let the successors take over if all of them are near the ends of their logs. Returns whether they have
         taken over.
 
+        origin: who asked for it.
         Raises HistoryRefusedError if the stream was dropped. If a successor cannot follow, raises the error that
         stops it.
         """
@@ -285,7 +293,7 @@ class EngineStreams:
             assert each is not None
             each.catch_up()
         plan = backfill.plan
-        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)])
+        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)], origin)
         return True
 
     def is_settled(self, backfill: LiveBackfill) -> bool:

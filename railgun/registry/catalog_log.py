@@ -1,13 +1,16 @@
 """The catalogue kept in a topic of a log that one process writes. See FORMAT.md."""
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, PutStream
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
+from railgun.registry.change_log import ChangeLog
 from railgun.registry.entries import KEY_BYTES, CatalogState, begin_entry, check, done_entry
+from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.topics import Topics
 
 TOPIC = Topics().catalog
@@ -19,11 +22,12 @@ class CatalogLog:
     `begin` records it; then the tasks are told, `finish` records that they were. What began and did not finish is
     `pending` when the log is opened again: tasks are told again and skip what they know.
 
+    now: the clock for when changes are made, in seconds since 1970.
     Raises CatalogDamagedError, CatalogVersionError.
     """
 
-    def __init__(self, log: Transport, place: str) -> None:
-        self._log = log
+    def __init__(self, log: Transport, place: str, now: Callable[[], float] = time.time) -> None:
+        self._log, self._now = log, now
         self._state = CatalogState(place)
         log.create_topic(TOPIC, 1)
         read_on(log, TOPIC, log.start_offset(TOPIC, 0), self._state)
@@ -43,17 +47,22 @@ class CatalogLog:
         """What began and is not done, in order."""
         return self._state.pending
 
+    @property
+    def log(self) -> ChangeLog:
+        """Who changed what."""
+        return self._state.log
+
     def check(self, changes: Sequence[Change]) -> None:
         """Raise CatalogError where changes, one after another, do not fit the catalogue."""
         check(self.catalog, changes)
 
-    def begin(self, changes: Sequence[Change]) -> None:
+    def begin(self, changes: Sequence[Change], origin: Origin = UNNAMED) -> None:
         """Make changes that `check` has found right, and record them before any task is told."""
-        known = set(self.catalog.streams)
+        known, made = set(self.catalog.streams), Made(int(1000 * self._now()), origin)
         entries: list[bytes] = []
         for change in changes:
             is_new = isinstance(change, PutStream) and change.stream.name not in known
-            entries.append(begin_entry(change, os.urandom(KEY_BYTES) if is_new else None))
+            entries.append(begin_entry(change, made, os.urandom(KEY_BYTES) if is_new else None))
         self._append(entries)
 
     def finish(self) -> None:

@@ -23,7 +23,9 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import StreamDefinition
+from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
+from railgun.registry.origin import Made
 
 VERSION = 1
 KEY_BYTES = 16
@@ -48,6 +50,7 @@ class CatalogState:
 
     catalog: with all that began.  done: with what all tasks were told of, and no more.  keys: of streams, by name.
     pending: began and not done.  removals: dropped streams that still have topics, where those outlive the drop.
+    log: who changed what, of all that began.
     """
 
     def __init__(self, place: str) -> None:
@@ -56,6 +59,7 @@ class CatalogState:
         self.keys: dict[str, bytes] = {}
         self.pending: list[Change] = []
         self.removals: list[Removal] = []
+        self.log = ChangeLog()
         self._made_by: dict[str, list[Change]] = {}
 
     def take(self, offset: int, value: bytes) -> None:
@@ -93,7 +97,9 @@ class CatalogState:
             self.keys[name] = bytes.fromhex(entry["key"])
         if isinstance(change, DropStream) and "due_ms" in entry:
             self.removals.append(Removal(change.place, self.catalog.entry(name).stream, entry["due_ms"]))
+        noted = logged(change, Made.from_json(entry), self.catalog)
         self.catalog.apply(change)
+        self.log.note(noted)
         self.pending.append(change)
         if "by" in entry:
             self._made_by.setdefault(entry["by"], []).append(change)
@@ -115,10 +121,14 @@ def check(catalog: Catalog, changes: Sequence[Change]) -> None:
 
 
 def begin_entry(
-    change: Change, key: bytes | None = None, author: str | None = None, due_ms: int | None = None
+    change: Change,
+    made: Made,
+    key: bytes | None = None,
+    author: str | None = None,
+    due_ms: int | None = None,
 ) -> bytes:
     """A change begins. key: of a new stream.  author: the request it belongs to.  due_ms: `Removal.due_ms`."""
-    entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change)}
+    entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change), **made.to_json()}
     if key is not None:
         entry["key"] = key.hex()
     if author is not None:

@@ -19,6 +19,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.cancellation import CancellationToken
 from railgun.registry.catalog_log import read_on
+from railgun.registry.change_log import LoggedChange
 from railgun.registry.entries import (
     KEY_BYTES,
     CatalogState,
@@ -29,6 +30,7 @@ from railgun.registry.entries import (
 )
 from railgun.registry.errors import RegistryBusyError
 from railgun.registry.follower import Follower, Snapshot
+from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.telling import Telling
 from railgun.registry.topics import PREFIX, Topics
 
@@ -105,6 +107,12 @@ class KafkaRegistry:
             begun = state.catalog.copy() if state.pending else done
             return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
 
+    def log(self, limit: int, before: int | None = None) -> list[LoggedChange]:
+        """Who changed what: see `ChangeLog.newest`."""
+        self.snapshot()
+        with self._reading:
+            return self._state.log.newest(limit, before)
+
     def follow(self, callback: Callable[[Snapshot], None]) -> Follower:
         """Call back with the catalogue as it is, before this returns, and from a thread of its own whenever more is
         begun or done, until the follower or the registry is closed. Where the broker is away it waits for it."""
@@ -112,12 +120,17 @@ class KafkaRegistry:
         self._followers.append(follower)
         return follower
 
-    def change(self, request: Request, cancellation: CancellationToken | None = None) -> list[Change]:
+    def change(
+        self,
+        request: Request,
+        cancellation: CancellationToken | None = None,
+        origin: Origin = UNNAMED,
+    ) -> list[Change]:
         """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
 
         request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
-        come to be made; it may be asked several times.  cancellation: takes them back, until they begin.  Returns them
-        with their places.
+        come to be made; it may be asked several times.  cancellation: takes them back, until they begin.
+        origin: who asks for them.  Returns them with their places.
 
         Raises what `request` raises, CatalogError, DefinitionsError, ChangeWithdrawnError, having changed nothing;
         RegistryBusyError; TransportError, where `cancellation` knows whether it may take effect nevertheless.
@@ -126,7 +139,7 @@ class KafkaRegistry:
         with self._changing:
             for attempt in range(_ATTEMPTS):
                 try:
-                    return self._attempt(request, author, cancellation)
+                    return self._attempt(request, author, cancellation, origin)
                 except WriterFencedError:
                     self._pause(attempt)
             with self._reading:
@@ -150,7 +163,9 @@ class KafkaRegistry:
     def _wait(self, timeout_s: float) -> bool:
         return self._transport.wait({self._where: self._position}, timeout_s)
 
-    def _attempt(self, request: Request, author: str, cancellation: CancellationToken) -> list[Change]:
+    def _attempt(
+        self, request: Request, author: str, cancellation: CancellationToken, origin: Origin
+    ) -> list[Change]:
         cancellation.check()
         self._be_courteous()
         with KafkaSoleWriter(self._settings, self._where.topic) as writer:
@@ -167,7 +182,7 @@ class KafkaRegistry:
             check(catalog, changes)
             self._clear_the_ground(writer, changes)
             cancellation.begin()
-            self._begin(writer, changes, author)
+            self._begin(writer, changes, author, origin)
             self._finish(writer)
             return changes
 
@@ -192,8 +207,8 @@ class KafkaRegistry:
                 self._remove(writer, removal.place)
             self._telling.check_free(stream)
 
-    def _begin(self, writer: KafkaSoleWriter, changes: Sequence[Change], author: str) -> None:
-        known = set(self._state.catalog.streams)
+    def _begin(self, writer: KafkaSoleWriter, changes: Sequence[Change], author: str, origin: Origin) -> None:
+        known, made = set(self._state.catalog.streams), Made(int(1000 * self._now()), origin)
         entries: list[tuple[bytes, bytes]] = []
         for change in changes:
             key, due_ms = None, None
@@ -201,7 +216,7 @@ class KafkaRegistry:
                 key = os.urandom(KEY_BYTES)
             elif isinstance(change, DropStream):
                 due_ms = int(1000 * (self._now() + self._drop_grace_s))
-            entries.append((b"%d" % change.place, begin_entry(change, key, author, due_ms)))
+            entries.append((b"%d" % change.place, begin_entry(change, made, key, author, due_ms)))
         self._append(writer, entries)
 
     def _finish(self, writer: KafkaSoleWriter) -> None:

@@ -53,6 +53,26 @@ def test_no_address(given: str | None, environment: dict[str, str], message: str
     assert str(raised.value) == message
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2@h:1",
+        "me:hunter2@h:1",
+        "http://hunter2@h",
+        "http://me:hun/ter2@h",
+        "https://:hunter2@",
+    ],
+)
+def test_an_address_with_a_password_is_refused_and_not_printed(url: str) -> None:
+    for given, environment, place in ((url, {}, "--url"), (None, {"RAILGUN_URL": url}, "RAILGUN_URL")):
+        with pytest.raises(ClientError) as raised:
+            url_from(given, environment)
+        assert str(raised.value) == (
+            f"{place}: it has an @, and takes no user or password, which would be seen in lists of processes and in "
+            "logs; give a token by --token-file or RAILGUN_TOKEN"
+        )
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_what_there_was_no_room_for_is_sent_again_when_the_server_says(status: int) -> None:
     answers = [

@@ -45,6 +45,10 @@ class Configured:
         return "\n".join(record.getMessage() for record in self._caplog.records)
 
     @property
+    def loggers(self) -> list[str]:
+        return [record.name for record in self._caplog.records]
+
+    @property
     def names(self) -> list[str]:
         return [each.name for each in self.guard.tokens]
 
@@ -59,6 +63,7 @@ def test_tokens_are_taken_over(configured: Configured) -> None:
         configured.reloaded(f"[http]\nport = 1\n{lines('b', 'c')}")
         == "the configuration was read again: 2 tokens"
     )
+    assert configured.loggers == ["railgun.audit"]
     assert configured.names == ["b", "c"]
 
 

@@ -9,10 +9,12 @@ from railgun.language.resolve import resolve
 from railgun.language.zones import zone_of
 from railgun.plan.hot import text_of
 from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
+from railgun.registry.origin import Made, Origin
 from railgun.wire.encode import decode_control, encode_control
 from tests.golden.promises import expected, held
 from tests.golden.stream import DEFINITIONS, changes
 
+MADE = Made(1_700_000_000_000, Origin("deploy", "192.0.2.7"))
 KEY, AUTHOR, DUE_MS = bytes(range(16)), "0123456789abcdef", 1_700_000_060_000
 
 
@@ -45,11 +47,12 @@ def entries() -> dict[str, bytes]:
     assert isinstance(put, PutStream)
     assert isinstance(add, AddMetric)
     return {
-        "a stream begins": begin_entry(put, KEY),
-        "a metric begins": begin_entry(add),
+        "a stream begins": begin_entry(put, Made(), KEY),
+        "a metric begins": begin_entry(add, Made()),
+        "a metric begins, by whom": begin_entry(add, MADE),
         "done": done_entry(3),
-        "a stream begins in a cluster": begin_entry(put, KEY, AUTHOR),
-        "a stream is dropped in a cluster": begin_entry(drop, None, AUTHOR, DUE_MS),  # type: ignore[arg-type]
+        "a stream begins in a cluster": begin_entry(put, Made(), KEY, AUTHOR),
+        "a stream is dropped in a cluster": begin_entry(drop, Made(), None, AUTHOR, DUE_MS),  # type: ignore[arg-type]
         "topics are removed": removed_entry(10),
     }
 
@@ -68,6 +71,10 @@ def test_entries_are_read_back() -> None:
     take("a stream begins")
     take("a metric begins")
     assert (state.keys, [each.place for each in state.pending]) == ({"payments": KEY}, [1, 3])
+    assert [(each.place, each.at_ms, each.who, each.from_) for each in state.log.newest(9)] == [
+        (3, None, None, None),
+        (1, None, None, None),
+    ]
     take("done")
     assert list(state.done.streams["payments"].metrics) == ["n_7d"]
     take("a stream is dropped in a cluster")
@@ -75,3 +82,20 @@ def test_entries_are_read_back() -> None:
     assert [(each.place, each.due_ms) for each in state.removals] == [(10, DUE_MS)]
     take("topics are removed")
     assert state.removals == []
+
+
+def test_who_made_a_change_is_read_back() -> None:
+    bodies = expected("catalogue_entries.json")
+    state = CatalogState("place")
+    for name in ("a stream begins", "a metric begins, by whom"):
+        state.take(0, msgspec.json.encode(bodies[name]))
+    (newest, _) = state.log.newest(9)
+    assert (newest.at_ms, newest.who, newest.from_) == (1_700_000_000_000, "deploy", "192.0.2.7")
+
+
+def test_keys_of_an_entry_that_are_not_known_are_passed_over() -> None:
+    """So that this release reads what a later one of the same version writes."""
+    bodies = expected("catalogue_entries.json")
+    state = CatalogState("place")
+    state.take(0, msgspec.json.encode({**bodies["a stream begins"], "of_a_later_release": [1]}))
+    assert list(state.catalog.streams) == ["payments"]

@@ -31,6 +31,7 @@ from railgun.registry.errors import (
 from railgun.registry.evolution import dropped_stream, missing, new_metrics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
+from railgun.registry.origin import Origin
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
 from railgun.wire.encode import decode_control
@@ -124,6 +125,24 @@ def test_what_one_changes_all_see_and_all_tasks_are_told(
     for where in partitions:
         # On a busy machine the other one may have finished what looked left: tasks skip what they know.
         assert list(dict.fromkeys(each["kind"] for each in controls(kafka, where))) == ["stream", "add"]
+
+
+def test_all_see_who_changed_what(opened: Callable[..., KafkaRegistry]) -> None:
+    one, other = opened(now=lambda: 1_700_000_000.5), opened()
+    one.change(create(), origin=Origin("deploy", "192.0.2.7"))
+    one.change(add("a"))
+    # What changes nothing is not in it.
+    one.change(create(), origin=Origin("another", "192.0.2.8"))
+    found = other.log(10)
+    assert [(each.place, each.at_ms, each.who, each.from_) for each in found] == [
+        (2, 1_700_000_000_500, None, None),
+        (1, 1_700_000_000_500, "deploy", "192.0.2.7"),
+    ]
+    assert [(each.stream, each.name, each.what) for each in found] == [
+        ("s", "a", _METRIC.format("a")),
+        ("s", None, "created with 2 fields"),
+    ]
+    assert [each.place for each in other.log(10, before=2)] == [1]
 
 
 def test_conflicts_are_the_errors_of_the_engine(opened: Callable[..., KafkaRegistry]) -> None:

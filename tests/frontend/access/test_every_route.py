@@ -39,6 +39,7 @@ ALLOWED: dict[str, Any] = {
     "values_of_keys": {"inspect-own", "inspect-all"},
     "status": METRICS,
     "whoami": EVERY_TOKEN,
+    "change_log": OPERATE,
     "begin_deepening": DEFINE,
     "show_deepening": READ,
     "give_up_deepening": DEFINE,

@@ -3,6 +3,7 @@
 The nodes have no units, so that their copies never report; `tests/unit/test_unit_process.py` empties real ones.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -48,9 +49,29 @@ def _detail(response: Any, status: int) -> str:
     return str(response.json()["detail"])
 
 
+def test_who_changed_what(running: RunningFrontEnd) -> None:
+    response = running.client.post("/v1/streams", json={"name": "made", "fields": {"a": "string"}})
+    assert response.status_code == 201, response.text
+    newest, *before = running.client.get("/v1/log").json()["changes"]
+    keys = ("who", "from", "kind", "stream", "what")
+    assert tuple(newest[key] for key in keys) == (
+        None,
+        "127.0.0.1",
+        "stream",
+        "made",
+        "created with 1 field",
+    )
+    # The test's own program made the stream that the nodes have.
+    assert {each["from"] for each in before} == {None}
+
+
 def test_nodes_are_shown_and_emptied(
-    nodes: Nodes, running: RunningFrontEnd, capsys: pytest.CaptureFixture[str]
+    nodes: Nodes,
+    running: RunningFrontEnd,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO)
     assert _shown(running)["nodes"] == []
     assert "no node has led" in _detail(running.client.get(f"{PLACE}/plan?what_if=add=1"), 503)
     nodes.start(1)
@@ -88,6 +109,13 @@ def test_nodes_are_shown_and_emptied(
     awaited(lambda: any("does not report yet" in each for each in _shown(running)["nodes"][1]["waits"]))
     assert main(["undrain", "node-2", *url]) == 0
     assert capsys.readouterr().out == "node-2 is used again: live\n"
+    # The one that was refused is not among them.
+    lines = [each for each in caplog.records if each.name == "railgun.audit"]
+    assert [each.getMessage() for each in lines] == [
+        "drain of node-2 with fewer copies",
+        "undrain of node-2",
+    ]
+    assert [each.__dict__["fields"] for each in lines] == 2 * [{"who": None, "client": "127.0.0.1"}]
     assert main(["undrain", "node-2", *url]) == 0
     assert capsys.readouterr().out == "node-2 was not drained: nothing is changed; it is live\n"
 

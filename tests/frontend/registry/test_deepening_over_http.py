@@ -68,6 +68,9 @@ def test_replies_change_at_one_moment(tmp_path: Path) -> None:
             build_deepening(tmp_path / "backfill" / "payments" / "tasks", plan, history(), SETTINGS)
             assert running.post(PLACE + "/install").status_code == 202
             wait_for(running, "none")
+            (newest, *_) = running.client.get("/v1/log").json()["changes"]
+            assert (newest["kind"], newest["from"]) == ("deepen", "127.0.0.1")
+            assert newest["what"] == f"deepened, history {begun['history']}"
         finally:
             ended.set()
             scoring.join()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from frontend.embedded import EmbeddedBackend
 from railgun.engine.engine import Engine
+from railgun.registry.origin import UNNAMED
 
 _CHANGES = 64
 _STREAM = """
@@ -27,7 +28,7 @@ def test_who_only_looks_is_answered_before_changes_that_wait(tmp_path: Path) -> 
             await asyncio.to_thread(_applied, backend)
             sql = "SELECT count(*) AS n{0} FROM s GROUP BY k OVER SLIDING {0} MINUTES"
             changes = [
-                asyncio.create_task(backend.add_metrics("s", sql.format(number)))
+                asyncio.create_task(backend.add_metrics("s", sql.format(number), UNNAMED))
                 for number in range(1, _CHANGES + 1)
             ]
             await asyncio.sleep(0)

@@ -218,6 +218,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{streams}/events", "post"),
         ("/v1/status", "get"),
         ("/v1/whoami", "get"),
+        ("/v1/log", "get"),
         ("/v1/cluster", "get"),
         ("/v1/cluster/plan", "get"),
         ("/v1/cluster/nodes/{node}/drain", "post"),

@@ -1,0 +1,55 @@
+"""`GET /v1/log`: who changed what."""
+
+from typing import Any
+
+import msgspec
+from fastapi import Request
+
+from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.registry.models import ChangeList
+from frontend.registry.routes import PROBLEMS
+from frontend.scoring.backend import Backend
+from frontend.url_query import pairs_of, whole_number, wrong_parameter
+
+LIMIT, LIMIT_MAX = 100, 1_000
+_PLACE_MAX = (1 << 53) - 1
+
+
+def change_log(backend: Backend) -> dict[str, PageHandler]:
+    """The handlers, by name."""
+    page = PageHandlers(responses=PROBLEMS)
+
+    @page(
+        response_model=ChangeList,
+        openapi_extra={
+            "parameters": [
+                _parameter("limit", f"how many at most, up to {LIMIT_MAX:,}; without it {LIMIT}"),
+                _parameter(
+                    "before", "only changes of a smaller place: that of the last one of an earlier answer"
+                ),
+            ]
+        },
+    )
+    async def change_log(request: Request) -> dict[str, Any]:
+        """Who changed what: changes of streams and metrics, the newest first."""
+        found: dict[str, int] = {}
+        for name, value in pairs_of(request.scope["query_string"]):
+            if name in found:
+                raise wrong_parameter(name, "it is there twice")
+            if name == "limit":
+                found[name] = whole_number(name, value, LIMIT_MAX)
+            elif name == "before":
+                found[name] = whole_number(name, value, _PLACE_MAX)
+            else:
+                raise wrong_parameter(
+                    name[:80], "there is no such parameter; this route takes limit and before"
+                )
+        changes = await backend.change_log(found.get("limit", LIMIT), found.get("before"))
+        return {"changes": [msgspec.to_builtins(each) for each in changes]}
+
+    return page.by_name
+
+
+def _parameter(name: str, description: str) -> dict[str, Any]:
+    schema = {"type": "integer"}
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

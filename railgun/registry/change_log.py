@@ -1,0 +1,111 @@
+"""Who changed what: the changes of the catalogue in words, the newest first. Does no I/O."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import (
+    AddDerived,
+    AddHistory,
+    AddMetric,
+    BeginDeepening,
+    Change,
+    Deepen,
+    DropMetric,
+    DropStream,
+    PutStream,
+)
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.stream_reading import stream_to_json
+from railgun.registry.origin import Made
+from railgun.wording import counted
+
+
+class LoggedChange(msgspec.Struct, frozen=True):
+    """A change of the catalogue.
+
+    place: its number, which only grows.  at_ms: when it was made, ms since 1970.  who: the name of the token.
+    from_: the address of the client.  kind: as in the catalogue's entries.  name: of the metric; None where the stream
+    itself is changed.  what: the change in words; of a metric that was added its text.
+    at_ms, who and from_ are None where they are not known.
+    """
+
+    place: int
+    at_ms: int | None
+    who: str | None
+    from_: str | None = msgspec.field(name="from")
+    kind: str
+    stream: str
+    name: str | None
+    what: str
+
+
+class ChangeLog:
+    """All changes of a catalogue."""
+
+    def __init__(self) -> None:
+        self._changes: list[LoggedChange] = []
+
+    def note(self, change: LoggedChange) -> None:
+        """Note the newest change."""
+        self._changes.append(change)
+
+    def newest(self, limit: int, before: int | None = None) -> list[LoggedChange]:
+        """The newest changes, at most `limit`, the newest first. before: only those with a smaller place."""
+        return list(islice(self._before(before), limit))
+
+    def _before(self, place: int | None) -> Iterator[LoggedChange]:
+        return (each for each in reversed(self._changes) if place is None or each.place < place)
+
+
+def logged(change: Change, made: Made, before: Catalog) -> LoggedChange:
+    """A change as the log has it. before: the catalogue as it was."""
+    stream, name, what = _described(change, before)
+    who, address = made.origin.who, made.origin.address
+    return LoggedChange(change.place, made.at_ms, who, address, change.kind, stream, name, what)
+
+
+def _described(change: Change, before: Catalog) -> tuple[str, str | None, str]:
+    """The stream, the metric and the change in words."""
+    match change:
+        case PutStream():
+            entry = before.streams.get(change.stream.name)
+            what = _created(change.stream) if entry is None else _evolved(entry.stream, change.stream)
+            return change.stream.name, None, what
+        case DropStream():
+            return change.name, None, "dropped, with its metrics and events"
+        case AddMetric():
+            return change.metric.stream, change.name, change.metric.sql
+        case AddDerived():
+            return change.stream, change.name, change.sql
+        case DropMetric():
+            return change.stream, change.name, "dropped"
+        case AddHistory():
+            return change.stream, None, f"history {change.history} put before its log"
+        case BeginDeepening():
+            return change.stream, None, f"deepening begun, history {change.history}"
+        case Deepen():
+            return change.stream, None, f"deepened, history {change.history}"
+
+
+def _created(stream: StreamDefinition) -> str:
+    return f"created with {counted(len(stream.fields), 'field')}"
+
+
+def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
+    before, after = stream_to_json(old), stream_to_json(new)
+    parts = [
+        f"{key} {_shown(before.get(key))} -> {_shown(after.get(key))}"
+        for key in dict.fromkeys((*before, *after))
+        if key != "fields" and before.get(key) != after.get(key)
+    ]
+    added = [f"{name} {type_}" for name, type_ in after["fields"].items() if name not in before["fields"]]
+    return "; ".join([*parts, *([f"fields added: {', '.join(added)}"] if added else [])]) or "put again"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "unset" if value is None else str(value)

@@ -1,0 +1,38 @@
+"""Who made a change of the catalogue, from where, and when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asks for a change. who: the name of their token; None: there are no tokens, or it was no request over HTTP.
+
+    address: of the client; None: it was no request over HTTP.
+    """
+
+    who: str | None = None
+    address: str | None = None
+
+
+UNNAMED = Origin()
+"""Commands and programs that write by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How an entry of the catalogue came about. at_ms: when it was made, ms since 1970, by the clock of its author."""
+
+    at_ms: int | None = None
+    origin: Origin = UNNAMED
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the entry. What is null is left out."""
+        found = {"at_ms": self.at_ms, "who": self.origin.who, "from": self.origin.address}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Read the keys of an entry. Entries of earlier releases have none of them."""
+        return cls(entry.get("at_ms"), Origin(entry.get("who"), entry.get("from")))
