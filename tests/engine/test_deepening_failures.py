@@ -3,6 +3,7 @@
 import errno
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,12 +198,12 @@ def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
         real = getattr(EngineStreams, step)
         dropped: list[bool] = []
 
-        def dropping(streams: EngineStreams, backfill: LiveBackfill) -> bool:
+        def dropping(streams: EngineStreams, backfill: LiveBackfill, *origin: Any) -> bool:
             if not dropped:
                 dropped.append(True)
                 streams.change([evolution.dropped_stream(streams.catalog, "s")])
                 streams.change(evolution.missing(streams.catalog, evolution.read_definitions(definitions())))
-            return real(streams, backfill)
+            return real(streams, backfill, *origin)
 
         monkeypatch.setattr(EngineStreams, step, dropping)
         with pytest.raises(HistoryRefusedError, match="was given up"):
@@ -222,7 +223,7 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
 
-        def given_up(streams: EngineStreams, _: LiveBackfill) -> bool:
+        def given_up(streams: EngineStreams, *_: Any) -> bool:
             successors = [host.take_over.successor for host in streams.live("s").hosts]
             if successors[0] is None:
                 return False

@@ -15,6 +15,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError
 from railgun.engine.live_stream import LiveStream
+from railgun.registry.origin import Origin
 from railgun.task.deriver import Deriver
 from tests.counts import seeds
 from tests.engine.player import SMALLEST
@@ -115,10 +116,9 @@ class Watched:
         self.noted: list[tuple[Sequence[Change], Sequence[tuple[dict[str, Any], Reply]]]] = []
         change, score, derive = EngineStreams.change, LiveStream.score, Deriver.__call__
 
-        def noted_change(streams: EngineStreams, changes: Sequence[Change]) -> list[str]:
-            made = change(streams, changes)
+        def noted_change(streams: EngineStreams, changes: Sequence[Change], origin: Origin) -> None:
+            change(streams, changes, origin)
             self.noted.append((list(changes), ()))
-            return made
 
         def noted_score(live: LiveStream, events: Sequence[dict[str, Any]], now_ms: int) -> list[Reply]:
             replies = score(live, events, now_ms)
