@@ -39,9 +39,14 @@ _WARM_EVENTS = 100_000
 _HOP_BYTES = bytes(250)
 
 
-def _at_rate(do: Callable[[int], None], rate_per_s: float, seconds: float) -> list[float]:
-    """Call something at a rate from one thread; how long each took, in ms, from when it was due."""
-    begun_s, found = time.perf_counter(), []
+def _at_rate(
+    do: Callable[[int], None], rate_per_s: float, seconds: float, after_s: float = 0.0
+) -> list[float]:
+    """Call something at a rate from one thread; how long each took, in ms, from when it was due.
+
+    after_s: when the first is due, from now.
+    """
+    begun_s, found = time.perf_counter() + after_s, []
     for number in range(round(rate_per_s * seconds)):
         due_s = begun_s + number / rate_per_s
         time.sleep(max(0.0, due_s - time.perf_counter()))
@@ -73,7 +78,13 @@ def _asked(service: Service, seconds: float) -> list[float]:
     cards = _WORKLOAD.payments.cards
     queries = [_Queries(service, cards, seed) for seed in range(_CONNECTIONS)]
     rate_per_s = _QUERIES_PER_S / _CONNECTIONS
-    return _together([partial(_at_rate, each.ask, rate_per_s, seconds) for each in queries])
+    # In turn: they would all be due at once.
+    return _together(
+        [
+            partial(_at_rate, each.ask, rate_per_s, seconds, place / _QUERIES_PER_S)
+            for place, each in enumerate(queries)
+        ]
+    )
 
 
 def _together(parts: list[Callable[[], list[float]]]) -> list[float]:
