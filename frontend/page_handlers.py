@@ -26,3 +26,9 @@ class PageHandlers:
             return function
 
         return collect
+
+
+def query_parameter(name: str, type_: str, description: str) -> dict[str, Any]:
+    """The description of a parameter of the URL that need not be there, as OpenAPI has it."""
+    schema = {"type": type_}
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

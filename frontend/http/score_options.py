@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from frontend.scoring.backend import StreamView
 from frontend.url_query import metrics_of, pairs_of, timeout_of, wrong_parameter
-from railgun.catalog.errors import meant
+from railgun.catalog.errors import no_metric
 from railgun.language.errors import nearest
 
 KNOWN_BYTES_MAX = 1024
@@ -67,6 +67,4 @@ def check_metrics(options: ScoreOptions, view: StreamView) -> None:
     """Raise ProblemError (422) where a metric is asked for that the stream does not have."""
     for name in options.metrics or ():
         if name not in view.metrics:
-            hint = meant(name, view.metrics)
-            detail = f"{view.definition.name} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
-            raise wrong_parameter("metrics", detail)
+            raise wrong_parameter("metrics", no_metric(view.definition.name, name, view.metrics))

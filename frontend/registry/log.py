@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from fastapi import Request
 
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
 from frontend.registry.models import ChangeList
 from frontend.registry.routes import PROBLEMS
 from frontend.scoring.backend import Backend
@@ -23,9 +23,13 @@ def change_log(backend: Backend) -> dict[str, PageHandler]:
         response_model=ChangeList,
         openapi_extra={
             "parameters": [
-                _parameter("limit", f"how many at most, up to {LIMIT_MAX:,}; without it {LIMIT}"),
-                _parameter(
-                    "before", "only changes of a smaller place: that of the last one of an earlier answer"
+                query_parameter(
+                    "limit", "integer", f"how many at most, up to {LIMIT_MAX:,}; without it {LIMIT}"
+                ),
+                query_parameter(
+                    "before",
+                    "integer",
+                    "only changes of a smaller place: that of the last one of an earlier answer",
                 ),
             ]
         },
@@ -48,8 +52,3 @@ def change_log(backend: Backend) -> dict[str, PageHandler]:
         return {"changes": [msgspec.to_builtins(each) for each in changes]}
 
     return page.by_name
-
-
-def _parameter(name: str, description: str) -> dict[str, Any]:
-    schema = {"type": "integer"}
-    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

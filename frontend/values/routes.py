@@ -7,7 +7,7 @@ import msgspec
 from fastapi import Request
 from fastapi.responses import Response
 
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
 from frontend.problems import ProblemError, refusal
 from frontend.registry.routes import PROBLEMS, body_of, checked, read_json
 from frontend.scoring.backend import Backend
@@ -32,11 +32,11 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
         response_model=KeyValues,
         openapi_extra={
             "parameters": [
-                _parameter(
+                query_parameter(
                     "{field}", "string", "the value of a field of the key, as text; one for each field"
                 ),
-                _parameter("metrics", "string", "only these, separated by commas"),
-                _parameter("timeout_ms", "integer", "how long to wait before a 504"),
+                query_parameter("metrics", "string", "only these, separated by commas"),
+                query_parameter("timeout_ms", "integer", "how long to wait before a 504"),
             ]
         },
     )
@@ -119,13 +119,3 @@ def _of_url(error: QueryRefusedError) -> ProblemError:
 
 def _answer(found: object) -> Response:
     return Response(_encode(found), media_type="application/json")
-
-
-def _parameter(name: str, type_: str, description: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "query",
-        "required": False,
-        "description": description,
-        "schema": {"type": type_},
-    }

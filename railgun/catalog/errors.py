@@ -47,3 +47,9 @@ def meant(word: str, known: Iterable[str]) -> str | None:
     more = len(words) - _SHOWN_WORDS
     shown = ", ".join(words[:_SHOWN_WORDS]) + (f" and {more} more" if more > 0 else "")
     return f"known here: {shown}" if words else None
+
+
+def no_metric(stream: str, name: str, known: Iterable[str]) -> str:
+    """What is said where a metric is asked for that the stream does not have."""
+    hint = meant(name, known)
+    return f"{stream} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")

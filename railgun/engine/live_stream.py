@@ -4,7 +4,6 @@ A table with a row whose record would be too large for the log is refused before
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,10 @@ from railgun.ingest.intake import HEAD_BYTES, VALUE_BYTES, EventText, Intake, Js
 from railgun.ingest.recording import note_batch, note_refused
 from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
-from railgun.ingest.routing import Router, Share
+from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
 from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.transport import RECORD_LIMIT_BYTES
-from railgun.task.replies import Replies
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
 from railgun.wire.encode import encode_columns, encode_control
@@ -178,8 +176,12 @@ class LiveStream:
         # Not critical: an error leaves nothing half done, and events will meet it too.
         for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
             share = task_batch.share
-            task = self.hosts.at(share.partitioner, share.partition).task
-            task.answer(task_batch.records, partial(_take, share, answers[share.partitioner], places))
+            assert share.rows is not None
+            replies = self.hosts.at(share.partitioner, share.partition).task.answer(task_batch.records)
+            answers[share.partitioner].take(replies, share.rows)
+            places.note(
+                share.partitioner, share.rows, replies.decoded.time[: replies.n], replies.first_offset
+            )
         return key_values(query, answers, self._derived, places)
 
     def close(self) -> None:
@@ -218,14 +220,6 @@ class LiveStream:
         """When an event without a time field arrives: never before the one before it."""
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
-
-
-def _take(share: Share, into: Answers, places: Places, first: int, replies: Replies) -> None:
-    """Take a task's answers to some keys of a query. first: the place of their first among those of the share."""
-    assert share.rows is not None
-    rows = share.rows[first : first + replies.n]
-    into.take(replies, rows)
-    places.note(share.partitioner, rows, replies.decoded.time[: replies.n], replies.first_offset)
 
 
 def _first_refused(refused: Mapping[int, EventRefusedError], n: int) -> EventError:

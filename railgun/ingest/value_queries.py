@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.catalog.errors import meant
+from railgun.catalog.errors import meant, no_metric
 from railgun.ingest.accepted import AcceptedBatch, Row
 from railgun.ingest.answers import Answers, Rows
 from railgun.ingest.derived import DERIVED, DerivedMetrics
@@ -118,7 +118,7 @@ class QueryReader:
         shown: list[dict[str, Any]] = []
         rows: list[Row] = []
         sent: dict[tuple[int, int], list[int]] = {}
-        by_fields: dict[frozenset[str], tuple[str, ...]] = {}
+        by_fields: dict[frozenset[str], tuple[tuple[str, ...], set[str]]] = {}
         for row, key in enumerate(keys):
             values, found = self._values(row, key, are_texts=are_texts)
             errors += found
@@ -129,11 +129,12 @@ class QueryReader:
             given = frozenset(key)
             if given not in by_fields:
                 errors += self._refusals(row, given, wanted)
-                by_fields[given] = self._determined(given, wanted)
-            names.append(by_fields[given])
+                determined = self._determined(given, wanted)
+                by_fields[given] = determined, self._homes_of(determined)
+            determined, homes = by_fields[given]
+            names.append(determined)
             shown.append({name: _json(values[self._fields[name][0]], self._fields[name][1]) for name in key})
             rows.append(Row("", 0, len(values), encode_values(values), self._router.routed(values)))
-            homes = self._homes_of(by_fields[given])
             for home, partition in enumerate(self._router.partitions(values)):
                 if partition != NOT_SENT and self._router.partitioners[home] in homes:
                     sent.setdefault((home, partition), []).append(row)
@@ -205,9 +206,7 @@ class QueryReader:
     def _unknown_metrics(self, wanted: Sequence[str]) -> Iterator[FieldError]:
         for name in wanted:
             if name not in self._names:
-                hint = meant(name, self._names)
-                detail = f"{self._stream} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")
-                yield FieldError(("metrics",), detail)
+                yield FieldError(("metrics",), no_metric(self._stream, name, self._names))
 
     # --- metrics
 

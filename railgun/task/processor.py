@@ -153,15 +153,15 @@ class TaskProcessor:
         self._build()
         self.busy_s += self.now() - started_s
 
-    def answer(self, queries: Records, deliver: Callable[[int, Replies], None]) -> None:
+    def answer(self, queries: Records) -> Replies:
         """Answer value queries (`QueryWork.answer`)."""
         if self.stream is None:
             raise TaskError(str(self.identity), "it was asked for values before its stream's record was read")
         self._build()
-        self._queries.answer(queries, deliver)
+        return self._queries.answer(queries)
 
     def encode_answers(self, replies: Replies) -> list[tuple[int, bytes]]:
-        """Return (front-end, reply record) for every front-end that waits for some of the answers just delivered."""
+        """Return (front-end, reply record) for every front-end that waits for some of the answers just given."""
         return self._queries.encode(replies)
 
     def catch_up(self, batches: Iterable[tuple[int, Records]], threads: int) -> None:

@@ -1,6 +1,6 @@
 """Answers value queries between the batches of a task. Nothing of the task changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from railgun.task.view import TaskView
 from railgun.wire.records import Records
 from railgun.wire.reply import Partial
 
-# How many keys are read at a time.
-_KEYS_MAX = 1024
-
 
 class QueryWork:
     """The value queries of one task."""
@@ -22,21 +19,11 @@ class QueryWork:
         self._task, self._writer = task, ReplyWriter(task.identity)
         self._reader: ValueReader | None = None
 
-    def answer(self, records: Records, deliver: Callable[[int, Replies], None]) -> None:
-        """Answer queries, each an event record with the fields of its key.
+    def answer(self, records: Records) -> Replies:
+        """Answer queries, each an event record with the fields of its key. Whoever asks keeps them few.
 
-        `deliver` gets the replies to some of them, and the place of the first among all. They hold until it returns.
-        Raises what storage raises.
+        The replies hold until the task processes or answers something else. Raises what storage raises.
         """
-        for first in range(0, len(records), _KEYS_MAX):
-            after = min(len(records), first + _KEYS_MAX)
-            deliver(first, self._answers(records.part(first, after)))
-
-    def encode(self, replies: Replies) -> list[tuple[int, bytes]]:
-        """Return (front-end, reply record) for every front-end that waits for some of the answers just delivered."""
-        return self._writer.records(replies)
-
-    def _answers(self, records: Records) -> Replies:
         task = self._task
         machine, clock_ms, names = task.machine, task.admission.clock_ms, task.names
         decoded = machine.arrivals.read(records)
@@ -57,3 +44,7 @@ class QueryWork:
             task.position - 1, n, decoded, nothing, nothing, admitted.duplicate, reader.out, reader.nulls,
             reader.heap, names, program.types, warming, partials, task.metrics.last_place, is_query=True,
         )  # fmt: skip
+
+    def encode(self, replies: Replies) -> list[tuple[int, bytes]]:
+        """Return (front-end, reply record) for every front-end that waits for some of the answers just given."""
+        return self._writer.records(replies)

@@ -13,7 +13,6 @@ from railgun.messaging.errors import TopicMissingError, TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.state.errors import StoreError
-from railgun.task.replies import Replies
 from railgun.unit.clock import CLOCK, Clock
 from railgun.wire.query_record import (
     QueryRecord,
@@ -228,13 +227,8 @@ class ValueQueries:
 
     def _answer_keys(self, host: TaskHost, query: QueryRecord, records: Sequence[bytes]) -> None:
         task = host.task
-        answers: list[tuple[int, bytes]] = []
-
-        def deliver(first: int, replies: Replies) -> None:
-            answers.extend(task.encode_answers(replies))
-
         try:
-            task.answer(Records.of(records), deliver)
+            answers = task.encode_answers(task.answer(Records.of(records)))
         except (StorageFailedError, StoreError):
             # The disk: the next event would meet it too.
             raise

@@ -101,11 +101,11 @@ def _makes_rows(patch: pytest.MonkeyPatch) -> None:
     tables: dict[int, Any] = {}
     answer = QueryWork.answer
 
-    def noted(self: QueryWork, *arguments: Any) -> None:
+    def noted(self: QueryWork, *arguments: Any) -> Any:
         table = self._task.table
         tables[id(table.reader)] = table
         table.next_stamp()
-        answer(self, *arguments)
+        return answer(self, *arguments)
 
     patch.setattr(RowReader, "cells_of", loaded)
     patch.setattr(QueryWork, "answer", noted)
@@ -115,9 +115,10 @@ def _moves_the_clock(patch: pytest.MonkeyPatch) -> None:
     """A query is of a time, as an event is."""
     answer = QueryWork.answer
 
-    def moved(self: QueryWork, *arguments: Any) -> None:
-        answer(self, *arguments)
+    def moved(self: QueryWork, *arguments: Any) -> Any:
+        replies = answer(self, *arguments)
         self._task.admission._words[_CLOCK] += 1
+        return replies
 
     patch.setattr(QueryWork, "answer", moved)
 
@@ -158,14 +159,14 @@ def _reads_the_bucket_that_is_past(patch: pytest.MonkeyPatch) -> None:
 
 def _forgets_the_clock(patch: pytest.MonkeyPatch) -> None:
     """Where a task answered is said a millisecond off."""
-    encode = QueryWork._answers
+    answer = QueryWork.answer
 
     def late(self: QueryWork, *arguments: Any) -> Any:
-        found = encode(self, *arguments)
+        found = answer(self, *arguments)
         found.decoded.time[: found.n] += 1
         return found
 
-    patch.setattr(QueryWork, "_answers", late)
+    patch.setattr(QueryWork, "answer", late)
 
 
 @pytest.mark.parametrize("plant", [_reads_the_bucket_that_is_past, _forgets_the_clock])

@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.frontend.kafka.cluster import LocalCluster, define
-from tests.frontend.serving import server, until
+from tests.frontend.kafka.cluster import client_of
 
 PAYMENTS = """
 [streams.payments]
@@ -33,24 +32,9 @@ PLACE = "/v1/streams/payments"
 
 @pytest.fixture(params=["embedded", "kafka"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[httpx.Client]:
-    if request.param == "embedded":
-        with server(tmp_path / "data") as served:
-            define(served.client, PAYMENTS)
-            yield served.client
-        return
-    with LocalCluster(request.getfixturevalue("kafka"), tmp_path) as cluster:
-        served_by_cluster = cluster.serve()
-        define(served_by_cluster.client, PAYMENTS)
-        cluster.start_units(1)
-        until(
-            lambda: (
-                not any(
-                    each["warming"]
-                    for each in served_by_cluster.client.get(f"{PLACE}/metrics").json()["metrics"]
-                )
-            )
-        )
-        yield served_by_cluster.client
+    kafka = request.getfixturevalue("kafka") if request.param == "kafka" else None
+    with client_of(kafka, tmp_path, PAYMENTS) as found:
+        yield found
 
 
 def test_they_are_metrics_among_others(client: httpx.Client, event: Callable[..., dict[str, Any]]) -> None:

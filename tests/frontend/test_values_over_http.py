@@ -11,7 +11,7 @@ import pytest
 from railgun.cli.main import main
 from railgun.engine.engine import Engine
 from railgun.task.queries import QueryWork
-from tests.frontend.kafka.cluster import LocalCluster, define
+from tests.frontend.kafka.cluster import LocalCluster, client_of, define, warming
 from tests.frontend.serving import Server, server, until
 
 PAYMENTS = """
@@ -45,22 +45,9 @@ VALUES = f"{PLACE}/values"
 
 @pytest.fixture(params=["embedded", "kafka"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[httpx.Client]:
-    if request.param == "embedded":
-        with server(tmp_path / "data") as served:
-            define(served.client, PAYMENTS)
-            yield served.client
-        return
-    with LocalCluster(request.getfixturevalue("kafka"), tmp_path) as cluster:
-        served_by_cluster = cluster.serve()
-        define(served_by_cluster.client, PAYMENTS)
-        cluster.start_units(2)
-        until(lambda: not _warming(served_by_cluster.client))
-        yield served_by_cluster.client
-
-
-def _warming(client: httpx.Client) -> list[str]:
-    metrics = client.get(f"{PLACE}/metrics").json()["metrics"]
-    return [each["name"] for each in metrics if each["warming"]]
+    kafka = request.getfixturevalue("kafka") if request.param == "kafka" else None
+    with client_of(kafka, tmp_path, PAYMENTS, units=2) as found:
+        yield found
 
 
 def event(number: int, **fields: Any) -> dict[str, Any]:
@@ -184,7 +171,7 @@ def test_units_that_are_away_are_said(kafka: str, tmp_path: Path) -> None:
         served = cluster.serve()
         define(served.client, PAYMENTS)
         cluster.start_units(1)
-        until(lambda: not _warming(served.client))
+        until(lambda: not warming(served.client, "payments"))
         assert served.client.get(f"{VALUES}?card=c1").status_code == 200
         cluster.stop_units()
         late = served.client.get(f"{VALUES}?card=c1&merchant=1&timeout_ms=300")
@@ -235,7 +222,7 @@ def test_a_task_that_cannot_answer_harms_no_event(
         served = cluster.serve()
         define(served.client, PAYMENTS)
         cluster.start_units(1)
-        until(lambda: not _warming(served.client))
+        until(lambda: not warming(served.client, "payments"))
 
         def fails(*_: Any) -> None:
             raise ValueError("a secret of the program")

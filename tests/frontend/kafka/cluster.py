@@ -20,7 +20,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
-from tests.frontend.serving import PATIENCE_S, in_thread, until
+from tests.frontend.serving import PATIENCE_S, in_thread, server, until
 from tests.unit.local_units import LocalUnit, quick_settings
 
 
@@ -139,3 +139,26 @@ def define(client: httpx.Client, toml: str) -> None:
     for metric in (*definitions.metrics, *definitions.derived):
         place = f"/v1/streams/{metric.stream}/metrics"
         assert client.post(place, json={"sql": metric.sql}).status_code == 201
+
+
+@contextmanager
+def client_of(kafka: str | None, folder: Path, toml: str, units: int = 1) -> Iterator[httpx.Client]:
+    """A client of a server with these definitions: of the embedded engine, or of a cluster where there is a broker."""
+    if kafka is None:
+        with server(folder / "data") as served:
+            define(served.client, toml)
+            yield served.client
+        return
+    with LocalCluster(kafka, folder) as cluster:
+        client = cluster.serve().client
+        define(client, toml)
+        cluster.start_units(units)
+        names = parse_definitions(toml).streams
+        until(lambda: not any(warming(client, name) for name in names))
+        yield client
+
+
+def warming(client: httpx.Client, stream: str) -> list[str]:
+    """The metrics of a stream that are warming."""
+    metrics = client.get(f"/v1/streams/{stream}/metrics").json()["metrics"]
+    return [each["name"] for each in metrics if each["warming"]]
