@@ -1,6 +1,6 @@
 """Events that were published together and wait for the answers of all their partitioners."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -155,10 +155,7 @@ class PendingRequest:
             codes_of_rows = np.where(waiting, _WAITING, codes_of_rows)
         for row in np.flatnonzero(~is_answered).tolist():
             found[row] = self._unanswered(row)
-        answered = np.flatnonzero(is_answered)
-        kinds, which = np.unique(codes_of_rows[answered], axis=0, return_inverse=True)
-        for kind, codes in enumerate(kinds.tolist()):
-            rows = answered[which.reshape(-1) == kind]
+        for rows, codes in by_codes(np.flatnonzero(is_answered), codes_of_rows):
             for row, reply in zip(rows.tolist(), self._replies(rows, codes, selection)):
                 found[row] = reply
         return [each for each in found if each is not None]
@@ -171,25 +168,33 @@ class PendingRequest:
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
     ) -> list[Reply]:
         """Of events whose answers have the same metrics. codes: by partitioner."""
-        answers: dict[str, Answers] = {}
-        answered: list[Answered] = []
-        missing: list[str] = []
-        for (partitioner, each), code in zip(self.gathered.items(), codes):
-            if code == _WAITING:
-                missing.append(partitioner)
-                continue
-            absent = self.homes.metrics[partitioner]
-            answers[partitioner] = each.chosen(rows, code, absent)
-            answered.append(Answered(absent, None) if code < 0 else each.sets[code])
+        answers, answered = self._chosen(rows, codes)
+        missing = sorted(name for name in self.gathered if name not in answers)
         named = self.homes.timeline.named(answered, missing, self.homes.place)
         recorded = self._recorded(rows) if named.derived else None
         accepted = _some(self.accepted, rows, with_events=bool(named.derived))
         replies = replies_of(ScoredBatch(accepted, named.names, answers, named.derived, recorded), selection)
         if missing:
-            missing.sort()
             for reply in replies:
                 reply.missing = missing
         return replies
+
+    def _chosen(
+        self, rows: NDArray[np.int64] | None, codes: Sequence[int]
+    ) -> tuple[dict[str, Answers], list[Answered]]:
+        """The answers of the partitioners that have answered, to events whose answers have the same metrics.
+
+        codes: by partitioner.
+        """
+        answers: dict[str, Answers] = {}
+        answered: list[Answered] = []
+        for (partitioner, each), code in zip(self.gathered.items(), codes):
+            if code == _WAITING:
+                continue
+            absent = self.homes.metrics[partitioner]
+            answers[partitioner] = each.chosen(rows, code, absent)
+            answered.append(Answered(absent, None) if code < 0 else each.sets[code])
+        return answers, answered
 
     def _recorded(self, rows: NDArray[np.int64] | None) -> Recorded | None:
         """Under which schemas the tasks' records are; None: all under the one of their acceptance.
@@ -201,6 +206,15 @@ class PendingRequest:
         least = np.minimum.reduce(versions)
         least = least if rows is None else least[rows]
         return None if (least == unknown).all() else Recorded(least, self.homes.timeline.schemas)
+
+
+def by_codes(
+    rows: NDArray[np.int64], codes_of_rows: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
+    """Some rows, apart by their codes: rows that have the same, and these. codes_of_rows: int32[n, partitioners]."""
+    kinds, which = np.unique(codes_of_rows[rows], axis=0, return_inverse=True)
+    for kind, codes in enumerate(kinds.tolist()):
+        yield rows[which.reshape(-1) == kind], codes
 
 
 def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None, *, with_events: bool) -> AcceptedBatch:

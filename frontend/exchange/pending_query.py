@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frontend.exchange.gathered import Gathered
-from frontend.exchange.pending import PendingRequest
-from frontend.exchange.timeline import Answered
+from frontend.exchange.pending import PendingRequest, by_codes
 from frontend.problems import Problem, problem
-from railgun.ingest.answers import Answers
 from railgun.ingest.routing import Share
 from railgun.ingest.value_queries import KeyValues, Places, ValueQuery, key_values
 from railgun.wire.reply import ReplyBatch
@@ -78,10 +76,8 @@ class PendingQuery(PendingRequest):
             return []
         found: list[KeyValues | None] = [None] * len(self)
         codes = np.stack([each.codes for each in self.gathered.values()], axis=1)
-        kinds, which = np.unique(codes, axis=0, return_inverse=True)
-        for kind, codes_of_kind in enumerate(kinds.tolist()):
-            rows = np.flatnonzero(which.reshape(-1) == kind)
-            for row, each in zip(rows.tolist(), self._of_one_kind(rows, codes_of_kind)):
+        for rows, codes_of_rows in by_codes(np.arange(len(self)), codes):
+            for row, each in zip(rows.tolist(), self._of_one_kind(rows, codes_of_rows)):
                 found[row] = each
         if self.query.is_named:
             for names, answer in zip(self.query.names, found):
@@ -92,12 +88,7 @@ class PendingQuery(PendingRequest):
 
     def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
         """Of keys whose answers have the same metrics. codes: by partitioner."""
-        answers: dict[str, Answers] = {}
-        answered: list[Answered] = []
-        for (partitioner, each), code in zip(self.gathered.items(), codes):
-            absent = self.homes.metrics[partitioner]
-            answers[partitioner] = each.chosen(rows, code, absent)
-            answered.append(Answered(absent, None) if code < 0 else each.sets[code])
+        answers, answered = self._chosen(rows, codes)
         timeline = self.homes.timeline
         named = timeline.named(answered, (), self.query.place)
         places = [each.place for each in answered if each.place is not None]

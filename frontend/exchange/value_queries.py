@@ -105,8 +105,8 @@ class ValueQueries:
         while not self._stopped.is_set():
             waiting = self._table.queries()
             if not waiting:
-                # One that is added meanwhile sets it after that.
-                self._asked.wait(ASK_AGAIN_S)
+                # Whoever adds one sets it afterwards, and whoever stops this thread.
+                self._asked.wait()
                 self._asked.clear()
                 continue
             now_s = monotonic()

@@ -69,9 +69,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     key = key_of(arguments.key)
     with client_of(arguments) as client:
         found = client.values(arguments.stream, key, arguments.metrics)
-    print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found), end="")
-    if arguments.json:
-        print()
+    print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found).rstrip("\n"))
     return 0
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from railgun.catalog.definitions import load_definitions
 from railgun.client.client import Client
-from railgun.demo.brute_force import same
 from railgun.demo.flights import DataMissingError
 from railgun.demo.payments import ACCOUNT_TAKEOVER, CARD_TESTING, COMPROMISED_MERCHANT, Payments
 from railgun.demo.payments_brute_force import PaymentsBruteForce
-from railgun.demo.run import BATCH_EVENTS, SHOWN_DIFFERENCES, Verdict, lines_of, metrics_of, register
+from railgun.demo.run import BATCH_EVENTS, Verdict, compare, lines_of, metrics_of, register
 
 STREAM = "payments"
 LIBRARY = Path(__file__).parents[2] / "config" / "examples" / "payments.toml"
@@ -92,14 +91,7 @@ def _share_from(start: int, values: Sequence[float | None]) -> float:
 def check_payments(made: Payments, found: Sequence[dict[str, Any]]) -> Verdict:
     """Compute the metrics of SHOWN anew for every payment and compare."""
     truth = PaymentsBruteForce(made.events)
-    compared = equal = 0
-    differences: list[str] = []
-    for number, (event, got) in enumerate(zip(made.events, found)):
-        for name, expected in truth.results(number).items():
-            compared += 1
-            if name in got and same(expected, got[name]):
-                equal += 1
-            elif len(differences) < SHOWN_DIFFERENCES:
-                difference = f"{name} is {got.get(name)!r}, brute force says {expected!r}"
-                differences.append(f"{event['tx_id']}: {difference}")
-    return Verdict(compared, equal, tuple(differences))
+    return compare(
+        (event["tx_id"], truth.results(number), got)
+        for number, (event, got) in enumerate(zip(made.events, found))
+    )

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -228,19 +228,28 @@ def choose(flights: Sequence[Flight], size: int, seed: int) -> set[int]:
 def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Watch) -> Verdict:
     """Compute the sampled rows anew and compare every result: all metrics that answered."""
     truth = BruteForce(flights)
+
+    def rows() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+        for done, (row, got) in enumerate(found.items(), 1):
+            expected = truth.results(row)
+            if LATER_METRIC not in got:
+                # It was not there yet.
+                expected.pop(LATER_METRIC, None)
+            yield str(flights[row].departure), expected, got
+            watch.checked(done, len(found))
+
+    return compare(rows())
+
+
+def compare(rows: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> Verdict:
+    """Compare every result that is expected. rows: of each event its name, what brute force says, what was answered."""
     compared = equal = 0
     differences: list[str] = []
-    for done, (row, got) in enumerate(found.items(), 1):
-        for name, expected in truth.results(row).items():
-            if name == LATER_METRIC and name not in got:
-                continue  # it was not there yet
+    for event, expected, got in rows:
+        for name, value in expected.items():
             compared += 1
-            value = got.get(name)
-            if name in got and same(expected, value):
+            if name in got and same(value, got[name]):
                 equal += 1
             elif len(differences) < SHOWN_DIFFERENCES:
-                differences.append(
-                    f"{flights[row].departure}: {name} is {value!r}, brute force says {expected!r}"
-                )
-        watch.checked(done, len(found))
+                differences.append(f"{event}: {name} is {got.get(name)!r}, brute force says {value!r}")
     return Verdict(compared, equal, tuple(differences))

@@ -38,7 +38,7 @@ class ValueReader:
         self._empty = np.zeros(ROW_HEAD_BYTES // 8 + widest, np.uint64)
         groups = max((layout.group for layout in program.groups), default=-1) + 1
         self._shape = max(1, groups), max(1, len(program.types))
-        words = self._words = self._context
+        words = self._context
         words[at.RUN_POOL], words[at.RUN_CALL] = pool.context, address(self._block)
         words[at.RUN_NODES], words[at.RUN_RESULTS] = address(program.nodes), address(program.results)
         words[at.RUN_NODE_LAST], words[at.RUN_CLOCK] = len(program.nodes), address(self._clock)
@@ -53,7 +53,7 @@ class ValueReader:
         columns: int64[hot columns, 2], the addresses of the hot columns of records that have the keys' fields.
         clock_ms: the task's clock.
         """
-        words, (groups, metrics) = self._words, self._shape
+        words, (groups, metrics) = self._context, self._shape
         if len(self.heap) > _HEAP_KEPT_BYTES:
             self.heap = np.zeros(_FIRST_HEAP_BYTES, np.uint8)
             self._bind_heap()
@@ -72,7 +72,7 @@ class ValueReader:
         words[at.RUN_ROWS], words[at.RUN_OUT] = address(rows), address(self.out)
         words[at.RUN_OUT_NULLS], words[at.RUN_HEAP_USED] = address(self.nulls), 0
         words[at.RUN_AT_NODE] = words[at.RUN_AT_RECORD] = words[at.RUN_AT_STAGE] = words[at.RUN_AT_OP] = 0
-        while (status := int(read(address(self._context)))) != 0:
+        while (status := int(read(address(words)))) != 0:
             if status == at.HEAP:
                 self.heap = np.concatenate([self.heap, np.zeros_like(self.heap)])
                 self._bind_heap()
@@ -80,5 +80,5 @@ class ValueReader:
                 self._pool.handle(status)
 
     def _bind_heap(self) -> None:
-        self._words[at.RUN_HEAP] = address(self.heap)
-        self._words[at.RUN_HEAP_CAPACITY] = len(self.heap)
+        self._context[at.RUN_HEAP] = address(self.heap)
+        self._context[at.RUN_HEAP_CAPACITY] = len(self.heap)

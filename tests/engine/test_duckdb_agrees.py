@@ -8,9 +8,11 @@ Standard deviations are doubles throughout in DuckDB, and compared in the same w
 """
 
 import importlib.util
+import re
 import zipfile
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -43,27 +45,78 @@ DAY_MS = 24 * HOUR_MS
 RELATIVE = 1e-9
 DEPARTURES = 120_000  # of 336,776: January to the middle of May
 
-# name: what is aggregated, over which rows, by what, and the window: kind, size and delay in ms.
+
+class Metric(NamedTuple):
+    """What is aggregated over which rows: the query's parts, as Railgun's language says them.
+
+    kind, size_ms, delay_ms: the window.  where, only: conditions of WHERE and of FILTER.  before: EXCLUDE CURRENT.
+    """
+
+    what: str
+    by: str
+    kind: str
+    size_ms: int = 0
+    delay_ms: int = 0
+    where: str = ""
+    only: str = ""
+    before: bool = False
+
+
 METRICS = {
-    "departures_1h": ("count(*)", "", "origin", "SLIDING", HOUR_MS, 0),
-    "known_1h": ("count(delay)", "", "origin", "SLIDING", HOUR_MS, 0),
-    "overdue_2h": ("sum(delay)", "delay > 15", "origin", "SLIDING", 2 * HOUR_MS, 0),
-    "delay_2h": ("avg(delay)", "", "origin", "SLIDING", 2 * HOUR_MS, 0),
-    "worst_2h": ("max(delay)", "", "origin", "SLIDING", 2 * HOUR_MS, 0),
-    "delay_day_before": ("avg(delay)", "", "origin", "SLIDING", 2 * HOUR_MS, DAY_MS),
-    "least_day_before": ("min(delay)", "", "origin", "SLIDING", HOUR_MS, DAY_MS),
-    "cancelled_today": ("count(*)", "delay IS NULL", "origin", "TUMBLING", DAY_MS, 0),
-    "miles_today": ("sum(distance)", "", "origin, carrier", "TUMBLING", DAY_MS, 0),
-    "destinations_7d": ("count(DISTINCT dest)", "", "origin, carrier", "SLIDING", 7 * DAY_MS, 0),
-    "hours_30d": ("sum(hours)", "", "origin, dest", "SLIDING", 30 * DAY_MS, 0),
-    "spread_30d": ("stddev(delay)", "", "origin, dest", "SLIDING", 30 * DAY_MS, 0),
-    "flights_7d": ("count(*)", "", "plane", "SLIDING", 7 * DAY_MS, 0),
-    "worst_7d": ("max(delay)", "", "plane", "SLIDING", 7 * DAY_MS, 0),
-    "miles": ("sum(distance)", "", "plane", "INFINITE", 0, 0),
-    "mean_hours": ("avg(hours)", "", "plane", "INFINITE", 0, 0),
-    "week_before": ("sum(distance)", "", "plane", "SLIDING", 7 * DAY_MS, 7 * DAY_MS),
+    "departures_1h": Metric("count(*)", "origin", "SLIDING", HOUR_MS),
+    "known_1h": Metric("count(delay)", "origin", "SLIDING", HOUR_MS),
+    "overdue_2h": Metric("sum(delay)", "origin", "SLIDING", 2 * HOUR_MS, where="delay > 15"),
+    "delay_2h": Metric("avg(delay)", "origin", "SLIDING", 2 * HOUR_MS),
+    "worst_2h": Metric("max(delay)", "origin", "SLIDING", 2 * HOUR_MS),
+    "delay_day_before": Metric("avg(delay)", "origin", "SLIDING", 2 * HOUR_MS, DAY_MS),
+    "least_day_before": Metric("min(delay)", "origin", "SLIDING", HOUR_MS, DAY_MS),
+    "cancelled_today": Metric("count(*)", "origin", "TUMBLING", DAY_MS, where="delay IS NULL"),
+    "miles_today": Metric("sum(distance)", "origin, carrier", "TUMBLING", DAY_MS),
+    "destinations_7d": Metric("count_distinct(dest)", "origin, carrier", "SLIDING", 7 * DAY_MS),
+    "hours_30d": Metric("sum(hours)", "origin, dest", "SLIDING", 30 * DAY_MS),
+    "spread_30d": Metric("stddev(delay)", "origin, dest", "SLIDING", 30 * DAY_MS),
+    "flights_7d": Metric("count(*)", "plane", "SLIDING", 7 * DAY_MS),
+    "worst_7d": Metric("max(delay)", "plane", "SLIDING", 7 * DAY_MS),
+    "miles": Metric("sum(distance)", "plane", "INFINITE"),
+    "mean_hours": Metric("avg(hours)", "plane", "INFINITE"),
+    "week_before": Metric("sum(distance)", "plane", "SLIDING", 7 * DAY_MS, 7 * DAY_MS),
+    # Without the event itself.
+    "usual_2h": Metric("avg(delay)", "origin", "SLIDING", 2 * HOUR_MS, before=True),
+    "worst_before_30d": Metric("max(delay)", "origin, dest", "SLIDING", 30 * DAY_MS, before=True),
+    "places_before_7d": Metric("count_distinct(dest)", "plane", "SLIDING", 7 * DAY_MS, before=True),
+    "miles_before_today": Metric("sum(distance)", "origin, carrier", "TUMBLING", DAY_MS, before=True),
+    "legs_before": Metric("count(*)", "plane", "INFINITE", before=True),
+    "spread_before": Metric("stddev(delay)", "plane", "SLIDING", 30 * DAY_MS, before=True),
+    # With conditions of their own, functions, and the clocks of zones.
+    "overdue_n_2h": Metric("count(*)", "origin", "SLIDING", 2 * HOUR_MS, only="delay > 15"),
+    "evening_30d": Metric(
+        "count(*)", "origin, dest", "SLIDING", 30 * DAY_MS, only="HOUR(due IN 'America/New_York') >= 14"
+    ),
+    "weekend_30d": Metric(
+        "sum(distance)", "origin", "SLIDING", 30 * DAY_MS, only="DAY_OF_WEEK(due IN 'Europe/Lisbon') >= 6"
+    ),
+    "at_noon": Metric(
+        "max(HOUR(due) * 60 + MINUTE(due))", "plane", "TUMBLING", DAY_MS, where="HOUR(due) <= 12"
+    ),
+    "long_hauls_7d": Metric(
+        "count(*)", "origin", "SLIDING", 7 * DAY_MS, where="ROUND(hours) >= 5.0", before=True
+    ),
+    "makers_7d": Metric("count_distinct(SUBSTR(plane, 5, 2))", "origin", "SLIDING", 7 * DAY_MS),
+    "named_7d": Metric(
+        "count(*)", "origin", "SLIDING", 7 * DAY_MS, only="LOWER(carrier) || TRIM(dest) LIKE 'u____'"
+    ),
+    "off_by_7d": Metric("sum(GREATEST(ABS(delay), 5) % 7)", "plane", "SLIDING", 7 * DAY_MS),
 }
-ROUNDED = {"hours_30d", "spread_30d", "mean_hours"}
+# DERIVE, as both say it.
+DERIVED = {
+    "times_usual": "delay / NULLIF(usual_2h, 0.0)",
+    "overdue_share": "overdue_n_2h / NULLIF(known_1h, 0)",
+    "new_worst": "delay > worst_before_30d",
+    "evening_rest": "COALESCE(evening_30d, 0) - legs_before",
+}
+_PARTS = {"HOUR": "hour", "MINUTE": "minute", "DAY_OF_WEEK": "isodow"}
+_PART_OF_TIME = re.compile(r"(HOUR|MINUTE|DAY_OF_WEEK)\(due(?: IN '([^']+)')?\)")
+ROUNDED = {"hours_30d", "spread_30d", "mean_hours", "spread_before", "times_usual", "overdue_share"}
 
 READ = f"""
 SELECT strftime(due, '%Y-%m-%d ') || origin || ' ' || carrier || flight AS id, epoch_ms(due) AS due, origin, dest,
@@ -95,18 +148,19 @@ def departures() -> pa.Table:
 def railgun_says(flights: pa.Table) -> pa.Table:
     """The metrics of every departure by a run over them."""
     text = STREAM
-    for name, (what, where, by, kind, size_ms, delay_ms) in METRICS.items():
-        what = what.replace("count(DISTINCT dest)", "count_distinct(dest)")
-        over = f"{kind} {size_ms // HOUR_MS} HOURS" if size_ms else kind
-        over += f" DELAYED BY {delay_ms // HOUR_MS} HOURS" if delay_ms else ""
-        where = f"WHERE {where} " if where else ""
-        text += (
-            f'[[metrics]]\nsql = "SELECT {what} AS {name} FROM flights {where}GROUP BY {by} OVER {over}"\n'
-        )
+    for name, each in METRICS.items():
+        over = f"{each.kind} {each.size_ms // HOUR_MS} HOURS" if each.size_ms else each.kind
+        over += f" DELAYED BY {each.delay_ms // HOUR_MS} HOURS" if each.delay_ms else ""
+        over += " EXCLUDE CURRENT" if each.before else ""
+        item = each.what + (f" FILTER (WHERE {each.only})" if each.only else "")
+        where = f"WHERE {each.where} " if each.where else ""
+        text += f'[[metrics]]\nsql = "SELECT {item} AS {name} FROM flights {where}GROUP BY {each.by} OVER {over}"\n'
+    derived = ", ".join(f"{expression} AS {name}" for name, expression in DERIVED.items())
+    text += f'[[metrics]]\nsql = "DERIVE {derived} FROM flights"\n'
     known = parse_definitions(text)
     stream = known.streams["flights"]
     validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, ("origin", "plane")))
-    run = OfflineRun(stream, known.metrics_of("flights"))
+    run = OfflineRun(stream, known.metrics_of("flights"), derived=known.derived_of("flights"))
     try:
         parts = flights.drop_columns(["row"]).combine_chunks().to_batches(max_chunksize=16_384)
         return pa.concat_tables([run.score(validator.admit(part).events) for part in parts])
@@ -116,24 +170,40 @@ def railgun_says(flights: pa.Table) -> pa.Table:
 
 def duckdb_says(flights: pa.Table) -> pa.Table:
     """The same by DuckDB's window functions."""
-    columns = [_column(name, *METRICS[name]) for name in METRICS]
+    columns = [_column(name, each) for name, each in METRICS.items()]
+    derived = [f"{expression} AS {name}" for name, expression in DERIVED.items()]
     with duckdb.connect(config={"threads": 2}) as database:
         database.execute("SET enable_progress_bar = false")
         database.register("flights", flights)
         keyed = "SELECT *, due * 1048576 + row AS key FROM flights"
-        return database.sql(f"SELECT {', '.join(columns)} FROM ({keyed}) ORDER BY row").to_arrow_table()
+        metrics = f"SELECT *, {', '.join(columns)} FROM ({keyed})"
+        return database.sql(f"SELECT *, {', '.join(derived)} FROM ({metrics}) ORDER BY row").to_arrow_table()
 
 
-def _column(name: str, what: str, where: str, by: str, kind: str, size_ms: int, delay_ms: int) -> str:
-    rows, frame = by, "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    if kind == "SLIDING":
-        first, last = ((delay_ms + size_ms) << 20) - 1, delay_ms << 20
+def _column(name: str, metric: Metric) -> str:
+    rows, frame = metric.by, "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    if metric.kind == "SLIDING":
+        first, last = ((metric.delay_ms + metric.size_ms) << 20) - 1, metric.delay_ms << 20
         frame = f"RANGE BETWEEN {first} PRECEDING AND {last} PRECEDING"
-    elif kind == "TUMBLING":
-        rows = f"{by}, due // {size_ms}"
-    kept = f"FILTER (WHERE {where})" if where else ""
-    value = f"{what} {kept} OVER (PARTITION BY {rows} ORDER BY key {frame})"
-    return f"CASE WHEN {by.split(', ')[0]} IS NOT NULL THEN {value} END AS {name}"
+    elif metric.kind == "TUMBLING":
+        rows = f"{metric.by}, due // {metric.size_ms}"
+    if metric.before:
+        frame += " EXCLUDE CURRENT ROW"
+    kept = " AND ".join(f"({each})" for each in (metric.where, metric.only) if each)
+    kept = f"FILTER (WHERE {_in_duckdb(kept)})" if kept else ""
+    value = f"{_in_duckdb(metric.what)} {kept} OVER (PARTITION BY {rows} ORDER BY key {frame})"
+    return f"CASE WHEN {metric.by.split(', ')[0]} IS NOT NULL THEN {value} END AS {name}"
+
+
+def _in_duckdb(text: str) -> str:
+    """Conditions and aggregates as DuckDB says them: it has times as timestamps, and zones by AT TIME ZONE."""
+    text = text.replace("count_distinct(", "count(DISTINCT ")
+    return _PART_OF_TIME.sub(
+        lambda found: (
+            f"{_PARTS[found[1]]}(make_timestamp(due * 1000) AT TIME ZONE 'UTC' AT TIME ZONE '{found[2] or 'UTC'}')"
+        ),
+        text,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,10 +217,12 @@ def test_what_is_compared(opinions: tuple[pa.Table, pa.Table]) -> None:
     assert set(opinions[0]["late_origin"].to_pylist()) == {None}
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [*METRICS, *DERIVED])
 def test_a_metric(opinions: tuple[pa.Table, pa.Table], name: str) -> None:
     ours, theirs = (_values(each[name]) for each in opinions)
-    assert len(set(ours)) > 3, "a metric that hardly ever changes shows nothing"
+    assert len(set(ours)) > (1 if name == "new_worst" else 3), (
+        "a metric that hardly ever changes shows nothing"
+    )
     wrong = [row for row, (a, b) in enumerate(zip(ours, theirs)) if not _same(a, b, name in ROUNDED)]
     assert not wrong, (
         f"{len(wrong)} rows differ, the first is {wrong[0]}: {ours[wrong[0]]} and {theirs[wrong[0]]}"

@@ -139,20 +139,14 @@ def _reads_the_bucket_that_is_past(patch: pytest.MonkeyPatch) -> None:
     """The rows of tumbling windows are read as they lie there: `run` is what empties them."""
     from railgun.task import value_reader
 
-    read = value_reader.read
     at = value_reader.at
-
-    def whatever(context: int) -> Any:
-        return read(context)
-
-    patch.setattr(value_reader, "read", whatever)
     set_up = value_reader.ValueReader.__init__
 
     def sliding(self: Any, program: Any, rows: Any, pool: Any) -> None:
         set_up(self, program, rows, pool)
         self._nodes = program.nodes.copy()
         self._nodes[:, at.NODE_KIND] = at.SLIDING
-        self._words[at.RUN_NODES] = value_reader.address(self._nodes)
+        self._context[at.RUN_NODES] = value_reader.address(self._nodes)
 
     patch.setattr(value_reader.ValueReader, "__init__", sliding)
 

@@ -42,6 +42,34 @@ WINDOWS = (
     "INFINITE",
     "INFINITE DELAYED BY 9 SECONDS",
 )
+# What the language has beside aggregates over windows: without the event itself, conditions of their own, functions,
+# the clocks of zones, casts, and derived metrics.
+CONSTRUCTS = """
+[[metrics]]
+sql = '''SELECT avg(amount) AS usual, count(*) AS seen, max(price) AS dearest, last(ts) AS latest,
+          count_distinct(note) FILTER (WHERE ok) AS said
+       FROM s GROUP BY card OVER SLIDING 30 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = '''SELECT min(count) AS least, stddev_pop(amount) AS spread FROM s WHERE shop IS NOT NULL
+       GROUP BY shop OVER TUMBLING 25 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = '''SELECT prev(note) AS said_before, sum(price) AS spent FROM s GROUP BY card OVER INFINITE EXCLUDE CURRENT'''
+[[metrics]]
+sql = '''SELECT count(*) FILTER (WHERE HOUR(ts IN 'Europe/Lisbon') < 6) AS nightly,
+          sum(MINUTE(ts IN 'Asia/Kolkata') + DAY_OF_WEEK(ts)) AS minutes,
+          max(ROUND(amount)) AS rounded, sum(FLOOR(price)) AS whole,
+          count(*) FILTER (WHERE CEIL(price) = price) AS even,
+          last(UPPER(TRIM(note)) || '/' || CAST(shop AS string)) AS tag, max(LENGTH(note)) AS longest,
+          sum(GREATEST(ABS(amount), 2e0)) AS least_two, last(NULLIF(SUBSTR(note, 1, 1), 'a')) AS initial,
+          max(SQRT(ABS(amount))) AS root, sum(CASE WHEN ok THEN 1 WHEN note LIKE '%B%' THEN 2 END) AS cases,
+          count(*) FILTER (WHERE COALESCE(ok, false) AND price > 1.00) AS bought
+       FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
+[[metrics]]
+sql = '''DERIVE amount / usual AS times_usual, CAST(ts AS long) - CAST(latest AS long) AS gap_ms,
+          nightly * 1.0 / (seen + 1) AS night_share, note = said_before AS says_again,
+          COALESCE(price, 0.00) > COALESCE(dearest, 0.00) AS is_dearest, seen + COALESCE(said, 0) AS either,
+          CASE WHEN least < count THEN tag ELSE initial END AS shown, either % 7 AS rest FROM s'''
+"""
 NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "var_samp", "var_pop")
 ANY = ("count", "min", "max", "first", "last", "prev")
 FIELDS = ("amount", "count", "price", "note", "ok", "ts")

@@ -15,7 +15,8 @@ from railgun.spark.sessions import own_session
 from railgun.spark.validation.run_source import RunFiles, _RunReading
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.spark.validation.validate_run import ValidationError, check_files, validate_run
-from tests.spark.runs import START_MS, add_to_replies, definitions, events, run
+from tests.spark.runs import CONSTRUCTS, START_MS, add_to_replies, definitions, events, run
+from tests.spark.runs import STREAM as STREAM_OF_RUNS
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
@@ -219,11 +220,28 @@ def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int
     assert report.stream == STREAM
 
 
+def test_what_the_language_has_beside_windows(spark: SparkSession, tmp_path: Path) -> None:
+    """Without the event itself, conditions of items, functions, zones, derived metrics: equal but for two values."""
+    files = run(tmp_path, STREAM_OF_RUNS.format(policy="discard") + CONSTRUCTS, events(5, 300))
+    replies = pq.read_table(files.out)
+    wrong = {}
+    for name in ("spent", "rest"):
+        values = replies.column(name).to_pylist()
+        wrong[name] = [next(row for row in range(200, 300) if values[row] is not None)]
+        add_to_replies(files, name, {wrong[name][0]: 1})
+    report = validate_run(spark, files)
+    found = {check.name: [each.row for each in check.examples] for check in report.checks if check.mismatches}
+    assert found == wrong, report.as_text()
+    assert not [check for check in report.checks if check.not_checked or not check.compared]
+
+
 @pytest.mark.torture
 @pytest.mark.usefixtures("as_in_production")
 def test_a_million_events_are_equal_but_for_one_cent(spark: SparkSession, tmp_path: Path) -> None:
-    """Every aggregator over every kind of window, with late, duplicate and null events; one reply is wrong."""
-    files = run(tmp_path, definitions("rewrite"), events(1, 1_000_000))
+    """Every aggregator over every kind of window, and all else that the language has, with late, duplicate and null
+    events; one reply is wrong.
+    """
+    files = run(tmp_path, definitions("rewrite") + CONSTRUCTS, events(1, 1_000_000))
     sums = pq.read_table(files.out).column("m0_1").to_pylist()
     row = next(each for each in range(600_000, 1_000_000) if sums[each] is not None)
     add_to_replies(files, "m0_1", {row: 0.01})
