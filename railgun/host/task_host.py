@@ -18,7 +18,7 @@ from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.start import StartProgress
 from railgun.host.take_over import TakeOver, check_history, take_history
 from railgun.host.task_log import TaskLog
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError
 from railgun.task.processor import TaskProcessor
@@ -299,9 +299,19 @@ class TaskHost:
             self._take_history(missing)
 
     def _take_over(self, missing: HistoryMissingError) -> None:
-        """Replace the task by its successor, as the log orders."""
+        """Replace the task by its successor, as the log orders.
+
+        Raises TransportUnavailableError if the successor cannot read the log up to here: then the host is closed, and
+        comes to this record again when it is opened.
+        """
         before = self.task
-        self._run(self.take_over.replacement(before, missing))
+        try:
+            after = self.take_over.replacement(before, missing)
+        except TransportUnavailableError:
+            self._close_to_begin_again()
+            self.take_over = self._make_take_over()
+            raise
+        self._run(after)
         self.take_over.let_go(before)
         _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
@@ -313,9 +323,7 @@ class TaskHost:
         Raises TransportUnavailableError: then the host is closed, and goes on so when it is opened.
         """
         check_history(self.place, missing)
-        self.take_over.close()
-        self._close_task()
-        self._state = HostState.CLOSED
+        self._close_to_begin_again()
         take_history(self.place, missing.history)
         self.take_over = self._make_take_over()
         ready_at = self._ready_at
@@ -323,6 +331,12 @@ class TaskHost:
         self._ready_at = max(ready_at, self._ready_at)
         self._state = HostState.RECOVERING
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
+
+    def _close_to_begin_again(self) -> None:
+        """Close the task and what follows it. Replies under way stay owed."""
+        self.take_over.close()
+        self._close_task()
+        self._state = HostState.CLOSED
 
     def _deliver(self, replies: Replies) -> None:
         if self.limit is None:

@@ -22,12 +22,14 @@ from railgun.host.built_task import BuiltTask
 from railgun.host.successor import Successor
 from railgun.host.take_over import TakeOver
 from railgun.host.task_log import TaskLog
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.task.processor import TaskProcessor
+from railgun.unit import hosts as unit_hosts
 from railgun.unit.loop import ROUND_RECORDS
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
 from reservoir.errors import StorageFailedError
-from tests.host.deepened_host import HISTORY, TOPICS, DeepenedHost, deepened_host
+from tests.host.deepened_host import HISTORY, TOPICS, WHERE, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
 
 _FRONT_END = 7
@@ -151,6 +153,33 @@ def test_records_read_again_get_the_reply_that_they_got(
         rig.add(events(0, 40))
         again = replies(rig)
         assert rows_of(again[before:]) == rows_of(again)[:40]
+
+
+def test_a_broker_that_is_away_as_the_task_is_replaced_ends_no_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise TransportUnavailableError(str(WHERE), "it does not answer", "Check the broker")
+
+    monkeypatch.setattr(unit_hosts, "_AWAY_S", 0.0)
+    with deepened_host(tmp_path) as rig:
+        rig.log.create_topic(TOPICS.replies(_FRONT_END), 1)
+        rig.begin()
+        rig.offer()
+        rig.work_until_following()
+        rig.add(events(0, 20))
+        with monkeypatch.context() as patch:
+            patch.setattr(Successor, "catch_up", away)
+            rig.change(Deepen)
+            assert not rig.host.is_running
+            assert rig.host.failure is None
+        # As the loop does in each of its rounds.
+        awaited(lambda: rig.hosts.advance() or rig.host.is_running)
+        rig.take_all()
+        assert rig.host.task.history == HISTORY
+        rig.add(events(20, 20))
+        numbers = {number for number, *_ in rows_of(replies(rig))}
+        assert numbers == set(range(40))
 
 
 def rows_of(records: list[bytes]) -> list[Any]:
