@@ -17,7 +17,8 @@ from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
-from railgun.cluster.report_table import HeardCopy, ReportTable
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.report_table import HeardCopy, ReportTable, replaced
 from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -179,6 +180,7 @@ class Positions:
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
+        gone = replaced(self.reports.copies(task), ClusterPolicy().takeover_s)
         return [
             {
                 "node": heard.copy.node,
@@ -187,7 +189,9 @@ class Positions:
                 "lag": max(0, heard.status.end - heard.status.position),
             }
             for heard in sorted(self.reports.copies(task), key=lambda heard: heard.copy)
-            if heard.heard_s > since_s and heard.status.state is not CopyState.CLOSED
+            if heard.heard_s > since_s
+            and heard.status.state is not CopyState.CLOSED
+            and heard.copy not in gone
         ]
 
     def _heard(self, task: TaskKey) -> HeardCopy | None:

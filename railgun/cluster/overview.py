@@ -9,7 +9,7 @@ from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.outlook import HEARD_S, Outlook
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import HeardCopy
+from railgun.cluster.report_table import HeardCopy, replaced
 from railgun.cluster.standing import warnings
 from railgun.wording import counted
 
@@ -127,7 +127,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
 def _copies(outlook: Outlook, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
     heard = {each.copy: each for each in outlook.reports.copies(task) if now_s - each.heard_s <= HEARD_S}
-    for copy in _replaced(plan, heard.values()):
+    for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
         del heard[copy]
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
@@ -135,14 +135,6 @@ def _copies(outlook: Outlook, plan: Plan, task: TaskKey, now_s: float) -> Iterab
     for copy in sorted(heard):
         if heard[copy].status.state is not CopyState.CLOSED:
             yield _copy(copy, heard[copy], is_planned=False)
-
-
-def _replaced(plan: Plan, heard: Iterable[HeardCopy]) -> list[CopyName]:
-    """The copies that were the last to answer until they were not heard any more, and another one took over."""
-    answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
-    newest_s = max((each.heard_s for each in answering), default=0.0)
-    takeover_s = (plan.policy or ClusterPolicy()).takeover_s
-    return [each.copy for each in answering if newest_s - each.heard_s >= takeover_s]
 
 
 def _copy(copy: CopyName, heard: HeardCopy | None, *, is_planned: bool) -> dict[str, Any]:

@@ -86,3 +86,13 @@ class ReportTable:
             key=lambda heard: (heard.heard_s < since_s, _RANKS[heard.status.state], -heard.heard_s),
             default=None,
         )
+
+
+def replaced(heard: Iterable[HeardCopy], takeover_s: float) -> list[CopyName]:
+    """Return the copies of a task that answered until they were not heard any more, and another one took over.
+
+    takeover_s: after how long that happens.
+    """
+    answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
+    newest_s = max((each.heard_s for each in answering), default=0.0)
+    return [each.copy for each in answering if newest_s - each.heard_s >= takeover_s]

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from frontend.kafka import positions
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.reports import encode_report
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
@@ -78,46 +79,81 @@ def test_of_units_that_are_gone(
         until(lambda: _cluster(served) == ({"running": tasks}, 1, 0))
 
 
-def test_a_metric_is_as_far_as_the_task_that_is_least_far(kafka: str) -> None:
-    """A task that answers it already says nothing more of how far it is: it does not begin anew for that."""
-    definitions = parse_definitions(
-        """
-        [streams.s]
-        partitioners = ["k"]
-        partitions = 2
-        [streams.s.fields]
-        k = "long"
-        [[metrics]]
-        sql = "SELECT count(*) AS n FROM s GROUP BY k OVER INFINITE"
-        """
-    )
-    catalog = Catalog()
-    for change in missing_changes(catalog, definitions)[0]:
-        catalog.apply(change)
-    stream, topics = catalog.entry("s"), Topics(f"p{uuid.uuid4().hex[:12]}")
-    with KafkaTransport(quick_settings(kafka)) as transport:
-        transport.create_topic(topics.tasks("s", "k"), 2)
+class Reported:
+    """A stream of two tasks, and what a front-end makes of the reports that a test writes."""
+
+    def __init__(self, transport: KafkaTransport) -> None:
+        definitions = parse_definitions(
+            """
+            [streams.s]
+            partitioners = ["k"]
+            partitions = 2
+            [streams.s.fields]
+            k = "long"
+            [[metrics]]
+            sql = "SELECT count(*) AS n FROM s GROUP BY k OVER INFINITE"
+            """
+        )
+        catalog = Catalog()
+        for change in missing_changes(catalog, definitions)[0]:
+            catalog.apply(change)
+        self.stream, self._topics = catalog.entry("s"), Topics(f"p{uuid.uuid4().hex[:12]}")
+        self._transport = transport
+        transport.create_topic(self._topics.tasks("s", "k"), 2)
         for partition in range(2):
-            transport.append(topics.tasks("s", "k"), partition, [b"add"])
-        known = positions.Positions(transport, topics)
+            transport.append(self._topics.tasks("s", "k"), partition, [b"add"])
+        self.known = positions.Positions(transport, self._topics)
+
+    def say(self, partition: int, unit: int | None = None, **more: Any) -> None:
+        """Report a copy, and wait until that is known. unit: its unit; None: the partition's."""
+        copy = status(created=self.stream.created, partition=partition, **more)
+        unit = partition if unit is None else unit
+        record = encode_report(report(copy, unit=unit))
+        entry = Entry(TopicPartition(self._topics.positions, 0), Records.of([record]), [b"%d" % unit])
+        self._transport.submit([entry]).result()
+        until(
+            lambda: (
+                (unit, copy)
+                in [(each.copy.unit, each.status) for each in self.known.reports.copies(copy.task)]
+            )
+        )
+
+
+@pytest.fixture
+def reported(kafka: str) -> Iterator[Reported]:
+    with KafkaTransport(quick_settings(kafka)) as transport:
+        made = Reported(transport)
         try:
-
-            def say(partition: int, **more: Any) -> None:
-                copy = status(created=stream.created, partition=partition, **more)
-                record = encode_report(report(copy, unit=partition))
-                entry = Entry(TopicPartition(topics.positions, 0), Records.of([record]), [b"%d" % partition])
-                transport.submit([entry]).result()
-                until(lambda: [each.status for each in known.reports.copies(copy.task)] == [copy])
-
-            assert known.warming(stream) == {"n"}
-            assert known.filled(stream, "n") == 0.0
-            say(0, warming=["n"], filled={"n": 0.75})
-            say(1, warming=["n"], filled={"n": 0.5})
-            assert known.filled(stream, "n") == 0.5
-            say(1, warming=[], filled={})
-            assert known.warming(stream) == {"n"}
-            assert known.filled(stream, "n") == 0.75
-            say(0, warming=[], filled={})
-            assert known.warming(stream) == set()
+            yield made
         finally:
-            known.close()
+            made.known.close()
+
+
+def test_a_metric_is_as_far_as_the_task_that_is_least_far(reported: Reported) -> None:
+    """A task that answers it already says nothing more of how far it is: it does not begin anew for that."""
+    known, stream, say = reported.known, reported.stream, reported.say
+    assert known.warming(stream) == {"n"}
+    assert known.filled(stream, "n") == 0.0
+    say(0, warming=["n"], filled={"n": 0.75})
+    say(1, warming=["n"], filled={"n": 0.5})
+    assert known.filled(stream, "n") == 0.5
+    say(1, warming=[], filled={})
+    assert known.warming(stream) == {"n"}
+    assert known.filled(stream, "n") == 0.75
+    say(0, warming=[], filled={})
+    assert known.warming(stream) == set()
+
+
+def test_a_copy_that_another_has_taken_over_from_is_not_shown(
+    reported: Reported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def units() -> list[int]:
+        return [copy["unit"] for copy in next(iter(reported.known.tasks(reported.stream)))["copies"]]
+
+    reported.say(0, unit=1)
+    reported.say(0, unit=2)
+    assert units() == [1, 2]
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + ClusterPolicy().takeover_s)
+    reported.say(0, unit=2, position=7, end=7)
+    assert units() == [2]
