@@ -56,6 +56,14 @@ def through_the_logs(opened: Engine, rows_by_task: dict[tuple[str, int], list[Ro
                 member.task.process(records, member.task.position, discard_replies)
 
 
+def asked(opened: Engine) -> list[tuple[dict[str, object], int | None]]:
+    """Values without an event: of each key its metrics, and the clock of the card's task. Offsets differ where history
+    came through the log.
+    """
+    keys = [{"card": card, "shop": shop} for card in ("hot", "c0", "c3", "none") for shop in (0, 3, 9)]
+    return [(found["metrics"], found["as_of"]["card"]["time"]) for found in opened.values("s", keys)]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_it_is_as_if_history_had_come_through_the_log(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -73,15 +81,20 @@ def test_it_is_as_if_history_had_come_through_the_log(tmp_path: Path, seed: int)
         scored(opened, own)
         plan = opened.begin_deepening("s", None if chance.random() < 0.3 else cut_ms)
         scored(opened, meanwhile)
+        before = asked(opened)
     history = table.take([n for n in range(now) if n < begin or chance.random() < 0.8])
     order = rows_of_tasks(plan, history)
     build_deepening(tmp_path / "live" / "backfill" / "s" / "tasks", plan, history, SETTINGS)
     with engine(tmp_path / "live") as opened, engine(tmp_path / "log") as wanted:
         wanted.apply(text)
         through_the_logs(wanted, order)
+        # The task that answers is the one without the history, while one with it follows.
+        assert asked(opened) == before
         opened.deepen("s")
         scored(wanted, meanwhile)
+        assert asked(opened) == asked(wanted) != before
         assert scored(opened, after).equals(scored(wanted, after))
+        assert asked(opened) == asked(wanted)
         with opened._lock, wanted._lock:
             for a, b in zip(tasks(opened), tasks(wanted), strict=True):
                 assert a.admission.settings_in_force == b.admission.settings_in_force
