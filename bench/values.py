@@ -55,6 +55,9 @@ def _at_rate(
     return found
 
 
+_STREAM = "/v1/streams/payments"
+
+
 class _Queries:
     """Queries for random cards over connections that stay open. One thread uses it at a time."""
 
@@ -66,22 +69,31 @@ class _Queries:
         """Ask for one card."""
         # One in ten is a card that there is not.
         card = self._chance.randrange(self._cards + self._cards // 10)
-        self._connection.request("GET", f"/v1/streams/payments/values?card=c{card:09d}")
+        self._get(f"{_STREAM}/values?card=c{card:09d}")
+
+    def show(self, number: int) -> None:
+        """Ask for the stream, of which the server knows all: what HTTP takes by itself."""
+        self._get(_STREAM)
+
+    def _get(self, path: str) -> None:
+        self._connection.request("GET", path)
         answer = self._connection.getresponse()
         said = answer.read()
         if answer.status != http.HTTPStatus.OK:
-            raise ChildFailedError(f"values: {answer.status}: {said[:200].decode()}")
+            raise ChildFailedError(f"{path}: {answer.status}: {said[:200].decode()}")
 
 
-def _asked(service: Service, seconds: float) -> list[float]:
-    """How long queries took, in ms, at the bench's rate."""
+def _asked(
+    service: Service, seconds: float, ask: Callable[[_Queries, int], None] = _Queries.ask
+) -> list[float]:
+    """How long requests took, in ms, at the bench's rate."""
     cards = _WORKLOAD.payments.cards
     queries = [_Queries(service, cards, seed) for seed in range(_CONNECTIONS)]
     rate_per_s = _QUERIES_PER_S / _CONNECTIONS
     # In turn: they would all be due at once.
     return _together(
         [
-            partial(_at_rate, each.ask, rate_per_s, seconds, place / _QUERIES_PER_S)
+            partial(_at_rate, partial(ask, each), rate_per_s, seconds, place / _QUERIES_PER_S)
             for place, each in enumerate(queries)
         ]
     )
@@ -201,6 +213,14 @@ def _case(prefix: str, served: Callable[[], AbstractContextManager[tuple[Target,
                 found.setdefault("events_p999_after_ms", []).append(beside.after_ms)
                 median = note("p50_ms", took, 0.5)
                 note("p99_ms", took, 0.99)
+                pages: list[float] = []
+                target.while_doing(
+                    partial(_extend, pages, partial(_asked, target.service, seconds, _Queries.show)),
+                    _EVENTS_PER_S,
+                    1.0,
+                    seconds,
+                )
+                page = note("http_p50_ms", pages, 0.5)
                 if hops is not None:
                     bare: list[float] = []
                     target.while_doing(
@@ -212,6 +232,7 @@ def _case(prefix: str, served: Callable[[], AbstractContextManager[tuple[Target,
                     hop = note("hops_p50_ms", bare, 0.5)
                     note("hops_p99_ms", bare, 0.99)
                     found.setdefault("ratio_to_hops", []).append(median / hop)
+                    found.setdefault("ratio_to_hops_and_http", []).append(median / (hop + page))
             if hops is not None:
                 hops.close()
         for key, values in found.items():
