@@ -10,7 +10,7 @@ from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
@@ -19,8 +19,8 @@ from railgun.cluster.records import (
     DrainOrder,
     PlanReader,
     RecordError,
-    decode_said,
-    encode_said,
+    decode_statement,
+    encode_statement,
 )
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.what_if import WhatIfError, what_if
@@ -53,7 +53,7 @@ class ClusterState:
         self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
-        self._outlook = Outlook(policy, time.monotonic(), reports)
+        self._observed = ObservedCluster(policy, time.monotonic(), reports)
         self._reader = PlanReader()
         self._leader: str | None = None
         self._offsets: dict[TopicPartition, int] = {}
@@ -74,21 +74,21 @@ class ClusterState:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
-            self._outlook.histories = catalog.histories
+            self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
-            found = overview(self._outlook, self._reader.plan, self._leader, tasks, now_s, unanswered)
+            found = overview(self._observed, self._reader.plan, self._leader, tasks, now_s, unanswered)
             return {**found, "warnings": [*away, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
         with self._lock:
             self._refresh()
-            plan, nodes = self._reader.plan, self._outlook.nodes.values()
+            plan, nodes = self._reader.plan, self._observed.nodes.values()
             if not plan.epoch:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
-            self._outlook.histories = catalog.histories
+            self._observed.histories = catalog.histories
             tasks = dict.fromkeys(catalog.task_keys, False)
-            view = self._outlook.view(tasks, plan, time.monotonic(), plan.wanted)
+            view = self._observed.view(tasks, plan, time.monotonic(), plan.wanted)
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
             return what_if(change, plan, view, sizes)
@@ -104,7 +104,7 @@ class ClusterState:
         with self._lock:
             self._refresh()
             self._check_known(node)
-            given = self._outlook.orders.get(node)
+            given = self._observed.orders.get(node)
             before_ms = 0 if given is None else given.asked_ms
             was_drained = given is not None and given.is_on
             order = DrainOrder(
@@ -122,7 +122,7 @@ class ClusterState:
             raise refusal(409, f"{node} is not drained: {drain.refusal}")
         with self._lock:
             self._refresh()
-            found = node_overview(self._outlook, self._reader.plan, node, tasks, time.monotonic())
+            found = node_overview(self._observed, self._reader.plan, node, tasks, time.monotonic())
         return found if is_on else {**found, "was_drained": was_drained}
 
     def accept_cut(self, task: TaskKey) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class ClusterState:
         """Return the last point that a copy has found missing in its log, and that nobody has accepted."""
         accepted = self._reader.plan.cuts.get(task)
         found = [
-            LogPoint(*copy.status.lost) for copy in self._outlook.reports.copies(task) if copy.status.lost
+            LogPoint(*copy.status.lost) for copy in self._observed.reports.copies(task) if copy.status.lost
         ]
         points = [point for point in found if accepted is None or not accepted.has_lost(point)]
         if not points:
@@ -165,7 +165,7 @@ class ClusterState:
         return TopicPartition(self._topics.nodes, 0)
 
     def _send(self, order: DrainOrder | AcceptedCut) -> None:
-        entry = Entry(self._nodes, Records.of([encode_said(order)]), [order.key])
+        entry = Entry(self._nodes, Records.of([encode_statement(order)]), [order.key])
         self._transport.submit([entry]).result()
 
     def _await(self, is_decided: Callable[[Plan], bool]) -> None:
@@ -182,7 +182,7 @@ class ClusterState:
                 self._refresh()
 
     def _check_known(self, name: str) -> None:
-        known = sorted({*self._outlook.nodes, *self._outlook.members})
+        known = sorted({*self._observed.nodes, *self._observed.members})
         if name not in known:
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else f"there are: {', '.join(known) or 'none'}"
@@ -205,14 +205,14 @@ class ClusterState:
                     self._take(record, now_s, is_plan=where == assignment)
                 self._offsets[where] = fetched.next_offset
         self._leader, self._refreshed_s = members.leader, now_s
-        self._outlook.hear_members(members.names, now_s)
+        self._observed.take_members(members.names, now_s)
 
     def _take(self, record: bytes, now_s: float, *, is_plan: bool) -> None:
         try:
             if is_plan:
                 self._reader.take(record)
             else:
-                self._outlook.hear_said(decode_said(record), now_s)
+                self._observed.take_statement(decode_statement(record), now_s)
         except RecordError:
             # Nodes log it.
             pass

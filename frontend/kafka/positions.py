@@ -18,7 +18,7 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import HeardCopy, ReportTable, replaced
+from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
 from railgun.cluster.reports import ReportError
 from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -189,18 +189,18 @@ class Positions:
                 "lag": max(0, heard.status.end - heard.status.position),
             }
             for heard in sorted(self.reports.copies(task), key=lambda heard: heard.copy)
-            if heard.heard_s > since_s
+            if heard.reported_s > since_s
             and heard.status.state is not CopyState.CLOSED
             and heard.copy not in gone
         ]
 
-    def _heard(self, task: TaskKey) -> HeardCopy | None:
+    def _heard(self, task: TaskKey) -> ReportedCopy | None:
         return self.reports.newest(task, time.monotonic() - self._silent_s)
 
-    def _state(self, heard: HeardCopy | None) -> str:
+    def _state(self, heard: ReportedCopy | None) -> str:
         if heard is None:
             return "unknown"
-        state, is_silent = heard.status.state, heard.heard_s <= time.monotonic() - self._silent_s
+        state, is_silent = heard.status.state, heard.reported_s <= time.monotonic() - self._silent_s
         if is_silent and state is not CopyState.CLOSED:
             return "unknown"
         return f"failed: {heard.status.failure}" if state is CopyState.FAILED else state.shown

@@ -20,19 +20,19 @@ from railgun.cluster.hearing import Hearing, Timing
 class _Other:
     """Another copy of the task, as far as it was heard.
 
-    heard_s: when its newest report was read.
+    reported_s: when its newest report was read.
     answering_s: when it was last heard answering.
     advanced_s: when its replies were last seen to advance, or to have reached the end of the log.
     moved_s: when its position, or a fill of it, was last seen to advance.
     """
 
     def __init__(self, report: CopyReport, now_s: float) -> None:
-        self.report, self.heard_s = report, now_s
+        self.report, self.reported_s = report, now_s
         self.advanced_s = self.moved_s = now_s
         self.answering_s = now_s if report.state is CopyState.ANSWERING else -math.inf
 
     def hear(self, report: CopyReport, now_s: float, greatest_end: int) -> None:
-        before, self.report, self.heard_s = self.report, report, now_s
+        before, self.report, self.reported_s = self.report, report, now_s
         if report.generation != before.generation or _reached(report) > _reached(before):
             self.moved_s = now_s
         if (
@@ -214,7 +214,7 @@ class Answering:
         return now_s - other.moved_s <= self._timing.stuck_s
 
     def _is_fresh(self, other: _Other, now_s: float) -> bool:
-        return now_s - other.heard_s <= self._timing.silence_s(other.report.interval_s)
+        return now_s - other.reported_s <= self._timing.silence_s(other.report.interval_s)
 
     def _makes_progress(self, other: _Other, now_s: float) -> bool:
         """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences nobody."""

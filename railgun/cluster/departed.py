@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from railgun.cluster.copies import CopyName
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 
 SAID_AGAIN_S: Final = 600.0
@@ -24,7 +24,7 @@ class Departed:
         return bool(self.nodes or self.units)
 
 
-def departed(outlook: Outlook, plan: Plan, now_ms: int) -> Departed:
+def departed(observed: ObservedCluster, plan: Plan, now_ms: int) -> Departed:
     """Return the nodes that are neither members nor in the plan, and have said nothing for a day; and all units that
     have reported and are on none of the others.
 
@@ -32,16 +32,16 @@ def departed(outlook: Outlook, plan: Plan, now_ms: int) -> Departed:
     now_ms: ms since 1970.
     """
     planned = {each.copy for copies in plan.copies.values() for each in copies}
-    kept = outlook.members | {copy.node for copy in planned} | {*plan.drains}
+    kept = observed.members | {copy.node for copy in planned} | {*plan.drains}
     gone = {
         name
-        for name, record in outlook.nodes.items()
+        for name, record in observed.nodes.items()
         if name not in kept and now_ms - record.said_ms > _GONE_MS
     }
-    left = {name: record.units for name, record in outlook.nodes.items() if name not in gone}
+    left = {name: record.units for name, record in observed.nodes.items() if name not in gone}
     units = {
         unit
-        for unit in outlook.reports.units()
+        for unit in observed.reports.units()
         # Of a member, its record may be on its way.
         if unit.unit >= left.get(unit.node, 0)
         and unit not in planned

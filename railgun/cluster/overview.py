@@ -6,11 +6,11 @@ from typing import Any
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.outlook import HEARD_S, Outlook
+from railgun.cluster.health import warnings
+from railgun.cluster.observed import REPORT_EXPIRES_S, ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import HeardCopy, replaced
-from railgun.cluster.standing import warnings
+from railgun.cluster.report_table import ReportedCopy, replaced
 from railgun.wording import counted
 
 # So many reasons are given why a node is not empty yet.
@@ -18,7 +18,7 @@ _WAITS_MAX = 3
 
 
 def overview(
-    outlook: Outlook,
+    observed: ObservedCluster,
     plan: Plan,
     leader: str | None,
     tasks: Iterable[TaskKey],
@@ -27,13 +27,13 @@ def overview(
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster` shows.
 
-    outlook: what nodes, units and the group said.
+    observed: what nodes, units and the group said.
     leader: the node that leads; None if none does.
     tasks: all tasks of the catalogue.
     unanswered: those that nobody answers.
     """
     known = sorted(tasks)
-    shown = {task: list(_copies(outlook, plan, task, now_s)) for task in known}
+    shown = {task: list(_copies(observed, plan, task, now_s)) for task in known}
     states = Counter(copy["state"] for copies in shown.values() for copy in copies)
     return {
         "leader": leader,
@@ -42,8 +42,8 @@ def overview(
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
-        "warnings": list(warnings(outlook, plan, leader, now_s, known, unanswered)),
-        "nodes": [_node(outlook, plan, name, shown) for name in _names(outlook, plan)],
+        "warnings": list(warnings(observed, plan, leader, now_s, known, unanswered)),
+        "nodes": [_node(observed, plan, name, shown) for name in _names(observed, plan)],
         "tasks": [
             {
                 "stream": task.stream,
@@ -57,22 +57,22 @@ def overview(
 
 
 def node_overview(
-    outlook: Outlook, plan: Plan, name: str, tasks: Iterable[TaskKey], now_s: float
+    observed: ObservedCluster, plan: Plan, name: str, tasks: Iterable[TaskKey], now_s: float
 ) -> dict[str, Any]:
     """Return what `overview` shows of one node; also of one that is away, and has nothing."""
-    return _node(outlook, plan, name, {task: list(_copies(outlook, plan, task, now_s)) for task in tasks})
+    return _node(observed, plan, name, {task: list(_copies(observed, plan, task, now_s)) for task in tasks})
 
 
-def _names(outlook: Outlook, plan: Plan) -> list[str]:
+def _names(observed: ObservedCluster, plan: Plan) -> list[str]:
     """The nodes that live, that have copies in the plan, or that were emptied."""
     planned = {each.copy.node for copies in plan.copies.values() for each in copies}
-    return sorted(outlook.members | planned | {name for name in plan.drains if plan.is_drained(name)})
+    return sorted(observed.members | planned | {name for name in plan.drains if plan.is_drained(name)})
 
 
 def _node(
-    outlook: Outlook, plan: Plan, name: str, shown: Mapping[TaskKey, list[dict[str, Any]]]
+    observed: ObservedCluster, plan: Plan, name: str, shown: Mapping[TaskKey, list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    record = outlook.nodes.get(name)
+    record = observed.nodes.get(name)
     copies = [
         (task, copy)
         for task, each in shown.items()
@@ -82,8 +82,8 @@ def _node(
     drain = plan.drains.get(name)
     found: dict[str, Any] = {
         "name": name,
-        "state": _state(outlook, plan, name, len(copies)),
-        "alive": name in outlook.members,
+        "state": _state(observed, plan, name, len(copies)),
+        "alive": name in observed.members,
         "rack": "" if record is None else record.rack,
         "units": 0 if record is None else record.units,
         "active": sum(copy["state"] == str(CopyState.ANSWERING) for _, copy in copies),
@@ -102,10 +102,10 @@ def _node(
     return found
 
 
-def _state(outlook: Outlook, plan: Plan, name: str, copies: int) -> str:
+def _state(observed: ObservedCluster, plan: Plan, name: str, copies: int) -> str:
     if plan.is_drained(name):
         return "draining" if copies else "drained"
-    return "live" if name in outlook.members else "away"
+    return "live" if name in observed.members else "away"
 
 
 def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -> Iterable[str]:
@@ -124,9 +124,13 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
             yield f"{task}: {copy} is {heard['state']}{by}"
 
 
-def _copies(outlook: Outlook, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
+def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = {each.copy: each for each in outlook.reports.copies(task) if now_s - each.heard_s <= HEARD_S}
+    heard = {
+        each.copy: each
+        for each in observed.reports.copies(task)
+        if now_s - each.reported_s <= REPORT_EXPIRES_S
+    }
     for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
         del heard[copy]
     planned = [each.copy for each in plan.copies.get(task, ())]
@@ -137,7 +141,7 @@ def _copies(outlook: Outlook, plan: Plan, task: TaskKey, now_s: float) -> Iterab
             yield _copy(copy, heard[copy], is_planned=False)
 
 
-def _copy(copy: CopyName, heard: HeardCopy | None, *, is_planned: bool) -> dict[str, Any]:
+def _copy(copy: CopyName, heard: ReportedCopy | None, *, is_planned: bool) -> dict[str, Any]:
     status = None if heard is None else heard.status
     return {
         "node": copy.node,

@@ -96,7 +96,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
         return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/cut".encode()
 
 
-Said = NodeRecord | DrainOrder | AcceptedCut
+Statement = NodeRecord | DrainOrder | AcceptedCut
 """What the records of the topic `nodes` say."""
 
 
@@ -137,21 +137,21 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_said: Callable[[bytes], Said] = msgspec.json.Decoder(Said).decode
+_decode_statement: Callable[[bytes], Statement] = msgspec.json.Decoder(Statement).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
 _decode_version = msgspec.json.Decoder(_Version).decode
 
 
-def encode_said(said: Said) -> bytes:
+def encode_statement(statement: Statement) -> bytes:
     """Return the record of the topic `nodes`."""
-    return _encode(said)
+    return _encode(statement)
 
 
-def decode_said(record: bytes) -> Said:
+def decode_statement(record: bytes) -> Statement:
     """Return what a record of the topic `nodes` says. Raises RecordError, and NewerRecordError."""
     try:
         _check_version(_decode_version(record).version, "a node's record")
-        return _decode_said(record)
+        return _decode_statement(record)
     except msgspec.MsgspecError as error:
         raise RecordError(f"a node's record that cannot be read: {error}") from None
 

@@ -13,27 +13,27 @@ _RANKS = {state: rank for rank, state in enumerate(CopyState)}
 
 
 @dataclass(frozen=True, slots=True)
-class HeardCopy:
+class ReportedCopy:
     """What was last heard of a copy.
 
-    heard_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
+    reported_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
     """
 
     copy: CopyName
     status: CopyStatus
-    heard_s: float
+    reported_s: float
 
 
 class ReportTable:
     """Takes in reports, and tells what they say of each task. One thread writes; others may read."""
 
     def __init__(self) -> None:
-        self._of_task: dict[TaskKey, dict[CopyName, HeardCopy]] = {}
+        self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
         self._of_version_1: set[CopyName] = set()
         self._answering_s: dict[TaskKey, float] = {}
 
-    def take(self, record: bytes, heard_s: float = -math.inf) -> UnitReport:
+    def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport:
         """Take in a record of the topic, and return the report. Raises ReportError.
 
         A report of version 2 names all copies of its unit: those that it had before and does not name are gone.
@@ -53,10 +53,10 @@ class ReportTable:
             before |= named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
-            heard = {**self._of_task.get(status.task, {}), unit: HeardCopy(unit, status, heard_s)}
+            heard = {**self._of_task.get(status.task, {}), unit: ReportedCopy(unit, status, reported_s)}
             self._of_task[status.task] = heard
             if status.state is CopyState.ANSWERING:
-                self._answering_s[status.task] = heard_s
+                self._answering_s[status.task] = reported_s
         return report
 
     def units(self) -> list[CopyName]:
@@ -68,7 +68,7 @@ class ReportTable:
         for task in self._of_unit.pop(unit, ()):
             self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
 
-    def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
+    def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()
 
@@ -77,22 +77,22 @@ class ReportTable:
         was since the reader started."""
         return self._answering_s.get(task, -math.inf)
 
-    def newest(self, task: TaskKey, since_s: float = -math.inf) -> HeardCopy | None:
+    def newest(self, task: TaskKey, since_s: float = -math.inf) -> ReportedCopy | None:
         """Return the copy that stands for a task: one that was heard since a time if there is one; of these the one
         that answers, or is nearest to it; of these the one that was heard last. None if nothing was heard.
         """
         return min(
             self.copies(task),
-            key=lambda heard: (heard.heard_s < since_s, _RANKS[heard.status.state], -heard.heard_s),
+            key=lambda heard: (heard.reported_s < since_s, _RANKS[heard.status.state], -heard.reported_s),
             default=None,
         )
 
 
-def replaced(heard: Iterable[HeardCopy], takeover_s: float) -> list[CopyName]:
+def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:
     """Return the copies of a task that answered until they were not heard any more, and another one took over.
 
     takeover_s: after how long that happens.
     """
     answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
-    newest_s = max((each.heard_s for each in answering), default=0.0)
-    return [each.copy for each in answering if newest_s - each.heard_s >= takeover_s]
+    newest_s = max((each.reported_s for each in answering), default=0.0)
+    return [each.copy for each in answering if newest_s - each.reported_s >= takeover_s]

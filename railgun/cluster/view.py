@@ -26,7 +26,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class CopyView:
-    """A copy as the leader hears it.
+    """A copy as the leader sees it.
 
     advances: whether it got nearer to the end of its log, or filled more of a metric, a short time ago.
     """

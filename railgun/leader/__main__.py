@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from railgun.cluster.standing import Standing
+from railgun.cluster.health import ClusterHealth
 from railgun.leader.leading import Leading
 from railgun.leader.process import LeaderPlace, run_leader
 from railgun.leader.start_checks import NodeRefusedError
@@ -27,8 +27,8 @@ from railgun.unit.process import stop_when_asked
 
 # It has nothing that could be lost: while the broker is away it does not keep its node from ending.
 _OVER_S = 5.0
-# How often it is computed how the cluster stands: of very many tasks that takes a while.
-_STANDING_S = 10.0
+# How often the cluster's health is computed: of very many tasks that takes a while.
+_HEALTH_S = 10.0
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,15 +65,15 @@ def main(words: Sequence[str] | None = None) -> int:
         parent.write(_encode({"version": 1, **what}) + b"\n")
 
     said: dict[str, object] = {}
-    stands: Standing | None = None
+    health: ClusterHealth | None = None
     due_s = 0.0
 
     def tell(leading: Leading) -> None:
-        nonlocal said, stands, due_s
+        nonlocal said, health, due_s
         now_s = time.monotonic()
         if now_s >= due_s:
-            due_s, stands = now_s + _STANDING_S, leading.standing()
-        cluster = asdict(stands) if stands is not None and leading.leads else None
+            due_s, health = now_s + _HEALTH_S, leading.health()
+        cluster = asdict(health) if health is not None and leading.leads else None
         news: dict[str, object] = {"leads": leading.leads, "plan": leading.plan.epoch, "cluster": cluster}
         if news != said:
             said = news

@@ -12,7 +12,8 @@ import msgspec
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.departed import SAID_AGAIN_S, departed
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.health import ClusterHealth, cluster_health
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
@@ -20,14 +21,13 @@ from railgun.cluster.records import (
     NodeRecord,
     PlanReader,
     RecordError,
-    Said,
-    decode_said,
+    Statement,
+    decode_statement,
     drain_key,
     encode_plan,
-    encode_said,
+    encode_statement,
 )
 from railgun.cluster.reports import ReportError, unit_key
-from railgun.cluster.standing import Standing, standing
 from railgun.cluster.steps import next_plan
 from railgun.leader.cluster_log import ClusterLog, shown
 from railgun.leader.start_checks import NodeRefusedError, name_in_use
@@ -70,7 +70,7 @@ class Leading:
         transport: Transport,
         topics: Topics,
         membership: GroupMembership,
-        outlook: Outlook,
+        observed: ObservedCluster,
         catalog: Callable[[], Catalog],
         record: Callable[[], NodeRecord],
         make_writer: Callable[[], KafkaSoleWriter],
@@ -78,7 +78,7 @@ class Leading:
         checked_end: float = math.inf,
     ) -> None:
         self._transport, self._topics, self._membership = transport, topics, membership
-        self._outlook, self._catalog, self._record = outlook, catalog, record
+        self._observed, self._catalog, self._record = observed, catalog, record
         self._make_writer, self._now_s = make_writer, now_s
         self._assignment = TopicPartition(topics.assignment, 0)
         self._nodes = TopicPartition(topics.nodes, 0)
@@ -109,9 +109,9 @@ class Leading:
         """The newest plan that was read or written."""
         return self._plan.plan
 
-    def standing(self) -> Standing | None:
+    def health(self) -> ClusterHealth | None:
         """Return how the cluster stands, if this node leads it."""
-        return standing(self._outlook, self.plan, self._now_s()) if self.leads else None
+        return cluster_health(self._observed, self.plan, self._now_s()) if self.leads else None
 
     def round(self) -> None:
         """Take part in the group, take in what was said, and write the next plan if this node leads.
@@ -150,7 +150,7 @@ class Leading:
         record, now_s = self._record(), self._now_s()
         if record != self._said or now_s - self._said_s > SAID_AGAIN_S:
             said = msgspec.structs.replace(record, said_ms=_now_ms())
-            entry = Entry(self._nodes, Records.of([encode_said(said)]), [record.key])
+            entry = Entry(self._nodes, Records.of([encode_statement(said)]), [record.key])
             (at,) = self._transport.submit([entry]).result()
             self._said, self._said_s, self._said_at = record, now_s, min(self._said_at, at)
 
@@ -169,11 +169,11 @@ class Leading:
                 continue
             try:
                 if fetched.where == self._reports:
-                    self._outlook.hear_report(record, now_s)
+                    self._observed.take_report(record, now_s)
                 elif fetched.where == self._nodes:
-                    said = decode_said(record)
+                    said = decode_statement(record)
                     self._check_name(said, at)
-                    self._outlook.hear_said(said, now_s)
+                    self._observed.take_statement(said, now_s)
                 else:
                     self._plan.take(record)
             except NewerRecordError as error:
@@ -187,7 +187,7 @@ class Leading:
                 _log.warning("%s: %s", fetched.where, error)
         self._positions[fetched.where] = fetched.next_offset
 
-    def _check_name(self, said: Said, at: int) -> None:
+    def _check_name(self, said: Statement, at: int) -> None:
         """Raise NodeRefusedError where another node has taken this one's name at the same time, and was first."""
         own = self._said
         if own is None or not isinstance(said, NodeRecord) or said.name != own.name:
@@ -197,7 +197,7 @@ class Leading:
 
     def _compare_policies(self) -> None:
         """Say so, once, if the configuration of this node differs from what counts for all nodes."""
-        policy, own = self.plan.policy, self._outlook.policy
+        policy, own = self.plan.policy, self._observed.policy
         if policy in (None, own, self._other_policy):
             return
         self._other_policy = policy
@@ -226,7 +226,7 @@ class Leading:
         except TransportError as error:
             _log.debug("who the members are is not known: %s", error)
         else:
-            self._outlook.hear_members(self._members, now_s)
+            self._observed.take_members(self._members, now_s)
             if self.leads:
                 self._cluster_log.members(before, self._members)
 
@@ -248,8 +248,8 @@ class Leading:
             return
         # A look into logs waits for the broker; only what is computed counts.
         tasks, started_s = self._tasks(), self._now_s()
-        self._outlook.histories = self._catalog().histories
-        view = self._outlook.view(tasks, self.plan, started_s)
+        self._observed.histories = self._catalog().histories
+        view = self._observed.view(tasks, self.plan, started_s)
         plan = next_plan(self.plan, view)
         self._due_s = started_s + max(_PLAN_S, _REST * (self._now_s() - started_s))
         if plan is self.plan:
@@ -271,7 +271,7 @@ class Leading:
         if now_s - self._tidied_s < _TIDY_S:
             return
         self._tidied_s = now_s
-        gone = departed(self._outlook, self.plan, _now_ms())
+        gone = departed(self._observed, self.plan, _now_ms())
         if not gone:
             return
         said = list(chain.from_iterable((name.encode(), drain_key(name)) for name in sorted(gone.nodes)))
@@ -283,7 +283,7 @@ class Leading:
                 if keys
             ]
         ).result()
-        self._outlook.forget(gone.nodes, gone.units)
+        self._observed.forget(gone.nodes, gone.units)
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
@@ -291,7 +291,7 @@ class Leading:
 
         Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
         """
-        placed, reports = self.plan.copies, self._outlook.reports
+        placed, reports = self.plan.copies, self._observed.reports
         waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
         return {
             name: not (placed.get(name) or any(reports.copies(name)) or (waits and self._has_events(name)))

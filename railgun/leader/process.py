@@ -10,7 +10,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
@@ -93,7 +93,7 @@ def run_leader(
                 transport,
                 topics,
                 membership,
-                Outlook(
+                ObservedCluster(
                     ClusterPolicy(
                         cluster.copies, cluster.takeover_s, cluster.replace_after_s, cluster.moves_limit
                     ),

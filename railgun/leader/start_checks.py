@@ -10,7 +10,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
-from railgun.cluster.records import NodeRecord, RecordError, decode_said
+from railgun.cluster.records import NodeRecord, RecordError, decode_statement
 from railgun.cluster.reports import ReportError, decode_report
 from railgun.host.place import stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
@@ -158,7 +158,7 @@ def _said_before(
         end = fetched.next_offset
         for record in fetched.written():
             try:
-                node = decode_said(record)
+                node = decode_statement(record)
             except RecordError:
                 continue
             if isinstance(node, NodeRecord) and node.name == identity.name:

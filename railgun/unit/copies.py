@@ -120,8 +120,8 @@ class UnitCopies:
             for each in planned
         )
 
-    def _is_caught_up(self, heard_s: float, report: CopyReport) -> bool:
-        is_fresh = self._clock.now() - heard_s <= self._timing.silence_s(report.interval_s)
+    def _is_caught_up(self, reported_s: float, report: CopyReport) -> bool:
+        is_fresh = self._clock.now() - reported_s <= self._timing.silence_s(report.interval_s)
         return is_fresh and report.state.is_caught_up
 
     def forget(self, key: TaskKey) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.lost_copies import Losses
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Copies, LostCopy
 from railgun.cluster.progress import Progress
 from railgun.cluster.steps import _Steps
@@ -59,7 +59,7 @@ def test_a_rebuild_that_is_placed_again(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_copy_that_is_placed_where_it_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether a node has what was built with the history of a task."""
-    monkeypatch.setattr(Outlook, "unable", lambda self, tasks, plan: {})
+    monkeypatch.setattr(ObservedCluster, "unable", lambda self, tasks, plan: {})
     for test in (
         test_histories.test_a_copy_is_made_where_the_history_is_once_it_is_there,
         test_histories.test_a_copy_is_not_lost_that_no_other_node_could_make,

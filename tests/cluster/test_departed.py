@@ -8,7 +8,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.departed import Departed, departed
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder, NodeRecord
@@ -24,55 +24,55 @@ GONE = NodeRecord(
 
 
 @pytest.fixture
-def outlook() -> Outlook:
+def observed() -> ObservedCluster:
     """Of node-1, which lives, and of node-2, which was heard a day ago. Both had two units."""
-    made = Outlook(ClusterPolicy(), 0.0)
-    made.hear_said(msgspec.structs.replace(GONE, name="node-1"), 0.0)
-    made.hear_said(GONE, 0.0)
-    made.hear_members(["node-1"], 0.0)
+    made = ObservedCluster(ClusterPolicy(), 0.0)
+    made.take_statement(msgspec.structs.replace(GONE, name="node-1"), 0.0)
+    made.take_statement(GONE, 0.0)
+    made.take_members(["node-1"], 0.0)
     for node in ("node-1", "node-2"):
         for unit in (0, 1):
-            made.hear_report(encode_report(report(status(), node=node, unit=unit)), 0.0)
+            made.take_report(encode_report(report(status(), node=node, unit=unit)), 0.0)
     return made
 
 
-def test_a_node_that_has_said_nothing_for_a_day_and_its_units(outlook: Outlook) -> None:
-    found = departed(outlook, Plan(), NOW_MS)
+def test_a_node_that_has_said_nothing_for_a_day_and_its_units(observed: ObservedCluster) -> None:
+    found = departed(observed, Plan(), NOW_MS)
     assert found == Departed(frozenset({"node-2"}), frozenset({CopyName("node-2", 0), CopyName("node-2", 1)}))
-    outlook.hear_said(DrainOrder(node="node-2", asked_ms=1, is_on=False), 0.0)
-    outlook.forget(found.nodes, found.units)
-    assert not departed(outlook, Plan(), NOW_MS)
-    assert [*outlook.nodes] == ["node-1"]
-    assert not outlook.orders
-    assert {each.copy.node for each in outlook.reports.copies(TASK_KEY)} == {"node-1"}
+    observed.take_statement(DrainOrder(node="node-2", asked_ms=1, is_on=False), 0.0)
+    observed.forget(found.nodes, found.units)
+    assert not departed(observed, Plan(), NOW_MS)
+    assert [*observed.nodes] == ["node-1"]
+    assert not observed.orders
+    assert {each.copy.node for each in observed.reports.copies(TASK_KEY)} == {"node-1"}
 
 
-def test_not_one_that_has_said_something_since(outlook: Outlook) -> None:
-    assert not departed(outlook, Plan(), NOW_MS - 1)
+def test_not_one_that_has_said_something_since(observed: ObservedCluster) -> None:
+    assert not departed(observed, Plan(), NOW_MS - 1)
 
 
-def test_not_a_member_nor_one_in_the_plan_nor_one_that_is_to_be_empty(outlook: Outlook) -> None:
+def test_not_a_member_nor_one_in_the_plan_nor_one_that_is_to_be_empty(observed: ObservedCluster) -> None:
     planned = Plan(1, {TASK_KEY: (PlannedCopy(CopyName("node-2", 1), "f"),)})
-    assert not departed(outlook, planned, NOW_MS)
+    assert not departed(observed, planned, NOW_MS)
     drained = replace(Plan(), drains={"node-2": Drain(1)})
-    assert not departed(outlook, drained, NOW_MS)
-    outlook.hear_members(["node-2"], 1.0)
-    assert departed(outlook, Plan(), NOW_MS).nodes == {"node-1"}
+    assert not departed(observed, drained, NOW_MS)
+    observed.take_members(["node-2"], 1.0)
+    assert departed(observed, Plan(), NOW_MS).nodes == {"node-1"}
 
 
-def test_a_unit_that_its_node_does_not_have_any_more(outlook: Outlook) -> None:
-    outlook.hear_said(msgspec.structs.replace(GONE, name="node-1", units=1, incarnation=2), 1.0)
-    outlook.hear_members(["node-1", "node-2"], 1.0)
+def test_a_unit_that_its_node_does_not_have_any_more(observed: ObservedCluster) -> None:
+    observed.take_statement(msgspec.structs.replace(GONE, name="node-1", units=1, incarnation=2), 1.0)
+    observed.take_members(["node-1", "node-2"], 1.0)
     unit = CopyName("node-1", 1)
-    assert departed(outlook, Plan(), NOW_MS) == Departed(units=frozenset({unit}))
+    assert departed(observed, Plan(), NOW_MS) == Departed(units=frozenset({unit}))
     # The copy there is about to be moved to another unit.
-    assert not departed(outlook, Plan(1, {TASK_KEY: (PlannedCopy(unit, "f"),)}), NOW_MS)
+    assert not departed(observed, Plan(1, {TASK_KEY: (PlannedCopy(unit, "f"),)}), NOW_MS)
 
 
 def test_not_a_unit_of_a_member_whose_record_is_on_its_way() -> None:
-    outlook = Outlook(ClusterPolicy(), 0.0)
-    outlook.hear_report(encode_report(report(status(), node="node-3", unit=0)), 0.0)
-    outlook.hear_members(["node-3"], 0.0)
-    assert not departed(outlook, Plan(), NOW_MS)
-    outlook.hear_members([], 1.0)
-    assert departed(outlook, Plan(), NOW_MS) == Departed(units=frozenset({CopyName("node-3", 0)}))
+    observed = ObservedCluster(ClusterPolicy(), 0.0)
+    observed.take_report(encode_report(report(status(), node="node-3", unit=0)), 0.0)
+    observed.take_members(["node-3"], 0.0)
+    assert not departed(observed, Plan(), NOW_MS)
+    observed.take_members([], 1.0)
+    assert departed(observed, Plan(), NOW_MS) == Departed(units=frozenset({CopyName("node-3", 0)}))

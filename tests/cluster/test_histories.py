@@ -6,7 +6,7 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -33,8 +33,8 @@ class Cluster:
     """Three nodes with a unit each; the first two have the copies of one task, which has history."""
 
     def __init__(self) -> None:
-        self.outlook = Outlook(ClusterPolicy(copies=2, replace_after_s=AFTER_S), 0.0)
-        self.outlook.histories = {(NAME.stream, NAME.created): "h"}
+        self.observed = ObservedCluster(ClusterPolicy(copies=2, replace_after_s=AFTER_S), 0.0)
+        self.observed.histories = {(NAME.stream, NAME.created): "h"}
         self.now_s = 0.0
         for number, node in enumerate(NODES):
             self.begin(node, ["h"] if number < 2 else [], has_data=number < 2)
@@ -50,7 +50,7 @@ class Cluster:
         self.pass_s(2)
 
     def begin(self, node: str, histories: Sequence[str] | None, *, has_data: bool, folder: str = "") -> None:
-        self.outlook.hear_said(
+        self.observed.take_statement(
             NodeRecord(
                 name=node,
                 folder=folder or node,
@@ -65,17 +65,17 @@ class Cluster:
         )
 
     def live(self, nodes: Sequence[str]) -> None:
-        self.outlook.hear_members(nodes, self.now_s)
+        self.observed.take_members(nodes, self.now_s)
 
     def pass_s(self, seconds: int) -> None:
         """Every node that lives reports in each second, and the leader plans."""
         for _ in range(seconds):
             self.now_s += 1
-            for node in self.outlook.members:
+            for node in self.observed.members:
                 state = self.states.get(node)
                 copies = [] if state is None else [status(state=state, position=9, replied=9, end=9)]
-                self.outlook.hear_report(encode_report(report(*copies, node=node)), self.now_s)
-            self.plan = next_plan(self.plan, self.outlook.view({NAME: False}, self.plan, self.now_s))
+                self.observed.take_report(encode_report(report(*copies, node=node)), self.now_s)
+            self.plan = next_plan(self.plan, self.observed.view({NAME: False}, self.plan, self.now_s))
 
     @property
     def nodes(self) -> list[str]:
@@ -83,7 +83,7 @@ class Cluster:
 
     @property
     def warnings(self) -> list[str]:
-        shown = overview(self.outlook, self.plan, "node-1", [NAME], self.now_s)
+        shown = overview(self.observed, self.plan, "node-1", [NAME], self.now_s)
         return [each for each in shown["warnings"] if "history" in each]
 
 
@@ -148,11 +148,11 @@ def test_the_only_copy_stays_in_the_plan_though_its_data_is_gone(cluster: Cluste
 
 
 def test_a_node_is_not_emptied_of_what_nobody_else_can_have(cluster: Cluster) -> None:
-    cluster.outlook.hear_said(DrainOrder(node="node-2", asked_ms=1, is_on=True), cluster.now_s)
+    cluster.observed.take_statement(DrainOrder(node="node-2", asked_ms=1, is_on=True), cluster.now_s)
     cluster.pass_s(20)
     assert cluster.plan.is_drained("node-2")
     assert cluster.nodes == ["node-1", "node-2"]
-    shown = overview(cluster.outlook, cluster.plan, "node-1", [NAME], cluster.now_s)
+    shown = overview(cluster.observed, cluster.plan, "node-1", [NAME], cluster.now_s)
     assert shown["nodes"][1]["waits"] == ["s/k/0: no node is left for another copy"]
     assert LACKS.format("node-3") in shown["warnings"]
 
@@ -174,7 +174,7 @@ def test_data_without_anything_to_make_it_again_is_told(cluster: Cluster) -> Non
 
 def test_what_a_change_could_not_make_is_named(cluster: Cluster) -> None:
     def found(change: str) -> tuple[list[str], list[str]]:
-        view = cluster.outlook.view({NAME: False}, cluster.plan, cluster.now_s, 2)
+        view = cluster.observed.view({NAME: False}, cluster.plan, cluster.now_s, 2)
         would = what_if(change, cluster.plan, view, {(NAME, "node-1"): 100})
         return [each["node"] for each in would["made"]], list(would["not_made"])
 

@@ -6,7 +6,7 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
@@ -24,7 +24,7 @@ class Cluster:
     """Four nodes with a unit each; the first two have the copies of one task. A second of it is a step."""
 
     def __init__(self) -> None:
-        self.outlook = Outlook(ClusterPolicy(copies=2, replace_after_s=AFTER_S), 0.0)
+        self.observed = ObservedCluster(ClusterPolicy(copies=2, replace_after_s=AFTER_S), 0.0)
         for node in NODES:
             self.begin(node, 1)
         self.now_s, self.generations = 0.0, dict.fromkeys(NODES, 1)
@@ -38,15 +38,15 @@ class Cluster:
 
     def begin(self, node: str, incarnation: int) -> None:
         record = NodeRecord(name=node, folder=node, incarnation=incarnation, host="h", units=1, release="0")
-        self.outlook.hear_said(record, 0.0)
+        self.observed.take_statement(record, 0.0)
 
     def live(self, nodes: Iterable[str]) -> None:
-        self.outlook.hear_members(nodes, self.now_s)
+        self.observed.take_members(nodes, self.now_s)
 
     def say(self, node: str, **of_copy: object) -> None:
         copies = [status(**of_copy)] if of_copy else []
         made = report(*copies, node=node, generation=self.generations[node])
-        self.outlook.hear_report(encode_report(made), self.now_s)
+        self.observed.take_report(encode_report(made), self.now_s)
 
     def pass_s(self, seconds: int, of_copies: Mapping[str, Mapping[str, object]]) -> None:
         """Every node reports in each second, those that are named with their copies; and the leader plans."""
@@ -57,7 +57,7 @@ class Cluster:
             self.step()
 
     def step(self) -> None:
-        self.plan = next_plan(self.plan, self.outlook.view({NAME: False}, self.plan, self.now_s))
+        self.plan = next_plan(self.plan, self.observed.view({NAME: False}, self.plan, self.now_s))
 
     @property
     def nodes(self) -> list[str]:
@@ -171,7 +171,7 @@ def test_a_unit_that_begins_again_and_again_is_preferred_to_none(cluster: Cluste
     assert [each.copy for each in cluster.plan.copies[NAME]] == [COPIES[1], COPIES[0]]
     # It is forgiven after ten minutes, and what answers stays where it is.
     cluster.pass_s(650, {"node-1": SILENT, "node-2": WELL})
-    view = cluster.outlook.view({NAME: False}, cluster.plan, cluster.now_s)
+    view = cluster.observed.view({NAME: False}, cluster.plan, cluster.now_s)
     assert not any(each.node.unsteady for each in view.nodes)
     assert cluster.plan.copies[NAME][0].copy == COPIES[1]
 

@@ -9,14 +9,14 @@ import pytest
 from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.drains import decided
+from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.inventory import ClusterNode
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder, NodeRecord
 from railgun.cluster.reports import CopyStatus, UnitReport, encode_report
-from railgun.cluster.standing import Standing, standing
 from railgun.cluster.view import ClusterView, NodeView, TaskView
 from railgun.cluster.what_if import WhatIfError, what_if
 from tests.cluster.clusters import task_names
@@ -32,13 +32,15 @@ PLAN = Plan(
 )
 
 
-def _outlook(plan: Plan, states: dict[tuple[CopyName, Any], CopyState], members: str = "abc") -> Outlook:
-    outlook = Outlook(ClusterPolicy(), 0.0)
+def _observed(
+    plan: Plan, states: dict[tuple[CopyName, Any], CopyState], members: str = "abc"
+) -> ObservedCluster:
+    observed = ObservedCluster(ClusterPolicy(), 0.0)
     for name in "abc":
-        outlook.hear_said(
+        observed.take_statement(
             NodeRecord(name=f"node-{name}", folder="f", incarnation=1, host="h", units=1, release="1.0"), 0.0
         )
-    outlook.hear_members([f"node-{name}" for name in members], 0.0)
+    observed.take_members([f"node-{name}" for name in members], 0.0)
     for copy in (A, B, C):
         own = [
             CopyStatus(**task._asdict(), state=state, position=5, replied=5, end=9)
@@ -46,8 +48,8 @@ def _outlook(plan: Plan, states: dict[tuple[CopyName, Any], CopyState], members:
             if of == copy
         ]
         report = UnitReport(node=copy.node, unit=copy.unit, generation=1, interval_ms=200, copies=own)
-        outlook.hear_report(encode_report(report), 9.0)
-    return outlook
+        observed.take_report(encode_report(report), 9.0)
+    return observed
 
 
 STATES = {
@@ -59,7 +61,7 @@ STATES = {
 
 
 def test_nodes_and_copies_are_shown() -> None:
-    shown = overview(_outlook(PLAN, STATES), PLAN, "node-a", [OTHER, ONE], 10.0)
+    shown = overview(_observed(PLAN, STATES), PLAN, "node-a", [OTHER, ONE], 10.0)
     assert (shown["leader"], shown["plan"], shown["copies"], shown["moves"], shown["behind"]) == (
         "node-a",
         3,
@@ -78,33 +80,33 @@ def test_nodes_and_copies_are_shown() -> None:
 
 def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_such() -> None:
     states = {key: state for key, state in STATES.items() if key != (A, OTHER)} | {(C, ONE): CopyState.SILENT}
-    shown = overview(_outlook(PLAN, states, members="bc"), PLAN, None, [ONE, OTHER], 10.0)
+    shown = overview(_observed(PLAN, states, members="bc"), PLAN, None, [ONE, OTHER], 10.0)
     assert [copy["state"] for copy in shown["tasks"][1]["copies"]] == ["answering", None]
     assert [copy["planned"] for copy in shown["tasks"][0]["copies"]] == [True, True, False]
     assert shown["unheard"] == 1
     assert "0 copies behind, 1 does not report\n" in as_text(shown)
     assert [node["state"] for node in shown["nodes"]] == ["away", "live", "live"]
     # What was heard long ago is not heard now.
-    late = overview(_outlook(PLAN, states), PLAN, None, [ONE], 20.0)
+    late = overview(_observed(PLAN, states), PLAN, None, [ONE], 20.0)
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
-    outlook = _outlook(PLAN, STATES)
+    observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
     report = UnitReport(node=B.node, unit=B.unit, generation=1, interval_ms=200, copies=[answers])
-    outlook.hear_report(encode_report(report), 9.5)
-    both = overview(outlook, PLAN, None, [ONE], 10.5)
+    observed.take_report(encode_report(report), 9.5)
+    both = overview(observed, PLAN, None, [ONE], 10.5)
     assert [copy["state"] for copy in both["tasks"][0]["copies"]] == ["answering", "answering"]
-    outlook.hear_report(encode_report(report), 10.2)
-    shown = overview(outlook, PLAN, None, [ONE], 10.5)
+    observed.take_report(encode_report(report), 10.2)
+    shown = overview(observed, PLAN, None, [ONE], 10.5)
     assert [copy["state"] for copy in shown["tasks"][0]["copies"]] == [None, "answering"]
     assert [node["active"] for node in shown["nodes"]] == [0, 1, 0]
 
 
 def test_copies_that_were_lost_are_counted() -> None:
     plan = replace(PLAN, lost={ONE: {"node-c": LostCopy(1, True)}, OTHER: {"node-c": LostCopy(1, False)}})
-    shown = overview(_outlook(plan, STATES), plan, "node-a", [OTHER, ONE], 10.0)
+    shown = overview(_observed(plan, STATES), plan, "node-a", [OTHER, ONE], 10.0)
     assert {node["name"]: node.get("lost") for node in shown["nodes"]} == {
         "node-a": None,
         "node-b": None,
@@ -116,7 +118,7 @@ def test_copies_that_were_lost_are_counted() -> None:
 def test_a_drain_says_what_it_waits_for() -> None:
     plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
     behind = {**STATES, (C, ONE): CopyState.BEHIND}
-    shown = overview(_outlook(plan, behind), plan, None, [ONE, OTHER], 10.0)
+    shown = overview(_observed(plan, behind), plan, None, [ONE, OTHER], 10.0)
     node = shown["nodes"][0]
     assert (node["state"], shown["moves"]) == ("draining", 2)
     assert node["waits"] == [
@@ -124,16 +126,16 @@ def test_a_drain_says_what_it_waits_for() -> None:
         "s/k/1: a copy on node-c/0 is made when others are done",
     ]
     empty = replace(plan, copies={ONE: (), OTHER: ()})
-    assert overview(_outlook(empty, {}), empty, None, [ONE], 10.0)["nodes"][0]["state"] == "drained"
+    assert overview(_observed(empty, {}), empty, None, [ONE], 10.0)["nodes"][0]["state"] == "drained"
 
 
 def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     plan = replace(PLAN, target={ONE: (B, C), OTHER: (B, C)}, drains={"node-a": Drain(1)})
-    shown = overview(_outlook(plan, STATES, members="bc"), plan, None, [ONE, OTHER], 10.0)
+    shown = overview(_observed(plan, STATES, members="bc"), plan, None, [ONE, OTHER], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("draining", False)
     assert "  node-a  draining, away  " in as_text(shown)
     empty = replace(plan, copies={ONE: (), OTHER: ()})
-    shown = overview(_outlook(empty, {}, members="bc"), empty, None, [ONE], 10.0)
+    shown = overview(_observed(empty, {}, members="bc"), empty, None, [ONE], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
 
 
@@ -219,19 +221,19 @@ def replace_order(order: DrainOrder) -> DrainOrder:
     return DrainOrder(node=order.node, asked_ms=order.asked_ms + 5, is_on=True)
 
 
-def _standing(states: dict[tuple[CopyName, Any], CopyState], plan: Plan = PLAN) -> Standing:
-    return standing(_outlook(plan, states), plan, 10.0)
+def _standing(states: dict[tuple[CopyName, Any], CopyState], plan: Plan = PLAN) -> ClusterHealth:
+    return cluster_health(_observed(plan, states), plan, 10.0)
 
 
 def test_how_far_a_cluster_is_from_what_is_wanted() -> None:
-    assert _standing(STATES) == Standing(tasks_short=1, copies_lost=0, copies_to_make=1)
+    assert _standing(STATES) == ClusterHealth(tasks_short=1, copies_lost=0, copies_to_make=1)
     well = {**STATES, (A, OTHER): CopyState.SILENT}
-    assert _standing(well) == Standing(0, 0, 0)
+    assert _standing(well) == ClusterHealth(0, 0, 0)
     # A copy is to move to another node, and one was given up.
     moving = replace(PLAN, target={ONE: (A, C), OTHER: (B, A)}, lost={OTHER: {"node-c": LostCopy(1, False)}})
-    assert _standing(well, moving) == Standing(0, 1, 1)
+    assert _standing(well, moving) == ClusterHealth(0, 1, 1)
     # What was heard too long ago counts no more.
-    assert standing(_outlook(PLAN, well), PLAN, 20.0) == Standing(2, 0, 4)
+    assert cluster_health(_observed(PLAN, well), PLAN, 20.0) == ClusterHealth(2, 0, 4)
 
 
 SHORT = (
@@ -242,12 +244,12 @@ SHORT = (
 
 def test_warnings() -> None:
     well = {**STATES, (A, OTHER): CopyState.SILENT}
-    outlook = _outlook(PLAN, well)
-    assert overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0)["warnings"] == []
-    outlook.nodes["node-b"] = msgspec.structs.replace(outlook.nodes["node-b"], rack="r1")
-    outlook.hear_members(["node-b", "node-c"], 10.0)
+    observed = _observed(PLAN, well)
+    assert overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)["warnings"] == []
+    observed.nodes["node-b"] = msgspec.structs.replace(observed.nodes["node-b"], rack="r1")
+    observed.take_members(["node-b", "node-c"], 10.0)
     drained = replace(PLAN, drains={"node-c": Drain(1)})
-    shown = overview(outlook, drained, None, [ONE, OTHER], 20.0)
+    shown = overview(observed, drained, None, [ONE, OTHER], 20.0)
     assert shown["warnings"] == [
         "no node leads: nothing is moved, and no copies are made",
         SHORT,
@@ -258,9 +260,9 @@ def test_warnings() -> None:
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
-    outlook = _outlook(PLAN, {})
-    shown = overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0)
+    observed = _observed(PLAN, {})
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
     # None of their copies is heard, though not for long yet.
     assert "nobody answers" not in as_text(shown)
-    shown = overview(outlook, PLAN, "node-a", [ONE, OTHER], 10.0, [OTHER])
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, [OTHER])
     assert f"WARNING: nobody answers 1 task: {OTHER}\n" in as_text(shown)

@@ -15,9 +15,9 @@ from railgun.cluster.records import (
     NodeRecord,
     PlanReader,
     RecordError,
-    decode_said,
+    decode_statement,
     encode_plan,
-    encode_said,
+    encode_statement,
 )
 from railgun.cluster.report_table import ReportTable
 from railgun.cluster.reports import ReportError, decode_report, encode_report
@@ -87,12 +87,12 @@ def test_of_several_copies_the_one_that_answers_stands_for_the_task() -> None:
 
 def test_a_node_and_an_order_come_back() -> None:
     record = NodeRecord(name="node-1", folder="f", incarnation=3, host="h", units=2, release="0.1.0")
-    assert decode_said(encode_said(record)) == record
+    assert decode_statement(encode_statement(record)) == record
     order = DrainOrder(node="node-1", asked_ms=4, is_on=True)
-    assert decode_said(encode_said(order)) == order
+    assert decode_statement(encode_statement(order)) == order
     assert order.key != record.key
     with pytest.raises(RecordError):
-        decode_said(b"{}")
+        decode_statement(b"{}")
 
 
 def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
@@ -125,7 +125,7 @@ def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
 
 def test_an_accepted_cut_comes_back_and_is_in_the_plan() -> None:
     accepted = AcceptedCut(**TASK, offset=80, leader_epoch=7)
-    assert decode_said(encode_said(accepted)) == accepted
+    assert decode_statement(encode_statement(accepted)) == accepted
     plan = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: ()}, cuts={NAME: Cut(80, 7)})
     reader = PlanReader()
     for _, record in encode_plan(plan, Plan(), 1):

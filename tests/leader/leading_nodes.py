@@ -9,7 +9,7 @@ from typing import Self
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
@@ -61,7 +61,7 @@ class Node:
             self._transport,
             topics,
             self.membership,
-            Outlook(ClusterPolicy(replace_after_s=GONE_S, moves_limit=moves_limit), time.monotonic()),
+            ObservedCluster(ClusterPolicy(replace_after_s=GONE_S, moves_limit=moves_limit), time.monotonic()),
             lambda: self._registry.snapshot().catalog,
             lambda: record,
             lambda: KafkaSoleWriter(settings, topics.assignment),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from railgun.cluster.records import NodeRecord, encode_said
+from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.cluster.reports import UnitReport, encode_report, unit_key
 from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
@@ -65,12 +65,12 @@ def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes:
     nodes.start(1)
     awaited(lambda: nodes.leaders() == [1])
     nodes.stop(1)
-    nodes.write(topics.nodes, long_ago.key, encode_said(long_ago))
+    nodes.write(topics.nodes, long_ago.key, encode_statement(long_ago))
     nodes.write(topics.positions, unit_key(*report.copy), encode_report(report))
     nodes.start(1)
     awaited(lambda: nodes.written(topics.nodes)[-2:] == [(b"gone", None), (b"gone/drain", None)])
     awaited(lambda: nodes.written(topics.positions)[-1:] == [(b"gone/0", None)])
-    assert [*nodes.running[1].leading._outlook.nodes] == ["node-1"]
+    assert [*nodes.running[1].leading._observed.nodes] == ["node-1"]
 
 
 def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.records import NodeRecord, encode_said
+from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.leader.process import LeaderPlace, _incarnation
 from railgun.leader.start_checks import NodeRefusedError, check_folder, check_name
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -29,7 +29,7 @@ def topic(kafka: str) -> Iterator[tuple[KafkaTransport, TopicPartition]]:
 
 
 def _say(transport: KafkaTransport, where: TopicPartition, record: NodeRecord) -> None:
-    transport.submit([Entry(where, Records.of([encode_said(record)]), [record.key])]).result(30)
+    transport.submit([Entry(where, Records.of([encode_statement(record)]), [record.key])]).result(30)
 
 
 def _record(folder: str, incarnation: int = 7) -> NodeRecord:
@@ -99,7 +99,7 @@ def test_of_two_nodes_that_take_a_name_at_once_the_second_ends(nodes: Nodes) -> 
     topic = nodes.player.registry.topics.nodes
     first = _record("other")
     nodes.player.transport.create_topic(topic, 1, TopicSettings(is_compacted=True))
-    nodes.write(topic, first.key, encode_said(first))
+    nodes.write(topic, first.key, encode_statement(first))
     second = nodes.start(1, checked_end=0)
     awaited(lambda: second.error is not None)
     assert isinstance(second.error, NodeRefusedError)
@@ -110,8 +110,8 @@ def test_of_two_nodes_that_take_a_name_at_once_the_second_ends(nodes: Nodes) -> 
     other = nodes.start(2, checked_end=0)
     awaited(lambda: nodes.leaders() == [2])
     late = msgspec.structs.replace(first, name="node-2")
-    nodes.write(topic, late.key, encode_said(late))
-    awaited(lambda: other.leading._outlook.nodes["node-2"].folder == "folder of node-2")
+    nodes.write(topic, late.key, encode_statement(late))
+    awaited(lambda: other.leading._observed.nodes["node-2"].folder == "folder of node-2")
     assert other.error is None
 
 

@@ -19,7 +19,7 @@ class Group:
         """Note a heartbeat, and let those go that were not heard."""
         now_s = self._now()
         self._heard_s[name] = now_s
-        for gone in [each for each, heard_s in self._heard_s.items() if now_s - heard_s > SESSION_S]:
+        for gone in [each for each, reported_s in self._heard_s.items() if now_s - reported_s > SESSION_S]:
             self.leave(gone)
         if self.leader is None:
             self.leader = min(self._heard_s)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from railgun.cluster.copies import CopyName
-from railgun.cluster.outlook import Outlook
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.host.lanes import HostLanes
@@ -311,7 +311,7 @@ class SimulatedNode:
             cast(Transport, Stepwise(client, step)),
             around.topics,
             cast(GroupMembership, Stepwise(membership, step)),
-            Outlook(POLICY, around.now()),
+            ObservedCluster(POLICY, around.now()),
             lambda: around.snapshot().catalog,
             self._record,
             lambda: self._writer(client, step),

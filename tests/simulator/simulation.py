@@ -15,7 +15,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import DrainOrder, Said, encode_said
+from railgun.cluster.records import DrainOrder, Statement, encode_statement
 from railgun.host.task_host import TaskHost
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -155,9 +155,9 @@ class Simulation:
         self._asked_ms += 1
         self.say(DrainOrder(node=node.name, asked_ms=self._asked_ms, is_on=is_on, fewer_copies=fewer_copies))
 
-    def say(self, record: Said) -> None:
+    def say(self, record: Statement) -> None:
         """Write a record to the topic of nodes, as a front-end does."""
-        self.broker.append(TopicPartition(self.topics.nodes, 0), [encode_said(record)])
+        self.broker.append(TopicPartition(self.topics.nodes, 0), [encode_statement(record)])
 
     def add_front_end(self) -> None:
         """Start another front-end; units do not see its topic at once."""

@@ -6,7 +6,7 @@ from typing import Any
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.report_table import HeardCopy, ReportTable
+from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry import evolution
@@ -24,9 +24,9 @@ class PositionReader:
         transport.create_topic(topic, 1, TopicSettings(is_compacted=True))
         self._offset = 0
         self._reports = ReportTable()
-        self.newest: dict[tuple[str, str, int], HeardCopy] = {}
+        self.newest: dict[tuple[str, str, int], ReportedCopy] = {}
 
-    def copies(self, task: TaskKey) -> Iterable[HeardCopy]:
+    def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """What was last heard of each copy of a task."""
         return self._reports.copies(task)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.histories import irreplaceable, remarks
-from railgun.cluster.outlook import HEARD_S, Outlook
+from railgun.cluster.observed import REPORT_EXPIRES_S, ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
 
@@ -15,7 +15,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterHealth:
     """How far a cluster is from what is wanted.
 
     tasks_short: tasks of which fewer copies than are wanted could answer.
@@ -28,27 +28,27 @@ class Standing:
     copies_to_make: int
 
 
-def standing(outlook: Outlook, plan: Plan, now_s: float) -> Standing:
+def cluster_health(observed: ObservedCluster, plan: Plan, now_s: float) -> ClusterHealth:
     """Return how a cluster stands by what was heard of the copies."""
     short = to_make = 0
     for task, copies in plan.copies.items():
-        able = able_copies(outlook, task, now_s)
+        able = able_copies(observed, task, now_s)
         short += len(able & {each.copy for each in copies}) < plan.wanted
         to_make += len(set(plan.target.get(task, ())) - able)
-    return Standing(short, sum(map(len, plan.lost.values())), to_make)
+    return ClusterHealth(short, sum(map(len, plan.lost.values())), to_make)
 
 
-def able_copies(outlook: Outlook, task: TaskKey, now_s: float) -> set[CopyName]:
+def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[CopyName]:
     """Return the copies of a task that could answer it, as far as is heard."""
     return {
         heard.copy
-        for heard in outlook.reports.copies(task)
-        if now_s - heard.heard_s <= HEARD_S and heard.status.state.is_caught_up
+        for heard in observed.reports.copies(task)
+        if now_s - heard.reported_s <= REPORT_EXPIRES_S and heard.status.state.is_caught_up
     }
 
 
 def warnings(
-    outlook: Outlook,
+    observed: ObservedCluster,
     plan: Plan,
     leader: str | None,
     now_s: float,
@@ -56,25 +56,25 @@ def warnings(
     unanswered: Sequence[TaskKey],
 ) -> Iterator[str]:
     """Yield what somebody should see to. tasks: all.  unanswered: those that nobody answers."""
-    if leader is None and outlook.members:
+    if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
-    able = outlook.members - {name for name in plan.drains if plan.is_drained(name)}
+    able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
     if plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
             f"own, and {len(able)} can have some; start "
             "more nodes, or set cluster.copies"
         )
-    nodes = [record for name, record in outlook.nodes.items() if name in outlook.members]
+    nodes = [record for name, record in observed.nodes.items() if name in observed.members]
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
-    short = standing(outlook, plan, now_s).tasks_short
+    short = cluster_health(observed, plan, now_s).tasks_short
     if short:
         wanted = counted(plan.wanted, "copy", "copies")
         yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
-    yield from remarks(outlook.unable(tasks, plan), outlook.histories, able)
-    yield from irreplaceable(outlook.histories, nodes)
+    yield from remarks(observed.unable(tasks, plan), observed.histories, able)
+    yield from irreplaceable(observed.histories, nodes)
     if unanswered:
         yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
 

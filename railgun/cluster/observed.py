@@ -11,11 +11,11 @@ from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
-from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Said
-from railgun.cluster.report_table import HeardCopy, ReportTable
+from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
+from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
-HEARD_S = 5.0
+REPORT_EXPIRES_S = 5.0
 """A copy of which nothing was heard for this long is not counted as one that could answer."""
 # A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
 _ADVANCES_S = 10.0
@@ -23,11 +23,11 @@ _ADVANCES_S = 10.0
 _COMES_AGAIN = 2
 
 
-class Outlook:
-    """Collects what is said. One thread uses it; times are seconds of the monotonic clock.
+class ObservedCluster:
+    """Collects what nodes, units and the group report. One thread uses it; times are seconds of the monotonic clock.
 
     policy: by the configuration of who asks.
-    began_s: when the leader began to listen.
+    began_s: when the leader began to read.
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
@@ -50,7 +50,7 @@ class Outlook:
         self._came_s: dict[str, float] = {}
         self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
-    def hear_said(self, record: Said, now_s: float) -> None:
+    def take_statement(self, record: Statement, now_s: float) -> None:
         """Take in an order, or what a node says of itself. What an earlier run of it said is left out."""
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
@@ -64,7 +64,7 @@ class Outlook:
             self._on_disk[record.name] = frozenset(copy.task for copy in record.disk)
             self._left_s.setdefault(record.name, now_s)
 
-    def hear_members(self, names: Iterable[str], now_s: float) -> None:
+    def take_members(self, names: Iterable[str], now_s: float) -> None:
         """Take in which nodes are members of the group now."""
         before, self.members = self.members, set(names)
         self._came_s |= dict.fromkeys(self.members - before, now_s)
@@ -82,7 +82,7 @@ class Outlook:
         for unit in units:
             self.reports.forget(unit)
 
-    def hear_report(self, record: bytes, now_s: float) -> None:
+    def take_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
         self._progress.hear(self.reports.take(record, now_s), now_s)
 
@@ -185,7 +185,9 @@ class Outlook:
     ) -> TaskView:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {
-            copy.copy: self._copy(name, copy, now_s) for copy in copies if now_s - copy.heard_s <= HEARD_S
+            copy.copy: self._copy(name, copy, now_s)
+            for copy in copies
+            if now_s - copy.reported_s <= REPORT_EXPIRES_S
         }
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
             if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
@@ -211,7 +213,7 @@ class Outlook:
         came_s = self._came_s.get(copy.node, self._began_s)
         return max(well_s, min(came_s, well_s + _COMES_AGAIN * self.policy.replace_after_s))
 
-    def _copy(self, name: TaskKey, copy: HeardCopy, now_s: float) -> CopyView:
+    def _copy(self, name: TaskKey, copy: ReportedCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)
         return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
 

@@ -1,0 +1,131 @@
+"""What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
+
+import msgspec
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.departed import departed
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import DiskCopy, DrainOrder, NodeRecord
+from railgun.cluster.reports import encode_report
+from railgun.cluster.view import ClusterView, CopyView, TaskView
+from tests.cluster.some_reports import TASK, report, status
+
+NAME = TaskKey(*TASK.values())  # type: ignore[arg-type]
+HERE = CopyName("node-1", 0)
+PLAN = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: (HERE,)})
+
+
+def _node(name: str, incarnation: int = 1, folder: str = "f", disk: tuple[DiskCopy, ...] = ()) -> NodeRecord:
+    return NodeRecord(
+        name=name, folder=folder, incarnation=incarnation, host="h", units=1, release="0", disk=list(disk)
+    )
+
+
+@pytest.fixture
+def observed() -> ObservedCluster:
+    made = ObservedCluster(ClusterPolicy(replace_after_s=300.0), 0.0)
+    for name, folder in (("node-1", "f"), ("node-2", "g")):
+        made.take_statement(_node(name, folder=folder), 0.0)
+    made.take_members(["node-1", "node-2"], 0.0)
+    return made
+
+
+def _view(observed: ObservedCluster, now_s: float, *, is_new: bool = False, plan: Plan = PLAN) -> ClusterView:
+    return observed.view({NAME: is_new}, plan, now_s)
+
+
+def _task(observed: ObservedCluster, now_s: float, *, is_new: bool = False) -> TaskView:
+    (task,) = _view(observed, now_s, is_new=is_new).tasks
+    return task
+
+
+def _nodes(observed: ObservedCluster, now_s: float) -> dict[str, bool]:
+    return {each.node.name: each.is_alive for each in _view(observed, now_s).nodes}
+
+
+def test_a_node_that_is_away_is_awaited_for_a_while_if_the_plan_names_it(observed: ObservedCluster) -> None:
+    observed.take_members([], 10.0)
+    assert _nodes(observed, 10.0) == {"node-1": False}
+    assert _nodes(observed, 309.0) == {"node-1": False}
+    assert _nodes(observed, 310.0) == {}
+    observed.take_members(["node-1"], 400.0)
+    assert _nodes(observed, 400.0) == {"node-1": True}
+
+
+def test_a_node_is_not_awaited_whose_folder_another_one_has(observed: ObservedCluster) -> None:
+    observed.take_members(["node-2"], 10.0)
+    assert _nodes(observed, 11.0) == {"node-1": False, "node-2": True}
+    # It was started with another name.
+    observed.take_statement(_node("new-name", folder="f"), 12.0)
+    assert _nodes(observed, 12.0) == {"node-1": False, "node-2": True}
+    observed.take_members(["node-2", "new-name"], 13.0)
+    assert _nodes(observed, 13.0) == {"node-2": True, "new-name": True}
+
+
+def test_what_an_earlier_run_of_a_node_said_is_left_out(observed: ObservedCluster) -> None:
+    observed.take_statement(_node("node-1", incarnation=7, folder="g"), 1.0)
+    observed.take_statement(_node("node-1", incarnation=6, folder="f"), 2.0)
+    assert {each.node.name: each.folder for each in _view(observed, 3.0).nodes}["node-1"] == "g"
+
+
+def test_a_copy_that_is_not_heard_any_more_could_not_answer(observed: ObservedCluster) -> None:
+    observed.take_report(encode_report(report(status(position=5, end=9))), 10.0)
+    assert _task(observed, 12.0).heard[HERE].state.is_caught_up
+    assert _task(observed, 16.0).heard == {}
+    assert _task(observed, 16.0).lag == {"node-1": 4}
+
+
+def test_a_copy_that_the_plan_has_just_named_counts_as_one_that_is_made(observed: ObservedCluster) -> None:
+    assert _task(observed, 10.0).heard == {HERE: CopyView(CopyState.BEHIND)}
+    assert _task(observed, 21.0).heard == {}
+    observed.take_members(["node-2"], 22.0)
+    assert _task(observed, 22.0).heard == {}
+
+
+def test_the_newest_order_to_a_node_counts(observed: ObservedCluster) -> None:
+    for asked_ms, is_on in ((1, True), (2, False)):
+        observed.take_statement(DrainOrder(node="node-1", asked_ms=asked_ms, is_on=is_on), 1.0)
+    assert [order.asked_ms for order in _view(observed, 1.0).orders.values()] == [2]
+
+
+def test_a_copy_advances_while_it_comes_nearer(observed: ObservedCluster) -> None:
+    behind = {"state": CopyState.BEHIND, "end": 9}
+    observed.take_report(encode_report(report(status(position=5, **behind))), 10.0)
+    observed.take_report(encode_report(report(status(position=5, **behind))), 19.0)
+    assert _task(observed, 19.0).heard[HERE].advances
+    observed.take_report(encode_report(report(status(position=5, **behind))), 21.0)
+    assert not _task(observed, 21.0).heard[HERE].advances
+    # So it does while it fills a metric.
+    observed.take_report(encode_report(report(status(position=5, filled={"n": 0.1}, **behind))), 22.0)
+    assert _task(observed, 22.0).heard[HERE].advances
+
+
+def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(observed: ObservedCluster) -> None:
+    assert _task(observed, 1.0).waits
+    assert not _task(observed, 300.0).waits
+    assert not _task(observed, 1.0, is_new=True).waits
+    assert _task(observed, 1.0, is_new=True).is_new
+    copy = DiskCopy(stream=NAME.stream, created=1, partitioner=NAME.partitioner, partition=NAME.partition)
+    observed.take_statement(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
+    task = _task(observed, 1.0, is_new=True)
+    assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])
+
+
+def test_a_node_that_reported_before_there_were_copies_is_awaited(observed: ObservedCluster) -> None:
+    body = {
+        "version": 1, "node": "old", "unit": 0, "generation": 9, "warming": [], **TASK,
+        "state": "stopped", "processed": 5, "replied": 5, "checkpointed": 5, "end": 6,
+    }  # fmt: skip
+    observed.take_report(msgspec.json.encode(body), 1.0)
+    task = _task(observed, 2.0)
+    assert (task.waits, dict(task.lag)) == (True, {})
+    # Nothing is known under its name that could be deleted.
+    assert not departed(observed, PLAN, 10**15).units
+    copy = DiskCopy(**NAME._asdict())
+    observed.take_statement(_node("old", disk=(copy,)), 3.0)
+    task = _task(observed, 3.0)
+    assert (task.waits, dict(task.lag)) == (False, {"old": 1})
