@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.kafka.clients import produce_all
 from railgun.messaging.kafka.settings import LINGERING
@@ -216,7 +216,9 @@ class BatchingProducer:
             thread.join(_JOIN_S)
         if not any(thread.is_alive() for thread in self._threads):
             for producer in self._producers():
-                producer.close()
+                # One that has failed for good says so again: submissions have had that error.
+                with contextlib.suppress(KafkaException):
+                    producer.close()
 
     def _start(self, name: str, target: Callable[[], None]) -> None:
         self._threads.append(threading.Thread(target=target, name=name, daemon=True))

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.clients import Producer, produce_all
 from railgun.messaging.kafka.closing import close_transactional
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, text_of
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_denied, text_of
 from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
@@ -85,7 +85,7 @@ class PlainOutput:
 
     def __init__(self, settings: KafkaSettings, is_stopping: Callable[[], bool]) -> None:
         self._place, self._is_stopping = settings.broker, is_stopping
-        self._failed: list[KafkaError] = []
+        self._failed: list[tuple[str, KafkaError]] = []
         self._client_errors = ClientErrors()
         configuration = {
             **settings.producer(),
@@ -113,7 +113,7 @@ class PlainOutput:
         except KafkaException as error:
             raise as_transport_error(self._place, error.args[0], self._client_errors.last) from error
         if self._failed:
-            raised = as_transport_error(self._place, self._failed[0], self._client_errors.last)
+            raised = as_transport_error(*self._failed[0], self._client_errors.last, "Write")
             if isinstance(raised, TransportFailedError):
                 raise raised
             raise OutputAbortedError(str(raised))
@@ -124,7 +124,7 @@ class PlainOutput:
 
     def _report(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._failed.append(error)
+            self._failed.append((message.topic() or self._place, error))
 
 
 class TransactionalOutput:
@@ -204,10 +204,10 @@ class TransactionalOutput:
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
-                if cause.txn_requires_abort():
+                if cause.txn_requires_abort() and not is_denied(cause):
                     raise OutputAbortedError(text_of(cause), cause.code()) from error
                 if not cause.retriable() or time.monotonic() > retry_until_s:
-                    raise as_transport_error(self._place, cause, self._client_errors.last) from error
+                    raise as_transport_error(self._place, cause, self._client_errors.last, "Write") from error
             finally:
                 self._deadline_s = math.inf
             time.sleep(_RETRY_S)

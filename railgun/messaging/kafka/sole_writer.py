@@ -100,4 +100,4 @@ class KafkaSoleWriter:
     def _as_error(self, error: KafkaError) -> Exception:
         if error.code() in _FENCED:
             return WriterFencedError(self._place)
-        return as_transport_error(self._place, error, self._client_errors.last)
+        return as_transport_error(self._place, error, self._client_errors.last, "Write")
