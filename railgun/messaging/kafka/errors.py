@@ -81,8 +81,10 @@ def as_transport_error(
     cause: the last error that the client reported by itself; it explains a timeout.
     right: the right that the request needs, by Kafka's name for it; empty if it is not known.
     """
-    if is_denied(error):
-        return TransportRefusedError(place, text_of(error), _remedy(error, right) or "")
+    for each in (error, cause):
+        # Before all else: for some clients the lack of a right is fatal, and what fails with it does not say why.
+        if each is not None and is_denied(each):
+            return TransportRefusedError(place, text_of(each), _remedy(each, right) or "")
     if error.fatal():
         return TransportFailedError(
             place, text_of(error), "Start again: what is unanswered may be sent again"
@@ -118,7 +120,9 @@ def _remedy(error: KafkaError, right: str = "") -> str | None:
     """Return what the operator can do about an error; None if a retry may help."""
     if is_denied(error):
         needed = f"the right {right}" if right else "the rights of its role"
-        return f"Give this user {needed} on the {_DENIED[error.code()]}; docs/kafka.md lists what each role needs"
+        again = ", and start again" if error.fatal() else ""
+        what = f"Give this user {needed} on the {_DENIED[error.code()]}{again}"
+        return f"{what}; docs/kafka.md lists what each role needs"
     return None if is_fenced(error) else _REFUSED.get(error.code())
 
 
@@ -135,6 +139,17 @@ def is_elsewhere(error: KafkaError) -> bool:
 def text_of(error: KafkaError) -> str:
     """librdkafka's message, without its last full stop."""
     return str(error.str()).rstrip(".")
+
+
+def raised_error(raised: BaseException | None) -> KafkaError:
+    """Return librdkafka's error from what a call that polls has raised: KafkaException, or SystemError.
+
+    confluent_kafka (2.16) has such a call raise that a client has failed for good. If the call runs callbacks after
+    that, Python finds an exception that nobody has handled, and raises SystemError because of it.
+    """
+    while raised is not None and not isinstance(raised, KafkaException):
+        raised = raised.__cause__
+    return KafkaError(KafkaError._FATAL, fatal=True) if raised is None else raised.args[0]
 
 
 def create_client(place: str, create: Callable[[], T]) -> T:
