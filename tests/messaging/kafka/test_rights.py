@@ -1,4 +1,4 @@
-"""What a user lacks on a broker is said in one line: the topic, group or transactional id, and the name of the right."""
+"""What a user lacks on a broker is said in one line: the topic, group or transactional id, and which right."""
 
 import logging
 import time
