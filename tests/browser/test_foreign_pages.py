@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.chromium import FOREIGN_NAME, chromium
-from tests.browser.unprotected import foreign_site, unprotected
+from tests.browser.unprotected import AS_SCRIPT, foreign_site, unprotected
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
 
@@ -146,7 +146,7 @@ def test_nothing_is_changed(name: str, page: Page, running: Server) -> None:
 def test_nothing_is_run_as_a_script(page: Page, running: Server) -> None:
     assert play(page, _SCRIPT_TAG, running.service.url) == "refused"
     with unprotected(running.service.url) as port:
-        assert play(page, _SCRIPT_TAG, f"http://127.0.0.1:{port}") == "loaded", "the canary"
+        assert play(page, _SCRIPT_TAG, f"http://127.0.0.1:{port}{AS_SCRIPT}") == "loaded", "the canary"
 
 
 def test_nothing_is_shown_in_a_frame(page: Page, running: Server) -> None:

@@ -8,6 +8,8 @@ from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 import httpx
 
+AS_SCRIPT = "/as-script"
+"""Under this path the list of streams is a script."""
 _ANSWER_S = 30.0
 
 
@@ -24,6 +26,8 @@ class _Handler(BaseHTTPRequestHandler):
         if asked.path.endswith("/events"):
             # As a server would that changes something when it is read.
             self._ask("POST", asked.path, dict(parse_qsl(asked.query))["event"].encode())
+        elif asked.path == AS_SCRIPT + "/v1/streams":
+            self._answer(200, b"var leaked = 1", "text/javascript")
         else:
             self._ask("GET", self.path, b"")
 
@@ -40,8 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"Content-Type": "application/json"} if body else {}
         url = self.target + path
         found = httpx.request(method, url, content=body, headers=headers, timeout=_ANSWER_S, trust_env=False)
-        is_script = self.headers.get("Sec-Fetch-Dest") == "script"
-        self._answer(found.status_code, found.content, "text/javascript" if is_script else "text/plain")
+        self._answer(found.status_code, found.content, "text/plain")
 
     def _answer(self, status: int, content: bytes, kind: str) -> None:
         self.send_response(status)
