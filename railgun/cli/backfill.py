@@ -33,7 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", required=True, help="the data folder of the engine, or of a node"
     )
-    parser.add_argument("--broker", metavar="HOST:PORT", help="the stream's log is Kafka, there")
+    parser.add_argument(
+        "--broker",
+        metavar="HOST:PORT",
+        help="the stream's log is Kafka, there: its own security guards it ([kafka] of --config), and no token does",
+    )
     parser.add_argument("--config", metavar="FILE", help="settings (TOML), for Kafka")
     parser.add_argument(
         "--build-only",

@@ -27,7 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "events", metavar="EVENTS", nargs="*", help="the files that the run read, in its order"
     )
     parser.add_argument("--out", metavar="FILE", help="the results that the run wrote")
-    parser.add_argument("--broker", metavar="HOST:PORT", help="of a cluster: its logs, and recorded replies")
+    parser.add_argument(
+        "--broker",
+        metavar="HOST:PORT",
+        help="of a cluster: its logs, and recorded replies; [kafka] of --config says who asks",
+    )
     parser.add_argument("--topic-prefix", metavar="NAME", help="of the cluster's topics (default: railgun)")
     parser.add_argument(
         "--config", metavar="FILE", help="the cluster's settings (TOML), for its [kafka] section"

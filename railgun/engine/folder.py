@@ -1,10 +1,12 @@
 """The data folder: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
 
+import logging
 import shutil
 from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.engine.errors import FolderError, FolderVersionError
+from railgun.private_folder import exposure, make_private
 from reservoir.files import Files
 
 VERSION = 1
@@ -14,6 +16,7 @@ _UNFINISHED = ".VERSION"
 # An empty folder may hold these: the remains of a start that was cut off, and what file systems put into their roots.
 _NOTHING = (_UNFINISHED, "lost+found")
 _LIMIT_BYTES = 64
+_log = logging.getLogger("railgun.engine")
 
 
 class DataFolder:
@@ -25,6 +28,7 @@ class DataFolder:
     def __init__(self, path: Path, files: Files) -> None:
         self.path, self.files = path, files
         try:
+            make_private(path)
             files.make_folder(path)
             names = [name for name in files.list(path) if name not in _NOTHING]
         except OSError as error:
@@ -45,6 +49,11 @@ class DataFolder:
             )
         else:
             self._begin()
+        for each in (self.log, path / STREAMS):
+            make_private(each)
+        exposed = exposure(path)
+        if exposed is not None:
+            _log.warning("%s", exposed)
 
     @property
     def log(self) -> Path:

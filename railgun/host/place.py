@@ -12,6 +12,9 @@ from railgun.history.manifest import MANIFEST_PLACE, installed_folder, read_mani
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
 
+TASKS = "tasks"
+"""The folder of all tasks in a node's data folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -61,4 +64,4 @@ def stream_folder(stream: str, created: int) -> str:
 
 def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:
     """Return the folder of a task in a node's data folder."""
-    return data / "tasks" / stream_folder(stream, created) / column_name(partitioner) / str(partition)
+    return data / TASKS / stream_folder(stream, created) / column_name(partitioner) / str(partition)

@@ -12,7 +12,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, RecordError, decode_statement
 from railgun.cluster.reports import ReportError, decode_report
-from railgun.host.place import stream_folder
+from railgun.host.place import TASKS, stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.unit.identity import Identity, keep_catalogue, kept_catalogue
@@ -48,7 +48,7 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
             "name the folder of a node of this cluster, or an empty one"
         )
     # A folder of an earlier release does not say.
-    tasks = data / "tasks"
+    tasks = data / TASKS
     folders = sorted(each.name for each in tasks.iterdir()) if not kept and tasks.is_dir() else []
     known = {stream_folder(name, entry.created) for name, entry in catalog.streams.items()}
     if folders and not known & set(folders):

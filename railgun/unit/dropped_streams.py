@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.history.request_files import created_of
-from railgun.host.place import stream_folder
+from railgun.host.place import TASKS, stream_folder
 from railgun.unit.clock import Clock
 
 _log = logging.getLogger("railgun.unit")
@@ -41,7 +41,7 @@ class DroppedStreams:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _folders(self) -> Iterator[Path]:
-        for above in (self._data / "tasks", self._data / "backfill"):
+        for above in (self._data / TASKS, self._data / "backfill"):
             if above.is_dir():
                 yield from above.iterdir()
 
@@ -56,7 +56,7 @@ def _is_dropped(folder: Path, catalog: Catalog) -> bool:
 def _owner(folder: Path) -> str | None:
     """The stream, and the place of its first definition, that a folder of tasks or of a live backfill is for; None: of
     none that is known."""
-    if folder.parent.name == "tasks":
+    if folder.parent.name == TASKS:
         return folder.name
     created = created_of(folder)
     return None if created is None else stream_folder(folder.name, created)

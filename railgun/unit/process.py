@@ -26,6 +26,7 @@ from railgun.messaging.kafka.broker_wait import reached
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
+from railgun.private_folder import make_private
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
@@ -180,7 +181,7 @@ def _part_in_cluster(
     settings: Settings, place: UnitPlace, reports: KafkaTransport, topics: Topics, reader: ReportReader
 ) -> _PartInCluster:
     cluster = settings.cluster
-    place.folder.mkdir(parents=True, exist_ok=True)
+    make_private(place.folder)
     identity = node_identity(place.folder, cluster.node_name)
     name, generation = CopyName(identity.name, place.index), time.time_ns() // 1_000_000
     make_topics(reports, topics)

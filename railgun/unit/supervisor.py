@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from railgun.host.place import TASKS
+from railgun.private_folder import exposure, make_private
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
 from railgun.unit.parent import METRICS
 from railgun.wording import counted
@@ -248,7 +250,7 @@ def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list
 def _check_folder(folder: Path) -> None:
     """Create the folder, or check that it is empty or a node's. Raises NodeFolderError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         names = {path.name for path in folder.iterdir()}
     except OSError as error:
         raise NodeFolderError(
@@ -281,6 +283,10 @@ def _held(folder: Path) -> Iterator[None]:
             # start.
             os.truncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode("ascii"), 0)
+        make_private(folder / TASKS)
+        exposed = exposure(folder)
+        if exposed is not None:
+            _log.warning("%s", exposed)
         yield
     finally:
         os.close(handle)

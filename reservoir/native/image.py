@@ -23,7 +23,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import msgspec
 
-from reservoir.native.cache import cache_folder, numba_folder
+from reservoir.native.cache import cache_folder, numba_folder, others_may_write
 from reservoir.native.sources import digest, sources
 
 _FORM = 3
@@ -95,8 +95,10 @@ _new_function.argtypes = (ctypes.POINTER(_Method), ctypes.c_void_p, ctypes.py_ob
 
 
 def load() -> Image | None:
-    """None where there is none for this process, or none that is whole."""
+    """None where there is none for this process, none that is whole, or one that other users may have changed."""
     try:
+        if others_may_write(path()):
+            return None
         data = path().read_bytes()
     except OSError:
         return None

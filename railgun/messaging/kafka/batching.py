@@ -14,9 +14,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from railgun.messaging.kafka.clients import produce_all
+from railgun.messaging.kafka.errors import raised_error
 from railgun.messaging.kafka.settings import LINGERING
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wording import counted
@@ -137,10 +138,12 @@ class BatchingProducer:
     Threads: any may call `send`. One of this class takes the reports of the first producer. Another one, started with
     the first record, sends batches and takes their reports.
     Errors go to the submissions. Once one has failed, its deliveries that still wait are dropped.
+    failure: why a producer will never send again; None while it may.
     """
 
     def __init__(self, create: Callable[[Mapping[str, Any], Mapping[str, Any]], Producer]) -> None:
         self._create = create
+        self.failure: KafkaError | None = None
         self._pipelining = create({}, {})
         self._batching: Producer | None = None
         self._changed = threading.Condition()
@@ -216,7 +219,9 @@ class BatchingProducer:
             thread.join(_JOIN_S)
         if not any(thread.is_alive() for thread in self._threads):
             for producer in self._producers():
-                producer.close()
+                # One that has failed for good says so again: submissions have had that error.
+                with contextlib.suppress(KafkaException):
+                    producer.close()
 
     def _start(self, name: str, target: Callable[[], None]) -> None:
         self._threads.append(threading.Thread(target=target, name=name, daemon=True))
@@ -231,7 +236,11 @@ class BatchingProducer:
 
     def _take_reports(self) -> None:
         while not self._is_closing or self._partitions:
-            self._pipelining.poll(_POLL_S)
+            try:
+                self._pipelining.poll(_POLL_S)
+            except KafkaException as error:
+                # A producer that has failed for good says so here, once. The reports of its records follow.
+                self.failure = raised_error(error)
 
     def _send_batches(self) -> None:
         # A new producer cannot send for half a second, so it is made before the first batch needs it.
@@ -247,7 +256,10 @@ class BatchingProducer:
             for delivery in dropped:
                 delivery.drop()
             if self._batching is not None:
-                self._batching.flush(_FLUSH_S)
+                try:
+                    self._batching.flush(_FLUSH_S)
+                except (KafkaException, SystemError) as error:
+                    self.failure = raised_error(error)
 
     def _batching_producer(self) -> Producer:
         if self._batching is None:
@@ -266,6 +278,8 @@ class BatchingProducer:
     def _start_batches(self, due: set[TopicPartition]) -> list[Delivery]:
         """Send a batch to each of these partitions; returns deliveries of failed submissions, to be dropped."""
         partitions = [self._partitions[where] for where in due]
+        if self.failure is not None:
+            return _abandon(partitions, self.failure)
         try:
             producer = self._batching_producer()
         except Exception as error:  # noqa: BLE001 - the submissions fail with it, whatever it is

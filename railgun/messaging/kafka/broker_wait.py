@@ -7,7 +7,12 @@ import logging
 import threading
 import time
 
-from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
+from railgun.messaging.errors import (
+    TransportClosedError,
+    TransportError,
+    TransportRefusedError,
+    TransportUnavailableError,
+)
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 
@@ -69,12 +74,17 @@ class BrokerWait:
                 self._there()
 
     def away(self, error: TransportError) -> None:
-        """Note that it does not answer, or not any more, and give it a moment."""
-        self.reason = f"waiting for the broker, which is asked again: {error.place}: {error.reason}"
+        """Note that it does not answer, or refuses, or not any more, and give it a moment."""
+        is_refused = isinstance(error, TransportRefusedError)
+        if is_refused:
+            self.reason = f"the broker refuses what is asked, and is asked again: {error}"
+        else:
+            self.reason = f"waiting for the broker, which is asked again: {error.place}: {error.reason}"
         now_s = time.monotonic()
         if self._said_s is None or now_s - self._said_s >= _SAY_AGAIN_S:
             self._said_s = now_s
-            self._log.warning("%s; does it run, and is its address right?", self.reason)
+            hint = "" if is_refused else "; does it run, are its address and [kafka] security.protocol right?"
+            self._log.warning("%s%s", self.reason, hint)
         self._stopped.wait(_PAUSE_S)
 
     def _there(self) -> None:

@@ -265,7 +265,7 @@ class KafkaConsumer:
         if is_elsewhere(error) or not start <= buffer.position <= end:
             raise OffsetOutOfRangeError(str(where), buffer.position, start, end)
         if not is_transient(error):
-            raise as_transport_error(str(where), error, self._client_errors.last)
+            raise as_transport_error(str(where), error, self._client_errors.last, "Read")
         self._await_poll()
         self._unassign(buffer)
         buffer.seek(buffer.position)

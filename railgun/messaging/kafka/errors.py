@@ -39,16 +39,20 @@ _ELSEWHERE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TR
 # The bytes that came are not those that were written.
 _DAMAGED: Final = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG})
 
-_RIGHTS = "Give this user the right on the broker"
 _SECURITY = "Check the security settings of [kafka] (security.protocol, sasl.*, ssl.*) against the broker's"
 _LIMITS = "Change the limit or policy on the broker, or what is asked of it"
 
-# Errors that a retry does not mend, each with what the operator can do.
+# The user may not do what was asked of these.
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
+    # An idempotent producer gets this for the topics that it may not write to, if it may write to none.
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "topic",
+}
+
+# Other errors that a retry does not mend, each with what the operator can do.
 _REFUSED: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
-    KafkaError.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: _RIGHTS,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _RIGHTS,
     KafkaError.SECURITY_DISABLED: _SECURITY,
     KafkaError.SASL_AUTHENTICATION_FAILED: _SECURITY,
     KafkaError.UNSUPPORTED_SASL_MECHANISM: _SECURITY,
@@ -68,12 +72,19 @@ _REFUSED: Final = {
 }
 
 
-def as_transport_error(place: str, error: KafkaError, cause: KafkaError | None = None) -> TransportError:
+def as_transport_error(
+    place: str, error: KafkaError, cause: KafkaError | None = None, right: str = ""
+) -> TransportError:
     """Return the transport's error for one of librdkafka's.
 
-    place: the broker, topic or partition that the message names.
+    place: the broker, topic, partition, group or transactional id that the message names.
     cause: the last error that the client reported by itself; it explains a timeout.
+    right: the right that the request needs, by Kafka's name for it; empty if it is not known.
     """
+    for each in (error, cause):
+        # Before all else: for some clients the lack of a right is fatal, and what fails with it does not say why.
+        if each is not None and is_denied(each):
+            return TransportRefusedError(place, text_of(each), _remedy(each, right) or "")
     if error.fatal():
         return TransportFailedError(
             place, text_of(error), "Start again: what is unanswered may be sent again"
@@ -83,7 +94,7 @@ def as_transport_error(place: str, error: KafkaError, cause: KafkaError | None =
     if error.code() in _DAMAGED:
         return TransportCorruptionError(place, text_of(error))
     for each in (error, cause):
-        remedy = None if each is None else _remedy(each)
+        remedy = None if each is None else _remedy(each, right)
         if each is not None and remedy is not None:
             return TransportRefusedError(place, text_of(each), remedy)
     reason = text_of(error) if cause is None else f"{text_of(error)} ({text_of(cause)})"
@@ -100,8 +111,18 @@ def is_fenced(error: KafkaError) -> bool:
     return error.code() == KafkaError.INVALID_REPLICATION_FACTOR and "fenced" in text_of(error)
 
 
-def _remedy(error: KafkaError) -> str | None:
+def is_denied(error: KafkaError) -> bool:
+    """Whether the broker knows the user, who lacks a right."""
+    return error.code() in _DENIED
+
+
+def _remedy(error: KafkaError, right: str = "") -> str | None:
     """Return what the operator can do about an error; None if a retry may help."""
+    if is_denied(error):
+        needed = f"the right {right}" if right else "the rights of its role"
+        again = ", and start again" if error.fatal() else ""
+        what = f"Give this user {needed} on the {_DENIED[error.code()]}{again}"
+        return f"{what}; docs/kafka.md lists what each role needs"
     return None if is_fenced(error) else _REFUSED.get(error.code())
 
 
@@ -118,6 +139,17 @@ def is_elsewhere(error: KafkaError) -> bool:
 def text_of(error: KafkaError) -> str:
     """librdkafka's message, without its last full stop."""
     return str(error.str()).rstrip(".")
+
+
+def raised_error(raised: BaseException | None) -> KafkaError:
+    """Return librdkafka's error from what a call that polls has raised: KafkaException, or SystemError.
+
+    confluent_kafka (2.16) has such a call raise that a client has failed for good. If the call runs callbacks after
+    that, Python finds an exception that nobody has handled, and raises SystemError because of it.
+    """
+    while raised is not None and not isinstance(raised, KafkaException):
+        raised = raised.__cause__
+    return KafkaError(KafkaError._FATAL, fatal=True) if raised is None else raised.args[0]
 
 
 def create_client(place: str, create: Callable[[], T]) -> T:
@@ -152,7 +184,7 @@ class ClientErrors:
         if error.code() not in self._logged:
             self._logged.add(error.code())
             _log.warning("%s", text_of(error))
-        if self.last is None or self.last.code() not in _REFUSED:
+        if self.last is None or _remedy(self.last) is None:
             self.last = error
 
     def clear(self) -> None:

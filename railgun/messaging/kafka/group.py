@@ -319,7 +319,7 @@ class GroupMember:
                 raise self._as_transport_error(error.args[0]) from error
 
     def _as_transport_error(self, error: KafkaError) -> TransportError:
-        return as_transport_error(self._topic, error, self._client_errors.last)
+        return as_transport_error(self._topic, error, self._client_errors.last, "Read")
 
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:

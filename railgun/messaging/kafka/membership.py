@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from railgun.messaging.errors import TransportRefusedError
 from railgun.messaging.kafka.admin import KafkaAdmin
 from railgun.messaging.kafka.clients import Consumer
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_denied
 from railgun.messaging.kafka.settings import KafkaSettings
 
 # A member that does not poll for this long leads no more. By default that is five minutes.
@@ -76,7 +76,7 @@ class GroupMembership:
     def poll(self, timeout_s: float) -> None:
         """Take part in the group. Has to be called again and again, or the member is shut out.
 
-        Raises TransportRefusedError where the broker does not allow such a session.
+        Raises TransportRefusedError where the broker does not allow such a session, or this user in the group.
         """
         message = self._consumer.poll(timeout_s)
         error = None if message is None else message.error()
@@ -86,6 +86,8 @@ class GroupMembership:
                 f"cluster.session_timeout_s: the broker refuses a session of {self._session_s:g} s",
                 "Set it between the broker's group.min.session.timeout.ms and group.max.session.timeout.ms",
             )
+        if error is not None and is_denied(error):
+            raise as_transport_error(self._group, error, right="Read")
         if error is not None and not error.retriable() and error.code() != KafkaError._MAX_POLL_EXCEEDED:
             _log.warning("%s: %s", self._group, error)
 
@@ -131,7 +133,9 @@ class GroupMembers:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return Members(set(), None)
             self._replace()
-            raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
+            raise as_transport_error(
+                self._group, error.args[0], admin.client_errors.last, "Describe"
+            ) from error
         leaders = [str(each.client_id) for each in members if each.assignment.topic_partitions]
         return Members({str(each.client_id) for each in members}, leaders[0] if leaders else None)
 

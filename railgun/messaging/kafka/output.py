@@ -10,7 +10,14 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.clients import Producer, produce_all
 from railgun.messaging.kafka.closing import close_transactional
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, text_of
+from railgun.messaging.kafka.errors import (
+    ClientErrors,
+    as_transport_error,
+    create_client,
+    is_denied,
+    raised_error,
+    text_of,
+)
 from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import Headers
@@ -84,7 +91,7 @@ class PlainOutput:
     is_stuck = False
 
     def __init__(self, settings: KafkaSettings, is_stopping: Callable[[], bool]) -> None:
-        self._place, self._is_stopping = settings.broker, is_stopping
+        self._is_stopping = is_stopping
         self._failed: list[KafkaError] = []
         self._client_errors = ClientErrors()
         configuration = {
@@ -101,6 +108,7 @@ class PlainOutput:
         self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
     ) -> None:
         outgoing, _ = select()
+        topics = ", ".join(sorted({each.topic for each in outgoing}))
         self._failed.clear()
         try:
             for part in _requests(outgoing):
@@ -110,10 +118,11 @@ class PlainOutput:
                         raise OutputAbortedError("stopping")
                 if self._failed:
                     break
-        except KafkaException as error:
-            raise as_transport_error(self._place, error.args[0], self._client_errors.last) from error
+        except (KafkaException, SystemError) as error:
+            raised = as_transport_error(topics, raised_error(error), self._client_errors.last, "Write")
+            raise raised from error
         if self._failed:
-            raised = as_transport_error(self._place, self._failed[0], self._client_errors.last)
+            raised = as_transport_error(topics, self._failed[0], self._client_errors.last, "Write")
             if isinstance(raised, TransportFailedError):
                 raise raised
             raise OutputAbortedError(str(raised))
@@ -204,10 +213,10 @@ class TransactionalOutput:
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
-                if cause.txn_requires_abort():
+                if cause.txn_requires_abort() and not is_denied(cause):
                     raise OutputAbortedError(text_of(cause), cause.code()) from error
                 if not cause.retriable() or time.monotonic() > retry_until_s:
-                    raise as_transport_error(self._place, cause, self._client_errors.last) from error
+                    raise as_transport_error(self._place, cause, self._client_errors.last, "Write") from error
             finally:
                 self._deadline_s = math.inf
             time.sleep(_RETRY_S)

@@ -110,7 +110,8 @@ class KafkaProducer:
         """Release a submission's share of the limit and complete its future: none of its deliveries is left."""
         raised = None
         if submission.error is not None:
-            raised = as_transport_error(str(submission.error_at), submission.error, self._client_errors.last)
+            cause = self._batching.failure or self._client_errors.last
+            raised = as_transport_error(str(submission.error_at), submission.error, cause, "Write")
         with self._lock:
             self._pending_bytes -= submission.held_bytes
             if isinstance(raised, TransportFailedError):

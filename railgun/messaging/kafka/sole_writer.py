@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from railgun.messaging.errors import WriterFencedError
 from railgun.messaging.kafka.clients import Producer
 from railgun.messaging.kafka.closing import close_transactional
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client
+from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_denied
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 from railgun.messaging.transport import TopicPartition
 
@@ -87,7 +87,7 @@ class KafkaSoleWriter:
                 self._producer.produce(where.topic, record, key, where.partition, report)
             self._producer.commit_transaction(self._timeout_s)
         except KafkaException as error:
-            cause = failed[0] if failed else error.args[0]
+            cause = failed[0] if failed and not is_denied(error.args[0]) else error.args[0]
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(self._timeout_s)
             raise self._as_error(cause) from error
@@ -100,4 +100,4 @@ class KafkaSoleWriter:
     def _as_error(self, error: KafkaError) -> Exception:
         if error.code() in _FENCED:
             return WriterFencedError(self._place)
-        return as_transport_error(self._place, error, self._client_errors.last)
+        return as_transport_error(self._place, error, self._client_errors.last, "Write")

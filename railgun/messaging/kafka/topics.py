@@ -153,7 +153,9 @@ class KafkaTopics:
                 cause: KafkaError = error.args[0]
                 self.forget(where.topic)
                 if not is_transient(cause) or time.monotonic() > deadline:
-                    raise as_transport_error(str(where), cause, self.client_errors.last) from error
+                    raise as_transport_error(
+                        str(where), cause, self.client_errors.last, "Describe"
+                    ) from error
                 # The leader has moved, the topic was just created, or it was deleted, which `check` raises.
                 self.check(where, within_s)
                 time.sleep(_METADATA_RETRY_S)
@@ -191,7 +193,7 @@ class KafkaTopics:
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
                 if cause.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise as_transport_error(topic, cause, self.client_errors.last) from error
+                    raise as_transport_error(topic, cause, self.client_errors.last, "Create") from error
             # Another process has created it meanwhile.
             self._await(topic, exists=True)
         found = self._compare(topic, partitions, required)
@@ -230,7 +232,10 @@ class KafkaTopics:
     def _settings_of(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         answer = self._client.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-        return {name: str(entry.value) for name, entry in self._result(topic, answer.result).items()}
+        return {
+            name: str(entry.value)
+            for name, entry in self._result(topic, answer.result, "DescribeConfigs").items()
+        }
 
     def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
         """Change settings of a topic. One that cannot be changed makes nothing wrong: a warning is logged."""
@@ -243,7 +248,7 @@ class KafkaTopics:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         answer = self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
         try:
-            self._result(topic, answer.result)
+            self._result(topic, answer.result, "AlterConfigs")
         except TransportError as error:
             wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
             _log.warning(
@@ -255,7 +260,7 @@ class KafkaTopics:
 
     def _described(self, topic: str) -> TopicDescription:
         answers = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-        described: TopicDescription = self._result(topic, answers[topic].result)
+        described: TopicDescription = self._result(topic, answers[topic].result, "Describe")
         return described
 
     def weakness(self, topic: str) -> str | None:
@@ -274,7 +279,7 @@ class KafkaTopics:
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise as_transport_error(topic, cause, self.client_errors.last) from error
+                raise as_transport_error(topic, cause, self.client_errors.last, "Delete") from error
         self._await(topic, exists=False)
 
     def trim(self, where: TopicPartition, before_offset: int) -> None:
@@ -287,7 +292,7 @@ class KafkaTopics:
             cause: KafkaError = error.args[0]
             if cause.code() == KafkaError.OFFSET_OUT_OF_RANGE:
                 raise ValueError(f"{where}: {before_offset} is beyond the end") from error
-            raise as_transport_error(str(where), cause, self.client_errors.last) from error
+            raise as_transport_error(str(where), cause, self.client_errors.last, "Delete") from error
 
     def _await(self, topic: str, *, exists: bool) -> None:
         """Return when the cluster's metadata shows that a topic was created, with its leaders, or deleted."""
@@ -298,13 +303,13 @@ class KafkaTopics:
                 raise as_transport_error(topic, late, self.client_errors.last)
             time.sleep(_METADATA_RETRY_S)
 
-    def _result(self, place: str, request: Callable[[], T]) -> T:
+    def _result(self, place: str, request: Callable[[], T], right: str = "") -> T:
         try:
             return request()
         except KafkaException as error:
             # The admin client reports errors of its connections only in `poll`.
             self._client.poll(0)
-            raise as_transport_error(place, error.args[0], self.client_errors.last) from error
+            raise as_transport_error(place, error.args[0], self.client_errors.last, right) from error
 
 
 def _checked(spec: OffsetSpec, offset: int) -> int:

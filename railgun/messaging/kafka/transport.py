@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from railgun.config.kinds import ConfigError
 from railgun.language.errors import nearest
-from railgun.messaging.errors import TransportClosedError
+from railgun.messaging.errors import TransportClosedError, TransportReadOnlyError
 from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.producer import KafkaProducer
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
@@ -72,9 +72,12 @@ class KafkaTransport:
     a submission that failed with TransportUnavailableError may have been written all the same.
 
     Connects when it is made. Raises TransportError where no broker answers.
+
+    is_read_only: it writes no records. A user who may write nowhere needs that: an idempotent producer asks the broker
+        for an id as soon as it is made, which is refused.
     """
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, *, is_read_only: bool = False) -> None:
         self.settings = settings
         self._closed = False
         self._topics = KafkaTopics(settings)
@@ -83,7 +86,7 @@ class KafkaTransport:
         # For reads at another offset of a partition that `fetch` is reading; made when first needed.
         self._second_consumer: KafkaConsumer | None = None
         self._second_consumer_lock = threading.Lock()
-        self._producer = KafkaProducer(settings, self._topics)
+        self._producer = None if is_read_only else KafkaProducer(settings, self._topics)
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +124,8 @@ class KafkaTransport:
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
+        if self._producer is None:
+            raise TransportReadOnlyError(self.settings.broker)
         return self._producer.submit(entries)
 
     def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
@@ -199,7 +204,7 @@ class KafkaTransport:
     @property
     def unconfirmed(self) -> int:
         """How many submitted records are not acknowledged: whether the broker has them is not known."""
-        return self._producer.unconfirmed
+        return 0 if self._producer is None else self._producer.unconfirmed
 
     def close(self, within_s: float | None = None) -> None:
         """As `Transport.close`. within_s: the time limit for what was submitted; None: `answer_timeout_s`."""
@@ -207,7 +212,8 @@ class KafkaTransport:
             return
         with self._second_consumer_lock:
             self._closed = True
-        self._producer.close(self.settings.answer_timeout_s if within_s is None else within_s)
+        if self._producer is not None:
+            self._producer.close(self.settings.answer_timeout_s if within_s is None else within_s)
         for consumer in self._consumers:
             consumer.close()
         self._topics.close()

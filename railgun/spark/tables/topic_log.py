@@ -100,8 +100,8 @@ def kafka_log(settings: KafkaSettings, topics: Topics, stream: str, partitioner:
 
 
 def connected(settings: KafkaSettings) -> KafkaTransport:
-    """A connection to a broker. Raises PlaceError where none answers, or not as these settings need it."""
+    """A connection to a broker, for reading. Raises PlaceError where none answers, or not as these settings need it."""
     try:
-        return KafkaTransport(settings)
+        return KafkaTransport(settings, is_read_only=True)
     except TransportError as error:
         raise PlaceError(str(error)) from error
