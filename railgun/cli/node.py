@@ -41,11 +41,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run units until asked to stop. Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, OSError."""
+    """Run units until asked to stop.
+
+    Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, CertificateError, OSError.
+    """
     from railgun import __version__
-    from railgun.config.access import guard_of
+    from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
-    from railgun.config.reloading import TokenReload, hangup_ends_it
+    from railgun.config.reloading import Reload, hangup_ends_it
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
     from railgun.messaging.kafka.transport import check_pass_through
@@ -63,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
     }
     reread = partial(load_settings, arguments.config, os.environ, flags_given(given))
     settings = reread()
-    guard, reload = guard_of(settings.http), TokenReload(settings, reread)
+    guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
     units = units_of(settings.cluster)
     check_pass_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]
@@ -75,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
         stopped.set()
 
     def read_again(signal_number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=reload, args=(guard,), name="reload", daemon=True).start()
+        threading.Thread(target=reload, args=(guard, tls), name="reload", daemon=True).start()
 
     if not hangup_ends_it():
         signal.signal(signal.SIGHUP, read_again)
@@ -95,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with (
         logging_as(settings.logging),
         serving(
-            cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard
+            cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard, tls
         ) as url,
     ):
         shown = counted(units, "unit")

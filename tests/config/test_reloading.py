@@ -11,7 +11,7 @@ from railgun.access.guard import Guard
 from railgun.access.tokens import hash_of
 from railgun.config.access import guard_of
 from railgun.config.loading import load_settings
-from railgun.config.reloading import TokenReload, differences, hangup_ends_it
+from railgun.config.reloading import Reload, differences, hangup_ends_it
 from railgun.config.settings import Settings
 
 
@@ -32,7 +32,7 @@ class Configured:
         self.write(text)
         settings = load_settings(file)
         self.guard = guard_of(settings.http)
-        self._reload = TokenReload(settings, partial(load_settings, file))
+        self._reload = Reload(settings, partial(load_settings, file))
 
     def write(self, text: str) -> None:
         self.file.write_text(text)
@@ -41,7 +41,7 @@ class Configured:
         """What the log says of a reload of other text."""
         self.write(text)
         self._caplog.clear()
-        self._reload(self.guard)
+        self._reload(self.guard, None)
         return "\n".join(record.getMessage() for record in self._caplog.records)
 
     @property
@@ -92,7 +92,7 @@ def test_where_anything_is_wrong_nothing_changes(configured: Configured, text: s
     assert "the tokens stay as they were" in said
     assert configured.names == ["a", "b"]
     configured.file.unlink()
-    configured._reload(configured.guard)
+    configured._reload(configured.guard, None)
     assert configured.names == ["a", "b"]
 
 
@@ -118,7 +118,7 @@ def test_a_limit_does_not_begin_anew(configured: Configured) -> None:
     for text, wait_s in ((limited, 0.0), (limited + lines("b"), 2.0), (lines("a", limit_per_s="2"), 0.0)):
         configured.write(text)
         guard.replace(load_settings(configured.file).http.tokens)
-        assert guard.wait_s(guard._callers[hash_of(b"a")], 6) == pytest.approx(wait_s)
+        assert guard.wait_s(guard._state.callers[hash_of(b"a")], 6) == pytest.approx(wait_s)
 
 
 def test_differences() -> None:

@@ -20,6 +20,7 @@ from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
 from railgun.config.access import check_address
 from railgun.config.loading import load_settings
+from railgun.health import DEFAULT_URL, URL_VARIABLE
 from railgun.unit.configured import units_of
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +82,9 @@ def test_ports_and_health_checks_agree() -> None:
         assert environment["RAILGUN_HEALTH_URL"] == f"http://127.0.0.1:{cluster.metrics_port}/healthz"
         assert cluster.metrics_host == "0.0.0.0"
     assert set(_lines("EXPOSE")[0].split()) == {port, str(cluster.metrics_port)}
-    assert "RAILGUN_HEALTH_URL" in _lines("HEALTHCHECK")[0]
+    assert URL_VARIABLE == "RAILGUN_HEALTH_URL"
+    assert health == DEFAULT_URL
+    assert json.loads(_lines("HEALTHCHECK")[0].partition(" CMD ")[2]) == ["python", "-m", "railgun.health"]
 
 
 def test_whoever_needs_no_token_is_on_this_machine() -> None:

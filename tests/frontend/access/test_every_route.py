@@ -407,10 +407,10 @@ def test_a_cache_that_outlives_a_reload_is_noticed(running: Server, monkeypatch:
     """A canary."""
     decide, known = Guard.decide, {}
 
-    def cached(self: Guard, method: str, found: Any, headers: Any) -> Any:
+    def cached(self: Guard, method: str, found: Any, headers: Any, **more: Any) -> Any:
         key = method, str(found), str(headers)
         if key not in known:
-            known[key] = decide(self, method, found, headers)
+            known[key] = decide(self, method, found, headers, **more)
         return known[key]
 
     monkeypatch.setattr(Guard, "decide", cached)
