@@ -45,6 +45,17 @@ class Authority:
     def certificate(self) -> x509.Certificate:
         return x509.load_pem_x509_certificate(self.pem)
 
+    def alone(self) -> Pair:
+        """The certificate of another CA, which nobody signed but it."""
+        return Authority(self._folder / "alone").own()
+
+    def own(self) -> Pair:
+        """The CA's own certificate and key."""
+        key = self._folder / "own.key"
+        key.touch(mode=0o600)
+        key.write_bytes(self._ca.private_key_pem.bytes())
+        return Pair(self.file, key, self.certificate)
+
     def pair(self, *names: str, since: timedelta = -DAY, until: timedelta = 90 * DAY) -> Pair:
         """A certificate, good from `since` to `until` of now. names: it is good for; 127.0.0.1 and localhost."""
         issued = self._ca.issue_cert(
