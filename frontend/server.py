@@ -150,6 +150,7 @@ class Service:
             collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)
         self._stop: Callable[[], object] | None = None
+        self._server: _Server | None = None
 
     def stop(self) -> None:
         """End `run` as a first signal does. From any thread; harmless when it is over."""
@@ -162,7 +163,7 @@ class Service:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
         for warning in clear_text_warnings(self.url, self._address, self._settings):
             _log.warning(warning)
-        server = _Server(self._config(), self._backend, self.application, self.tls)
+        server = self._server = _Server(self._config(), self._backend, self.application, self.tls)
         thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)

@@ -6,6 +6,7 @@ events are not made into messages for the application, which costs more than all
 
 import asyncio
 import select
+import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
@@ -18,6 +19,7 @@ from uvicorn.server import ServerState
 from frontend.http.asgi import AT_WORK, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
 from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
+from railgun.access.tls import has_certificate
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
@@ -103,7 +105,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         secured = transport.get_extra_info("ssl_object")
         if secured is not None:
-            self._is_secure, self._has_certificate = True, secured.getpeercert(binary_form=True) is not None
+            self._is_secure, self._has_certificate = True, has_certificate(secured, time.time())
         if self.is_outdated():
             self.transport.abort()
         elif len(self.connections) > self.limit:
@@ -196,6 +198,8 @@ class Connection(HttpToolsProtocol):
     def end(self) -> None:
         """Close after the answer that is under way, or that to a request which has reached this machine already."""
         self._is_last = True
+        if self.transport.is_closing():
+            return
         if self._admitted is not None:
             self._leave_to_application()
         if self.cycle is not None and not self.cycle.response_complete:

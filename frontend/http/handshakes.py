@@ -59,13 +59,18 @@ class TlsServer:
                 _log.warning("no connection can be accepted: %s", error.strerror or error)
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            if len(self._connections) + len(self._handshakes) >= self._limit:
+            if len(self._connections) + self._tls.under_way >= self._limit:
                 self._tls.handshakes["full"] += 1
                 client.close()
                 continue
             task = self._loop.create_task(self._shake_hands(client, str(address[0])))
             self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
+            self._tls.under_way += 1
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._handshakes.discard(task)
+        self._tls.under_way -= 1
 
     async def _shake_hands(self, client: socket.socket, address: str) -> None:
         certificates = self._tls.certificates

@@ -57,7 +57,7 @@ def _context(files: CertificateFiles) -> ssl.SSLContext:
     context.minimum_version = _VERSIONS[files.min_version]
     context.set_ciphers(_CIPHERS_OF_1_2)
     context.set_alpn_protocols(["http/1.1"])
-    # A session that is taken up again would pass the client's certificate by, which may have run out since.
+    # A session that is taken up again would pass by the client's certificate, which may have run out since.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     try:

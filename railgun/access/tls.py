@@ -42,13 +42,14 @@ class Certificates:
 class Tls:
     """TLS of one port. certificates: in force for handshakes that begin now.
 
-    handshakes: how many there were, by outcome.
+    handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
     on_new_clients: called when other certificates of clients are good than before, once those are in force.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
         self.certificates, self._now_s = certificates, now_s
         self.handshakes: Counter[str] = Counter()
+        self.under_way = 0
         self.on_new_clients: Callable[[], object] = _nothing
 
     def replace(self, certificates: Certificates) -> None:
@@ -87,6 +88,19 @@ _NAMES = {
     "client_ca": "a CA of clients (http.tls.client_ca)",
     "client_crl": "a list of revoked certificates (http.tls.client_crl)",
 }
+
+
+def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> bool:
+    """Whether a client has shown a certificate, which was verified in the handshake, and is good now.
+
+    With TLS 1.2 a client may take up a session again, whose handshake was some hours ago.
+    """
+    found = secured.getpeercert()
+    return (
+        found is not None
+        and "notAfter" in found
+        and now_s <= ssl.cert_time_to_seconds(str(found["notAfter"]))
+    )
 
 
 def in_words(time_s: float) -> str:

@@ -4,6 +4,7 @@ import logging
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import NOBODY, AccessError, Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
-from railgun.access.tls import HANDSHAKE_S, Tls
+from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
 from railgun.access.tls_collector import TlsCollector
 from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
@@ -63,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _has_certificate(self) -> bool:
         connection = self.connection
-        return isinstance(connection, ssl.SSLSocket) and connection.getpeercert(binary_form=True) is not None
+        return isinstance(connection, ssl.SSLSocket) and has_certificate(connection, time.time())
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as http.server names it
         """Do nothing: requests are not logged."""

@@ -71,7 +71,7 @@ def server(
 
     context: of its client, where they have it speak TLS.
     """
-    settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
+    settings = dataclasses.replace(HttpSettings(), **{"port": 0, "shutdown_grace_s": 1.0, **http})
     opened: list[Engine] = []
 
     def opening() -> Engine:
