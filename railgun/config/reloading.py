@@ -67,10 +67,9 @@ class Reload:
 
     def _usable(self, http: HttpSettings) -> HttpSettings:
         """What may be taken over: TLS neither begins nor ends, and its versions stay."""
-        began = self._settings.http.tls
         if has_tls(http) != self._had_tls:
-            return replace(http, tls=began)
-        return replace(http, tls=replace(http.tls, min_version=began.min_version))
+            return replace(http, tls=self._asked_for)
+        return replace(http, tls=replace(http.tls, min_version=self._asked_for.min_version))
 
     def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> str | None:
         """What kept somebody out and is gone: a file that lost its end by mistake would let them in."""
