@@ -17,7 +17,7 @@ from tests.certificates import Authority, Pair
 from tests.config.test_reloading import lines
 from tests.counts import seeds
 from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, head_of, length
-from tests.frontend.access.test_reload import _AS_A_SERVICE
+from tests.frontend.access.test_reload import AS_A_SERVICE
 from tests.frontend.raw_client import RawClient
 from tests.frontend.serving_process import process
 
@@ -181,7 +181,7 @@ def test_certificates_and_tokens_are_swapped_under_load(tmp_path: Path, swaps: i
         tmp_path / "data",
         "--config",
         str(world.config),
-        before=_AS_A_SERVICE,
+        before=AS_A_SERVICE,
         context=world.contexts["kept"],
     ) as (child, client):
         assert isinstance(child, subprocess.Popen)
