@@ -2,12 +2,13 @@
 
     python -m bench.tls [--only NAME ...] [--runs N] [--scale F]
 
-`kept`: two servers, one of them with TLS, get single events at 500/s over kept connections in turn. `silent`: one with
-TLS, with and without 2,000 connections that say nothing and are opened again when it has ended them. Prints a line per
-figure with the median and the spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each
-figure is.
+`loop`: the CPU time of the event loop alone, with a backend that answers at once. `kept`: two servers, one of them with
+TLS, get single events at 500/s over kept connections in turn. `silent`: one with TLS, with and without 2,000
+connections that say nothing, each opened again when it has been ended. Prints a line per figure with the median and the
+spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
 """
 
+import asyncio
 import contextlib
 import resource
 import selectors
@@ -16,23 +17,43 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import trustme
+import uvloop
 
+from bench.access import answering_at_once
 from bench.command_line import Case, measure
-from bench.http_run import Target, check
+from bench.http_run import PATH, Target, check
 from bench.load.injector import Injection
+from bench.load.order import Order
 from bench.load.schedule import Schedule
 from bench.report import Report
 from bench.service import Service
 from bench.unit_cases import THROUGHPUT
+from frontend.http.handshakes import TlsServer
+from railgun.access.certificate_files import CertificateFiles, read_certificates
+from railgun.access.guard import Guard
+from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 
 _WORKLOAD = THROUGHPUT["payments_1x3"]
 _RATE_PER_S, _SECONDS = 500, 30.0
-_SILENT, _AGAIN_S = 2_000, 0.5
+_LOOP_REQUESTS, _LOOP_ROUNDS = 10_000, 5
+_SILENT, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """A server's certificate and key, and its CA."""
+    files = {name: str(folder / name) for name in ("ca.pem", "server.crt", "server.key")}
+    authority = trustme.CA()
+    pair = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(files["ca.pem"])
+    pair.cert_chain_pems[0].write_to_path(files["server.crt"])
+    pair.private_key_pem.write_to_path(files["server.key"])
+    return files
 
 
 @contextmanager
@@ -42,16 +63,12 @@ def _served(*, has_tls: bool) -> Iterator[Target]:
     environment: dict[str, str] = {}
     ca = None
     if has_tls:
-        authority = trustme.CA()
-        pair = authority.issue_cert("127.0.0.1")
-        files = {name: str(folder / name) for name in ("ca.pem", "server.crt", "server.key")}
-        authority.cert_pem.write_to_path(files["ca.pem"])
-        pair.cert_chain_pems[0].write_to_path(files["server.crt"])
-        pair.private_key_pem.write_to_path(files["server.key"])
+        files = _files(folder)
         ca = files["ca.pem"]
         environment = {
             "RAILGUN_HTTP__TLS__CERTIFICATE": files["server.crt"],
             "RAILGUN_HTTP__TLS__KEY": files["server.key"],
+            "RAILGUN_HTTP__CONNECTIONS_LIMIT": str(2 * _SILENT),
         }
     try:
         with Service(folder, _WORKLOAD.definitions, "os", environment=environment, ca=ca) as service:
@@ -106,22 +123,24 @@ def _kept(report: Report) -> None:
 
 
 class _Silent:
-    """Connections that say nothing, opened again whenever the server has ended them, while a block runs."""
+    """Connections that say nothing, as many as are asked for, each opened again when the server has ended it.
+
+    They are opened one after another, over as long as a handshake may take, so that they end one after another.
+    """
 
     def __init__(self, address: tuple[str, int], count: int) -> None:
         self._address, self._count = address, count
         self._selector = selectors.DefaultSelector()
         self._is_over = threading.Event()
-        self.opened = 0
+        self._thread = threading.Thread(target=self._keep, name="silent")
 
-    def __enter__(self) -> "_Silent":
+    def __enter__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         for _ in range(self._count):
             self._open()
-        self._thread = threading.Thread(target=self._keep, name="silent")
+            time.sleep(_OPENED_WITHIN_S / self._count)
         self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
@@ -131,12 +150,10 @@ class _Silent:
         self._selector.close()
 
     def _open(self) -> None:
-        with contextlib.suppress(OSError):
-            self._selector.register(socket.create_connection(self._address, 5.0), selectors.EVENT_READ)
-            self.opened += 1
+        self._selector.register(socket.create_connection(self._address, 5.0), selectors.EVENT_READ)
 
     def _keep(self) -> None:
-        while not self._is_over.wait(_AGAIN_S):
+        while not self._is_over.wait(_LOOKED_EVERY_S):
             for key, _ in self._selector.select(0):
                 self._selector.unregister(key.fileobj)
                 key.fileobj.close()  # type: ignore[union-attr]
@@ -157,7 +174,51 @@ def _silent(report: Report) -> None:
     report.note("alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
 
 
-CASES: dict[str, Case] = {"kept": _kept, "silent": _silent}
+async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: str) -> tuple[float, float]:
+    """CPU time of the event loop's thread per event, in µs, without TLS and with it: the least of rounds, in turn."""
+    make, ports = answering_at_once(Guard()), []
+    servers: list[TlsServer | asyncio.AbstractServer] = []
+    for has_tls in (False, True):
+        listener = socket.create_server(("127.0.0.1", 0))
+        ports.append((listener.getsockname()[1], ca if has_tls else None))
+        if has_tls:
+            servers.append(TlsServer(listener, Tls(certificates), (), 1_000, lambda _: make()))
+        else:
+            servers.append(await asyncio.get_running_loop().create_server(make, sock=listener))
+    least = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for place, (port, trusted) in enumerate(ports):
+            schedule = Schedule.burst(requests)
+            order = Order("127.0.0.1", port, PATH, schedule, _WORKLOAD.payments, connections=4, ca=trusted)
+            injection = await asyncio.to_thread(Injection, order)
+            begun_s = time.thread_time()
+            injection.start()
+            outcome = await asyncio.to_thread(injection.outcome)
+            least[place] = min(least[place], (time.thread_time() - begun_s) / requests * 1e6)
+            check(outcome)
+    for server in servers:
+        server.close()
+        await server.wait_closed()
+    return least[0], least[1]
+
+
+def _loop(report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix="railgun-bench-") as folder:
+        files = _files(Path(folder))
+        certificates = read_certificates(
+            CertificateFiles(files["server.crt"], files["server.key"]), time.time()
+        )
+        requests = max(200, int(_LOOP_REQUESTS * report.scale))
+        found = [
+            uvloop.run(_loop_us(requests, _LOOP_ROUNDS, certificates, files["ca.pem"]))
+            for _ in range(report.runs)
+        ]
+    report.note("loop_plain_us", [bare for bare, _ in found], 2)
+    report.note("loop_tls_us", [tls for _, tls in found], 2)
+    report.note("loop_tls_added_us", [tls - bare for bare, tls in found], 2)
+
+
+CASES: dict[str, Case] = {"loop": _loop, "kept": _kept, "silent": _silent}
 
 
 if __name__ == "__main__":

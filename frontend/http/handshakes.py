@@ -5,6 +5,7 @@ The server's own way to accept counts a client only after its handshake, and has
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 from collections.abc import Callable, Sized
@@ -12,8 +13,10 @@ from collections.abc import Callable, Sized
 from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 from railgun.logs.setup import fields
 
+_OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
+"""An accept that failed says no more than that one client is gone."""
 _AGAIN_S = 1.0
-"""After an accept that failed, as it does when there are too many open files."""
+"""After an accept that failed otherwise, as it does when there are too many open files."""
 _CLOSED_WITHIN_S = 3_600.0
 """How long closing may take, for the event loop. Connections end sooner: they look at how much the client takes."""
 _audit = logging.getLogger("railgun.audit")
@@ -56,6 +59,8 @@ class TlsServer:
             try:
                 client, address = await self._loop.sock_accept(self._listener)
             except OSError as error:
+                if error.errno in _OF_ONE_CLIENT:
+                    continue
                 _log.warning("no connection can be accepted: %s", error.strerror or error)
                 await asyncio.sleep(_AGAIN_S)
                 continue

@@ -6,6 +6,13 @@ from bench import tls
 from bench.report import Report
 
 
+def test_the_event_loop_alone() -> None:
+    report = Report(1, 0.01)
+    tls.CASES["loop"](report)
+    assert set(report.figures) == {"loop_plain_us", "loop_tls_us", "loop_tls_added_us"}
+    assert min(report.figures["loop_plain_us"], report.figures["loop_tls_us"]) > 0
+
+
 def test_kept_connections() -> None:
     report = Report(1, 0.02)
     tls.CASES["kept"](report)
@@ -16,6 +23,7 @@ def test_kept_connections() -> None:
 
 def test_silent_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls, "_SILENT", 50)
+    monkeypatch.setattr(tls, "_OPENED_WITHIN_S", 0.5)
     report = Report(1, 0.02)
     tls.CASES["silent"](report)
     assert {"silent_p999_ratio", "alone_p999_ms", "silent_p999_ms"} <= set(report.figures)

@@ -116,6 +116,36 @@ def test_the_cluster_with_a_secret_is_one_that_starts(tmp_path: Path) -> None:
         assert (http.tokens_file, http.anonymous) == ("/run/secrets/tokens", False)
 
 
+def test_the_cluster_with_tls_is_one_that_starts() -> None:
+    """As the comments say: beside the lines of the secret, those of TLS."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    text = text.replace('  RAILGUN_HTTP__ANONYMOUS: "true"\n', "")
+    for line in (
+        "secrets: [tokens, certificate, key]",
+        "RAILGUN_HTTP__TOKENS_FILE",
+        "RAILGUN_HTTP__TLS__CERTIFICATE",
+        "RAILGUN_HTTP__TLS__KEY",
+        "secrets:\n#   tokens:\n#     file: tokens.toml\n#   certificate:",
+    ):
+        assert f"# {line}" in text
+        text = text.replace(f"# {line}", line.replace("#", ""), 1)
+    for line in ("    file: server.crt", "  key:  # TLS", "    file: server.key"):
+        assert f"# {line}" in text
+        text = text.replace(f"# {line}", f" {line}", 1)
+    secured = yaml.safe_load(text)
+    assert {name: each["file"] for name, each in secured["secrets"].items()} == {
+        "tokens": "tokens.toml",
+        "certificate": "server.crt",
+        "key": "server.key",
+    }
+    for name in ("frontend", *NODES):
+        service = secured["services"][name]
+        assert service["secrets"] == ["tokens", "certificate", "key"]
+        http = load_settings(None, service["environment"]).http
+        assert (http.tls.certificate, http.tls.key) == ("/run/secrets/certificate", "/run/secrets/key")
+        assert not http.anonymous
+
+
 def test_the_image_does_not_start_by_itself_on_a_network() -> None:
     command, arguments = parse(COMMANDS, json.loads(_lines("CMD")[0]))
     assert command is SERVE

@@ -1,5 +1,6 @@
 """TLS of a server: what it speaks, its limits, who does nothing, and other certificates in place of those before."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from frontend.http import connection, handshakes
 from railgun import health
 from railgun.access.tls import Tls
+from railgun.cli.open_files import raise_open_files_limit
 from railgun.config.access import certificates_of
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import HttpSettings, TlsSettings
@@ -209,6 +212,29 @@ def _under_way(running: Server) -> int:
     return tls_of(running).under_way
 
 
+def test_two_thousand_silent_connections(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many as may be: the limit holds, who is in is answered, and nothing stays when they are gone."""
+    # However long it takes to open them.
+    monkeypatch.setattr(handshakes, "HANDSHAKE_S", 3_000.0)
+    raise_open_files_limit()
+    limit = HttpSettings().connections_limit
+    with files.serve() as running, RawClient(running.address, files.context()) as kept:
+        running.client.close()
+        until(lambda: open_connections(running) == 1)
+        with contextlib.ExitStack() as held:
+            for place in range(2_000):
+                held.enter_context(connected(running))
+                if place % 50 == 0:
+                    kept.send(ALIVE)
+                    assert kept.response().status == 200
+            until(lambda: counted(running).get("full", 0) == 2_001 - limit)
+            assert tls_of(running).under_way == limit - 1
+            kept.send(ALIVE)
+            assert kept.response().status == 200
+        until(lambda: tls_of(running).under_way == 0)
+        assert counted(running)["failed"] == limit - 1
+
+
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"])
 def test_a_handshake_that_does_not_come_about(
     files: Files, monkeypatch: pytest.MonkeyPatch, sent: bytes
@@ -267,7 +293,11 @@ def test_a_stop_does_not_wait_for_those_who_idle(files: Files) -> None:
     ):
         idle.send(ALIVE)
         assert idle.response().status == 200
+        silent = connected(running)
+        until(lambda: tls_of(running).under_way == 1)
         running.service.stop()
+        assert is_ended(silent)
+        silent.close()
         until(lambda: running.code is not None)
     assert running.code == 0
 
@@ -340,7 +370,15 @@ def check_revocation(files: Files, answers: Callable[[Server, ssl.SSLContext], i
         assert answers(running, files.context(bad)) == 200
 
 
-def test_revocation(files: Files, answers: Callable[[Server, ssl.SSLContext], int]) -> None:
+@pytest.mark.parametrize("run", [uvloop.run, asyncio.run])
+def test_revocation(
+    files: Files,
+    answers: Callable[[Server, ssl.SSLContext], int],
+    run: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With either event loop."""
+    monkeypatch.setattr(uvloop, "run", run)
     check_revocation(files, answers)
 
 
