@@ -171,6 +171,10 @@ def _silent(report: Report) -> None:
     report.note("alone_p999_ms", [each[1] for each in alone], 3)
     report.note("silent_p999_ms", [each[1] for each in beside], 3)
     report.note("silent_p999_ratio", [one[1] / other[1] for one, other in zip(beside, alone)], 3)
+    report.note("silent_p50_ratio", [one[0] / other[0] for one, other in zip(beside, alone)], 3)
+    # In place of latencies where other programs are at work: what the connections cost of a core.
+    extra_us = [one[2] - other[2] for one, other in zip(beside, alone)]
+    report.note("silent_cores", [each * _RATE_PER_S / 1e6 for each in extra_us], 4)
     report.note("alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
 
 
