@@ -36,6 +36,17 @@ def read_certificates(files: CertificateFiles, now_s: float) -> Certificates:
 
     Also where a certificate has run out by now, or is not valid yet: no client would take it.
     """
+    try:
+        return _read_all(files, now_s)
+    except (ValueError, UnsupportedAlgorithm):
+        # What names, times and keys in certificates may hold is known to nobody in full.
+        named = ", ".join(each for each in (files.certificate, files.client_ca, files.client_crl) if each)
+        raise CertificateError(
+            named, "a certificate in there is malformed, or of a kind that is not known"
+        ) from None
+
+
+def _read_all(files: CertificateFiles, now_s: float) -> Certificates:
     ends_s = {"server": _check_pair(files, now_s)}
     context = _context(files)
     notes = [_note_on_readers(files.key)] if _others_read(files.key) else []
