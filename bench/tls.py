@@ -40,7 +40,7 @@ from railgun.access.guard import Guard
 from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 
 _WORKLOAD = THROUGHPUT["payments_1x3"]
-_RATE_PER_S, _SECONDS = 500, 30.0
+_RATE_PER_S, _SECONDS, _CONNECTIONS = 500, 30.0, 128
 _LOOP_REQUESTS, _LOOP_ROUNDS = 10_000, 5
 _SILENT, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
 
@@ -88,7 +88,7 @@ def _measured(
 
     beside: what is done meanwhile. The connections that carry events are there before.
     """
-    injection = Injection(target.order(Schedule.constant(_RATE_PER_S, seconds)))
+    injection = Injection(target.order(Schedule.constant(_RATE_PER_S, seconds), connections=_CONNECTIONS))
     with beside or contextlib.nullcontext():
         cpu_s = target.service.cpu_s()
         injection.start()

@@ -13,7 +13,8 @@ def test_the_event_loop_alone() -> None:
     assert min(report.figures["loop_plain_us"], report.figures["loop_tls_us"]) > 0
 
 
-def test_kept_connections() -> None:
+def test_kept_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "_CONNECTIONS", 8)
     report = Report(1, 0.02)
     tls.CASES["kept"](report)
     figures = report.figures
@@ -22,6 +23,7 @@ def test_kept_connections() -> None:
 
 
 def test_silent_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "_CONNECTIONS", 8)
     monkeypatch.setattr(tls, "_SILENT", 50)
     monkeypatch.setattr(tls, "_OPENED_WITHIN_S", 0.5)
     report = Report(1, 0.02)

@@ -353,7 +353,8 @@ def check_revocation(files: Files, answers: Callable[[Server, ssl.SSLContext], i
     good, bad = files.clients.pair(), files.clients.pair()
     files.crl.write_bytes(files.clients.revoking())
     context = files.context(good)
-    with files.serve(files.settings(crl=True), context=context) as running:
+    # Longer than it takes to end connections whose clients idle.
+    with files.serve(files.settings(crl=True), context=context, shutdown_grace_s=30.0) as running:
         with RawClient(running.address, files.context(bad)) as kept:
             kept.send(STREAMS)
             assert kept.response().status == 200
