@@ -26,7 +26,7 @@ FRAMING_SHARE_MAX = 16
 """Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
 """How long a head may take to arrive; how long what is left of a request is read once it is answered."""
-CLOSING_S = 1.0
+CLOSING_S = 0.25
 """How long a client that has had all its answers may take to say that it has seen the end of TLS. It need not."""
 _CLOSE: Header = (b"connection", b"close")
 _WHOLE_S = 1.0
@@ -300,7 +300,14 @@ class Connection(HttpToolsProtocol):
     def _wait_no_longer(self) -> None:
         """Closing TLS waits for the client to say that it has seen it; one that idles does not look."""
         if self._is_secure:
-            self.loop.call_later(CLOSING_S, self.transport.abort)
+            self.loop.call_later(CLOSING_S, self._drop)
+
+    def _drop(self) -> None:
+        """Let go of a client that has been sent everything."""
+        if self.transport.get_write_buffer_size() == 0:
+            self.transport.abort()
+        elif self in self.connections:
+            self._wait_no_longer()
 
     def _is_unanswered(self, now_s: float) -> bool:
         """Whether a client that was sent all has not said for long that it has seen the end of TLS."""

@@ -88,6 +88,9 @@ class TlsServer:
                 ssl_handshake_timeout=HANDSHAKE_S,
                 ssl_shutdown_timeout=_CLOSED_WITHIN_S,
             )
+        except asyncio.CancelledError:
+            client.close()
+            raise
         except OSError as error:
             with contextlib.suppress(OSError):
                 client.close()
