@@ -16,7 +16,7 @@ COPY frontend frontend
 
 # Kernels are compiled for the processor that they run on, once, into the data folder.
 ENV PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=/data/cache
-# Asked by the health check; of a node it is the port of its metrics.
+# Asked by the health check, with TLS or without; of a node it is the port of its metrics.
 ENV RAILGUN_HEALTH_URL=http://127.0.0.1:8080/healthz
 
 USER railgun
@@ -24,7 +24,7 @@ VOLUME /data
 EXPOSE 8080 9404
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=5s --start-period=180s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(os.environ['RAILGUN_HEALTH_URL'], timeout=4)"]
+    CMD ["python", "-m", "railgun.health"]
 
 ENTRYPOINT ["python", "-m", "railgun"]
 CMD ["serve", "--data", "/data/railgun", "--http", "0.0.0.0:8080"]

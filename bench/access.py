@@ -57,8 +57,8 @@ class _Transport(asyncio.Transport):
         self.answers += 1
 
 
-def _connection(guard: Guard, transport: _Transport) -> Connection:
-    """A connection of a server with a guard."""
+def answering_at_once(guard: Guard) -> Callable[[], Connection]:
+    """Makes connections of a server with a guard, whose backend answers at once."""
     settings = HttpSettings()
     events = SingleEvents(cast(Backend, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
 
@@ -77,7 +77,11 @@ def _connection(guard: Guard, transport: _Transport) -> Connection:
     config.load()
     state = ServerState()
     state.default_headers = [(b"date", b"Fri, 27 Nov 2026 22:00:00 GMT"), *config.encoded_headers]
-    made = kind(config, state, {})
+    return lambda: kind(config, state, {})
+
+
+def _connection(guard: Guard, transport: _Transport) -> Connection:
+    made = answering_at_once(guard)()
     made.connection_made(transport)
     return made
 

@@ -57,6 +57,7 @@ class Target:
             ndjson=each > 1,
             connections=connections,
             grace_s=grace_s,
+            ca=self.service.ca,
         )
         self.sent_events += order.events
         return order

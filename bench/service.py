@@ -5,9 +5,11 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +28,7 @@ class Service:
 
     definitions: TOML of streams and metrics, created where missing.  durability: "os" or "fsync".  broker: its log is
     Kafka there, its topics begin with `prefix`, and a node of one unit runs beside it.  role: "serve", or "frontend"
-    for a front-end without a node.
+    for a front-end without a node.  environment: more settings.  ca: file with its CA, where it speaks TLS.
     """
 
     def __init__(
@@ -37,6 +39,8 @@ class Service:
         broker: str | None = None,
         prefix: str = "railgun",
         role: str = "serve",
+        environment: Mapping[str, str] | None = None,
+        ca: str | None = None,
     ) -> None:
         self._folder, self._broker, self._role = folder, broker, role
         self._environment = {
@@ -44,7 +48,9 @@ class Service:
             "RAILGUN_ENGINE__DURABILITY": durability,
             "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix,
             "RAILGUN_CLUSTER__UNITS": "1",
+            **(environment or {}),
         }
+        self.ca = ca
         self._definitions = folder / "definitions.toml"
         self._definitions.write_text(definitions, encoding="utf-8")
         self._log = folder / "server.log"
@@ -105,7 +111,7 @@ class Service:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """The JSON of an answer. Raises ChildFailedError where it is none of success."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        connection = self._connection(60)
         try:
             text = None if body is None else json.dumps(body)
             connection.request(method, path, text, {"content-type": "application/json"})
@@ -138,7 +144,7 @@ class Service:
             self._process = None
 
     def _is_ready(self) -> bool:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        connection = self._connection(10)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == 200
@@ -146,6 +152,12 @@ class Service:
             return False
         finally:
             connection.close()
+
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        if self.ca is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        context = ssl.create_default_context(cafile=self.ca)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=context)
 
     def _said(self) -> str:
         return self._log.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace").strip()

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import cast
 
 import uvicorn
 import uvloop
@@ -20,11 +21,14 @@ from prometheus_client.registry import Collector
 from frontend.embedded import COMPILING, EmbeddedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
+from frontend.http.handshakes import TlsServer
 from frontend.http.monitoring import ServedBackend, exposition
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
+from railgun.access.tls import Certificates, Tls
+from railgun.access.tls_collector import TlsCollector
 from railgun.catalog.model import Definitions
-from railgun.config.access import check_address, clear_text_warnings
+from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.reloading import hangup_ends_it
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
@@ -41,8 +45,9 @@ COLLECTIONS = (10_000, 2, 5)
 """When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
 under way are gone by then and not looked through in vain; what is oldest half as often."""
 _LONG_START_S = 10.0
-Reload = Callable[[Guard], None]
-"""Reads tokens again, for the guard of a server. In a thread of its own."""
+_IN_LOOP_S = 60.0
+Reload = Callable[[Guard, Tls | None], None]
+"""Reads tokens and certificates again, for the guard and the TLS of a server. In a thread of its own."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
@@ -118,7 +123,10 @@ def listen(settings: HttpSettings) -> socket.socket:
 
 class Service:
     """One run of the server. listener: a socket that listens already.  url: where that is.  collectors: for `/metrics`,
-    beside those of every server.  reload: what SIGHUP does, with the guard."""
+    beside those of every server.  reload: what SIGHUP does, with the guard and TLS.
+
+    Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
+    """
 
     def __init__(
         self,
@@ -133,11 +141,16 @@ class Service:
         self._settings, self._backend, self._listener = settings, backend, listener
         host, port = listener.getsockname()[:2]
         self._address = host
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.tls = tls_of(settings)
+        scheme = "http" if self.tls is None else "https"
+        self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._on_ready = on_ready
         self.application = Application(backend, settings)
+        if self.tls is not None:
+            collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)
         self._stop: Callable[[], object] | None = None
+        self._server: _Server | None = None
 
     def stop(self) -> None:
         """End `run` as a first signal does. From any thread; harmless when it is over."""
@@ -150,7 +163,7 @@ class Service:
         """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
         for warning in clear_text_warnings(self.url, self._address, self._settings):
             _log.warning(warning)
-        server = _Server(self._config(), self._backend, self.application)
+        server = self._server = _Server(self._config(), self._backend, self.application, self.tls)
         thresholds = gc.get_threshold()
         loop = asyncio.get_running_loop()
         self._stop = partial(loop.call_soon_threadsafe, server.stop)
@@ -172,10 +185,9 @@ class Service:
         """What SIGHUP does; None: what it always does."""
         if self._reload is None or hangup_ends_it():
             return None
-        reload, guard = self._reload, self.application.guard
         loop = asyncio.get_running_loop()
         # Files may be slow to read.
-        return partial(loop.run_in_executor, None, reload, guard)
+        return partial(loop.run_in_executor, None, self._reload, self.application.guard, self.tls)
 
     async def _close(self) -> int:
         """Let go of the backend; the exit code. Raises EngineError where it had not failed before."""
@@ -230,11 +242,14 @@ class Service:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which also looks after its connections and stops where the backend does."""
+    """uvicorn's, which also looks after its connections, speaks TLS and stops where the backend does."""
 
-    def __init__(self, config: uvicorn.Config, backend: ServedBackend, application: Application) -> None:
+    def __init__(
+        self, config: uvicorn.Config, backend: ServedBackend, application: Application, tls: Tls | None
+    ) -> None:
         super().__init__(config)
         self._backend, self._stopping, self._guard = backend, application.stopping, application.guard
+        self._tls = tls
 
     def stop(self) -> None:
         """Take no more connections, answer what is in flight."""
@@ -246,19 +261,54 @@ class _Server(uvicorn.Server):
         """Signals are not uvicorn's to handle."""
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([] if self._tls is not None else sockets)
+        if self._tls is None:
+            return
+        loop, connections = asyncio.get_running_loop(), self.server_state.connections
+        self._tls.on_new_clients = partial(_in_loop, loop, self._end_connections)
+        kind = cast(type[Connection], self.config.http_protocol_class)
+
+        def make(tls: Tls, certificates: Certificates) -> Connection:
+            made = kind(self.config, self.server_state, self.lifespan.state)
+            made.is_outdated = partial(tls.is_outdated, certificates)
+            return made
+
+        for listener in sockets or []:
+            server = TlsServer(listener, self._tls, connections, kind.limit, partial(make, self._tls))
+            self.servers.append(cast(asyncio.Server, server))
+
+    def _end_connections(self) -> None:
+        """Other clients are good than before: nobody goes on with a connection that was made by the old ones."""
+        for connection in self._connections():
+            connection.end()
+
+    def _connections(self) -> list[Connection]:
+        return [each for each in self.server_state.connections if isinstance(each, Connection)]
+
     async def on_tick(self, counter: int) -> bool:
         if counter == 0:
             # At the start, and once a day: uvicorn counts tenths of a second up to that.
-            for warning in self._guard.warnings():
+            for warning in (*self._guard.warnings(), *(() if self._tls is None else self._tls.warnings())):
                 _log.warning(warning)
         if counter % 10 == 0:
             now_s = asyncio.get_running_loop().time()
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.sweep(now_s)
+            for connection in self._connections():
+                connection.sweep(now_s)
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call a function in an event loop, from another thread, and wait until it has returned."""
+
+    async def called() -> None:
+        call()
+
+    # Where the loop has ended meanwhile, so have its connections.
+    with contextlib.suppress(RuntimeError, TimeoutError):
+        asyncio.run_coroutine_threadsafe(called(), loop).result(_IN_LOOP_S)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """One keep-alive connection with one request under way: as little work per request as a client can have."""
 
 import socket
+import ssl
 
 import httptools
 
@@ -11,10 +12,12 @@ _READ_BYTES = 1 << 18
 
 
 class Connection:
-    """Non-blocking. `place`: of the request under way, -1 when there is none."""
+    """Non-blocking. `place`: of the request under way, -1 when there is none.  context: for TLS; None: without."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self.socket = socket.create_connection((host, port), timeout=5.0)
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=host)
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.place = -1
@@ -39,7 +42,7 @@ class Connection:
         try:
             while self._unsent:
                 self._unsent = self._unsent[self.socket.send(self._unsent) :]
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantWriteError):
             return True
         except OSError:
             self._break()
@@ -49,7 +52,7 @@ class Connection:
         """Read what there is; True: the request under way has ended. `status` and `good` say how."""
         try:
             data = self.socket.recv(_READ_BYTES)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             return False
         except OSError:
             data = b""

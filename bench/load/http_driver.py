@@ -1,6 +1,7 @@
 """Sends HTTP requests when they are due, over connections that each wait for their answer, in one thread."""
 
 import select
+import ssl
 import time
 from collections import deque
 
@@ -13,10 +14,11 @@ _CONNECT_FAILURES_MAX = 20
 
 
 class HttpDriver:
-    """Connects at once. Raises OSError where nobody listens. `run` closes the connections."""
+    """Connects at once. Raises OSError where nobody listens. `run` closes the connections. ca: of a server with TLS."""
 
-    def __init__(self, host: str, port: int, connections: int) -> None:
+    def __init__(self, host: str, port: int, connections: int, ca: str | None = None) -> None:
         self._where = (host, port)
+        self._context = None if ca is None else ssl.create_default_context(cafile=ca)
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
         self._idle: deque[Connection] = deque()
@@ -75,7 +77,7 @@ class HttpDriver:
         return int(ended)
 
     def _connect(self) -> None:
-        connection = Connection(*self._where)
+        connection = Connection(*self._where, self._context)
         self._by_fd[connection.socket.fileno()] = connection
         self._epoll.register(connection.socket, select.EPOLLIN)
         self._idle.append(connection)

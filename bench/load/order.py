@@ -11,7 +11,8 @@ class Order:
     """payments, first_event: which events of that endless sequence.  schedule: of requests, those of all workers.
     events_each: in one request; as NDJSON, or one as a JSON object.  connections: of each worker, one request on each
     at a time.  grace_s: how long after the schedule's end answers are waited for.  is_topic: `host` and `port` are a
-    broker's, and `path` is what the names of the input and the output topic begin with; by one worker.
+    broker's, and `path` is what the names of the input and the output topic begin with; by one worker.  ca: file with
+    the CA of a server with TLS.
     """
 
     host: str
@@ -25,6 +26,7 @@ class Order:
     connections: int = 64
     grace_s: float = 10.0
     is_topic: bool = False
+    ca: str | None = None
     worker: int = 0
     workers: int = 1
 

@@ -45,7 +45,7 @@ def _prepared(order: Order) -> Callable[[Trace, int], None]:
         topic = KafkaDriver(f"{order.host}:{order.port}", order.path, order.first_event)
         return lambda trace, end_ns: topic.run(lines, trace, end_ns)
     requests = EventRequests(lines, order.events_each, order.host, order.path, ndjson=order.ndjson)
-    driver = HttpDriver(order.host, order.port, order.connections)
+    driver = HttpDriver(order.host, order.port, order.connections, order.ca)
     return lambda trace, end_ns: driver.run(requests, trace, end_ns)
 
 

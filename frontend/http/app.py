@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from frontend.access.audit import is_change, note_refusal
 from frontend.access.caller import caller_of, let_in
 from frontend.http.asgi import (
+    HAS_CERTIFICATE,
     Body,
     GoneError,
     Message,
@@ -104,7 +105,11 @@ class Application:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])
-        let_in(scope, self.guard.decide(scope["method"], found, scope["headers"]))
+        has_certificate = scope.get(HAS_CERTIFICATE, False)
+        let_in(
+            scope,
+            self.guard.decide(scope["method"], found, scope["headers"], has_certificate=has_certificate),
+        )
         match found.served_by:
             case ServedBy.EVENTS:
                 _check_route(found, scope)

@@ -24,6 +24,9 @@ PROBLEM_TYPE = b"application/problem+json"
 AT_WORK = "railgun.at_work"
 """In a scope, where a body is answered while it comes: a function that says whether the server is at work on it."""
 
+HAS_CERTIFICATE = "railgun.has_certificate"
+"""In a scope: whether the client showed a certificate that was verified."""
+
 encoder = msgspec.json.Encoder()
 
 

@@ -6,7 +6,8 @@ events are not made into messages for the application, which costs more than all
 
 import asyncio
 import select
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -15,15 +16,18 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontend.http.asgi import AT_WORK, PROBLEM_TYPE, Header, encoder
+from frontend.http.asgi import AT_WORK, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
 from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
+from railgun.access.tls import has_certificate
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
 """Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
 """How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+CLOSING_S = 0.25
+"""How long a client that has had all its answers may take to say that it has seen the end of TLS. It need not."""
 _CLOSE: Header = (b"connection", b"close")
 _WHOLE_S = 1.0
 """How long the body of a single event may take before the application minds it, which limits bodies in time."""
@@ -65,12 +69,16 @@ class _HeadersOfAll:
 
 
 class Connection(HttpToolsProtocol):
-    """limit, patience_s, single_events, of_all: set by `connection_type`."""
+    """limit, patience_s, single_events, of_all: set by `connection_type`.
+
+    is_outdated: says over TLS whether other clients are good by now than when it shook hands.
+    """
 
     limit = 1024
     patience_s = 75.0
     single_events: SingleEvents
     of_all: "_HeadersOfAll"
+    is_outdated: Callable[[], bool] = staticmethod(lambda: False)
 
     def __init__(
         self,
@@ -85,15 +93,22 @@ class Connection(HttpToolsProtocol):
         self._framing_bytes = self._body_bytes = 0
         self._unsent_bytes, self._unsent_s = 0, self._since_s
         self._discarding_s: float | None = None
+        self._closing_s: float | None = None
         # Of a request that may be a single event: where it goes, and what is there of its body.
         self._admitted: Admitted | None = None
         self._text = b""
+        self._has_certificate = self._is_secure = self._is_last = False
         # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
         self._running: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.limit:
+        secured = transport.get_extra_info("ssl_object")
+        if secured is not None:
+            self._is_secure, self._has_certificate = True, has_certificate(secured, time.time())
+        if self.is_outdated():
+            self.transport.abort()
+        elif len(self.connections) > self.limit:
             self._refuse(503, f"at most {self.limit} connections are taken; try again a little later")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -115,7 +130,9 @@ class Connection(HttpToolsProtocol):
                 self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers, or of trailers")
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that has sent all it will may still wait for its answer."""
+        """A client that has sent all it will may still wait for its answer. Over TLS the event loop sends none then."""
+        if self._is_secure:
+            return False
         if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             return False
         self.cycle.keep_alive = False
@@ -123,14 +140,17 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[HAS_CERTIFICATE] = self._has_certificate  # type: ignore[literal-required]
         self._enter(_Stage.HEAD)
 
     def on_headers_complete(self) -> None:
         self._enter(_Stage.BODY)
         if self._is_free() and self.parser.get_method() == METHOD:
-            self._admitted = self.single_events.admit(self.url, self.headers)
+            self._admitted = self.single_events.admit(
+                self.url, self.headers, has_certificate=self._has_certificate
+            )
         if self._admitted is None:
-            super().on_headers_complete()
+            self._make_cycle()
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes -= len(body)
@@ -145,6 +165,7 @@ class Connection(HttpToolsProtocol):
         admitted = self._admitted
         if admitted is not None:
             cycle = _Answering()
+            cycle.keep_alive = not self._is_last
             if self.single_events.score(admitted, self._text, partial(self._answer, cycle)):
                 self._admitted, self._text = None, b""
                 self.cycle = cycle  # type: ignore[assignment]
@@ -171,6 +192,20 @@ class Connection(HttpToolsProtocol):
         if self._admitted is not None:
             self._leave_to_application()
         super().shutdown()
+        if self.transport.is_closing():
+            self._wait_no_longer()
+
+    def end(self) -> None:
+        """Close after the answer that is under way, or that to a request which has reached this machine already."""
+        self._is_last = True
+        if self.transport.is_closing():
+            return
+        if self._admitted is not None:
+            self._leave_to_application()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+        elif self._stage is _Stage.IDLE:
+            self._close_unread()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
@@ -179,7 +214,7 @@ class Connection(HttpToolsProtocol):
         """End the connection where the client has kept it waiting for too long."""
         if self.transport.is_closing():
             # It waits for the client to take what it was sent last.
-            if not self._is_sent(now_s):
+            if not self._is_sent(now_s) or (self._is_secure and self._is_unanswered(now_s)):
                 self.transport.abort()
             return
         if self._admitted is not None and now_s - self._since_s > _WHOLE_S:
@@ -193,7 +228,7 @@ class Connection(HttpToolsProtocol):
             self._discard(now_s)
         elif not self._is_sent(now_s):
             self.transport.abort()
-        elif self._stage is not _Stage.HEAD and self._is_silent(now_s):
+        elif self._stage is not _Stage.HEAD and (self._is_silent(now_s) or (self._is_last and answered)):
             self._close_unread()
 
     def _enter(self, stage: _Stage) -> None:
@@ -217,9 +252,16 @@ class Connection(HttpToolsProtocol):
     def _leave_to_application(self) -> None:
         """The request whose head, and what there is of its body, was kept here."""
         text, self._admitted, self._text = self._text, None, b""
-        super().on_headers_complete()
+        self._make_cycle()
         if text:
             super().on_body(text)
+
+    def _make_cycle(self) -> None:
+        """Have the application answer the request whose head is there."""
+        before = self.cycle
+        super().on_headers_complete()
+        if self._is_last and self.cycle is not None and self.cycle is not before:
+            self.cycle.keep_alive = False
 
     def _answer(
         self, cycle: _Answering, status: int, body: bytes, content_type: bytes, headers: Sequence[Header]
@@ -253,6 +295,25 @@ class Connection(HttpToolsProtocol):
         arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if not arrived.poll(0):
             self.transport.close()
+            self._wait_no_longer()
+
+    def _wait_no_longer(self) -> None:
+        """Closing TLS waits for the client to say that it has seen it; one that idles does not look."""
+        if self._is_secure:
+            self.loop.call_later(CLOSING_S, self._drop)
+
+    def _drop(self) -> None:
+        """Let go of a client that has been sent everything."""
+        if self.transport.get_write_buffer_size() == 0:
+            self.transport.abort()
+        elif self in self.connections:
+            self._wait_no_longer()
+
+    def _is_unanswered(self, now_s: float) -> bool:
+        """Whether a client that was sent all has not said for long that it has seen the end of TLS."""
+        if self._closing_s is None:
+            self._closing_s = now_s
+        return now_s - self._closing_s > DISCARD_S and self.transport.get_write_buffer_size() == 0
 
     def _is_silent(self, now_s: float) -> bool:
         return now_s - self._heard_s > self.patience_s

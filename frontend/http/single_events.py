@@ -60,11 +60,13 @@ class SingleEvents:
         self._guard = guard
         self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
 
-    def admit(self, url: bytes, headers: Sequence[Header]) -> Admitted | None:
+    def admit(
+        self, url: bytes, headers: Sequence[Header], *, has_certificate: bool = False
+    ) -> Admitted | None:
         """Where a `METHOD` with such a head goes, if its body may be an event and whoever sends it may; None: it is the
         application's.
 
-        headers: their names in lower case.
+        headers: their names in lower case.  has_certificate: whether the client showed one.
         """
         kind = length = None
         for name, value in headers:
@@ -82,9 +84,10 @@ class SingleEvents:
         if target is None:
             return None
         try:
-            return Admitted(target, self._guard.decide(SCORE.method, target.found, headers))
+            caller = self._guard.decide(SCORE.method, target.found, headers, has_certificate=has_certificate)
         except AccessError:
             return None
+        return Admitted(target, caller)
 
     def score(self, admitted: Admitted, text: bytes, reply: Reply) -> bool:
         """Have an event scored. reply: called in the event loop, once.  False: it is the application's."""

@@ -20,6 +20,7 @@ from frontend.server import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.access.guard import Guard
+from railgun.access.tls import Tls
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
 from railgun.messaging.kafka.transport import check_pass_through
@@ -154,8 +155,8 @@ class NodeBeside:
     def reloading_too(self, reload: Reload) -> Reload:
         """A reload that the node hears of."""
 
-        def both(guard: Guard) -> None:
-            reload(guard)
+        def both(guard: Guard, tls: Tls | None) -> None:
+            reload(guard, tls)
             # Before it is ready it may not have got so far as to know the signal, which would end it.
             if self._process is not None and self.is_ready() and self._process.poll() is None:
                 self._process.send_signal(signal.SIGHUP)

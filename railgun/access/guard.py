@@ -20,6 +20,7 @@ _SEVERAL = b"\0several"
 _CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 _NO_TOKEN = "a token is needed; send it as Authorization: Bearer TOKEN"
 _WRONG = "the token is not known here; it may have been replaced"
+_NO_CERTIFICATE = "a client's certificate is needed; connect with one of a CA that this server knows"
 
 
 class AccessError(Exception):
@@ -56,6 +57,13 @@ ANYBODY = Caller(None, Scopes((EVERYTHING,)))
 """Whoever asks where there are no tokens."""
 
 
+class _State(NamedTuple):
+    """What is in force. callers: by the hash of their token."""
+
+    callers: Mapping[bytes, Caller]
+    needs_certificate: bool
+
+
 class _Head(NamedTuple):
     """What a decision reads of a request's headers: `_SEVERAL` in place of one that is there more than once."""
 
@@ -66,7 +74,10 @@ class _Head(NamedTuple):
 
 
 class Guard:
-    """Decides about every request of a port. burst_events: how many events a limited token may send at once."""
+    """Decides about every request of a port. burst_events: how many events a limited token may send at once.
+
+    needs_certificate: whether clients have to show a certificate, beside their token, for all but open routes.
+    """
 
     def __init__(
         self,
@@ -74,16 +85,17 @@ class Guard:
         hosts: Iterable[str] = (),
         *,
         burst_events: int = 1,
+        needs_certificate: bool = False,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._now_s, self._burst_events, self._hosts = now_s, burst_events, Hosts(hosts)
-        self._callers: Mapping[bytes, Caller] = {}
+        self._state = _State({}, needs_certificate)
         self.tokens: tuple[Token, ...] = ()
-        self.replace(tokens)
+        self.replace(tokens, needs_certificate=needs_certificate)
 
-    def replace(self, tokens: Sequence[Token]) -> None:
+    def replace(self, tokens: Sequence[Token], *, needs_certificate: bool = False) -> None:
         """Decide by these from now on, about requests under way too. From any thread."""
-        rates = {(each.name, each.limit_per_s): each.rate for each in self._callers.values()}
+        rates = {(each.name, each.limit_per_s): each.rate for each in self._state.callers.values()}
         callers: dict[bytes, Caller] = {}
         for token in tokens:
             rate = rates.get((token.name, token.limit_per_s))
@@ -93,20 +105,27 @@ class Guard:
                 callers[each] = Caller(
                     token.name, Scopes(token.scopes), each, token.expires_s, token.limit_per_s, rate
                 )
-        # One assignment: each decision is by the tokens before, or by these.
-        self._callers = callers
+        # One assignment: each decision is by what was in force before, or by this.
+        self._state = _State(callers, needs_certificate)
         self.tokens = tuple(tokens)
 
-    def decide(self, method: str, found: RouteMatch, headers: Iterable[Header]) -> Caller:
+    def decide(
+        self, method: str, found: RouteMatch, headers: Iterable[Header], *, has_certificate: bool = False
+    ) -> Caller:
         """Who asks, if they may. headers: with names in lower case.  found: without a row, whoever may ask for nothing
-        is refused, and the others are to be told that there is none.
+        is refused, and the others are to be told that there is none.  has_certificate: whether the client of the
+        connection showed one, which was verified then.
 
         Raises AccessError (401, 403, 421). Reads nothing but its arguments, the tokens and the clock.
         """
-        callers, head = self._callers, _head(headers)
+        (callers, needs_certificate), head = self._state, _head(headers)
         need = None if found.route is None else found.route.needs
         is_any_host_good = bool(callers) or (need is not None and need.is_probe)
         _check_browser(self._hosts, method, head, is_any_host_good=is_any_host_good)
+        if needs_certificate and not has_certificate:
+            if need is not None and need.is_open:
+                return NOBODY
+            raise AccessError(403, _NO_CERTIFICATE)
         if not callers:
             return ANYBODY
         if need is not None and need.is_open:
@@ -122,7 +141,7 @@ class Guard:
 
         Raises AccessError where they may not go on.
         """
-        callers = self._callers
+        callers = self._state.callers
         if not callers and caller is ANYBODY:
             return caller
         current = None if caller.hash is None else callers.get(caller.hash)

@@ -20,14 +20,14 @@ class TokenFileError(Exception):
 
 
 def check_nobody_else_writes(file: Path | str) -> None:
-    """Raise TokenFileError if others may write a file: they could give themselves any scope. Raises OSError."""
+    """Raise TokenFileError if others may write a file: they could let themselves in. Raises OSError."""
     found = os.stat(file)
     if found.st_mode & stat.S_IWOTH:
-        raise TokenFileError(file, f"everybody may write it, and it says who may do what; chmod o-w {file}")
+        raise TokenFileError(file, f"everybody may write it, and access depends on it; chmod o-w {file}")
     if found.st_uid not in (_ROOT, os.geteuid()):
         raise TokenFileError(
             file,
-            f"it belongs to another user ({found.st_uid}), and it says who may do what; chown it to this one",
+            f"it belongs to another user ({found.st_uid}), and access depends on it; chown it to this one",
         )
 
 

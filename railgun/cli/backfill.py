@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from railgun.cli.failures import EXIT_NO, UsageError, needing_spark
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_token_file, token_from
+from railgun.cli.server_url import add_credentials, credentials_of
 from railgun.cli.spark_flags import add_local_spark, add_reading, source_of
 from railgun.cli.wording import time_ms
 
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--give-up", action="store_true", help="with --deepen: let go of one that is under way"
     )
     parser.add_argument("--url", metavar="U", help="with --deepen: the server that runs on the data folder")
-    add_token_file(parser)
+    add_credentials(parser)
     parser.add_argument("--stream", metavar="S", help="the stream; the only one of the file if left out")
     add_reading(
         parser,
@@ -196,7 +196,7 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "De
     from railgun.client.client import url_from
     from railgun.spark.backfill.service import DeepeningOfService
 
-    return DeepeningOfService(request, url_from(arguments.url), token_from(arguments.token_file))
+    return DeepeningOfService(request, url_from(arguments.url), credentials_of(arguments))
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -41,11 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run units until asked to stop. Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, OSError."""
+    """Run units until asked to stop.
+
+    Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, CertificateError, OSError.
+    """
     from railgun import __version__
-    from railgun.config.access import guard_of
+    from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
-    from railgun.config.reloading import TokenReload, hangup_ends_it
+    from railgun.config.reloading import Reload
     from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
     from railgun.messaging.kafka.transport import check_pass_through
@@ -63,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     }
     reread = partial(load_settings, arguments.config, os.environ, flags_given(given))
     settings = reread()
-    guard, reload = guard_of(settings.http), TokenReload(settings, reread)
+    guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
     units = units_of(settings.cluster)
     check_pass_through(kafka_settings(settings))
     extra = [] if arguments.config is None else ["--config", arguments.config]
@@ -74,11 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
     def stop(signal_number: int, frame: FrameType | None) -> None:
         stopped.set()
 
-    def read_again(signal_number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=reload, args=(guard,), name="reload", daemon=True).start()
-
-    if not hangup_ends_it():
-        signal.signal(signal.SIGHUP, read_again)
+    _on_hangup(partial(reload, guard, tls))
     loaded = threading.Event()
 
     def waits_for() -> str | None:
@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with (
         logging_as(settings.logging),
         serving(
-            cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard
+            cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard, tls
         ) as url,
     ):
         shown = counted(units, "unit")
@@ -109,6 +109,17 @@ def execute(arguments: argparse.Namespace) -> int:
         is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
         log.info("stopped")
     return 0 if is_well else EXIT_NO
+
+
+def _on_hangup(do: Callable[[], None]) -> None:
+    """Have SIGHUP do something, in a thread: files may be slow to read."""
+    from railgun.config.reloading import hangup_ends_it
+
+    def heard(signal_number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=do, name="reload", daemon=True).start()
+
+    if not hangup_ends_it():
+        signal.signal(signal.SIGHUP, heard)
 
 
 NODE = Command(

@@ -1,4 +1,4 @@
-"""The options that say which server a command talks to, with which token, and how long it waits for that."""
+"""The options that say which server a command talks to, with which token and certificate, and how long it waits."""
 
 import argparse
 import os
@@ -15,21 +15,35 @@ TOKEN_VARIABLE = "RAILGUN_TOKEN"
 _PATIENCE_S, _LISTENS_WITHIN_S = 300.0, 10.0
 
 
-def add_server(parser: argparse.ArgumentParser) -> None:
-    """--url and --token-file, for `client_of`."""
+def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
+    """--url, --token-file and those of TLS, for `client_of`. has_own_key: --key of the command is another."""
     parser.add_argument(
         "--url", metavar="U", help="the server's address (default: $RAILGUN_URL, else http://127.0.0.1:8080)"
     )
-    add_token_file(parser)
+    add_credentials(parser, has_own_key=has_own_key)
 
 
-def add_token_file(parser: argparse.ArgumentParser) -> None:
-    """--token-file, with the environment's RAILGUN_TOKEN behind it, for `token_from`."""
+def add_credentials(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
+    """--token-file, with the environment's RAILGUN_TOKEN behind it, --ca, --cert and --key, for `credentials_of`.
+
+    has_own_key: --key of the command is another, so that the private key has to be in the file of --cert.
+    """
     parser.add_argument(
         "--token-file",
         metavar="FILE",
         help=f"what the server lets in: a token in a file of its own (default: ${TOKEN_VARIABLE} itself, if set)",
     )
+
+    parser.add_argument("--ca", metavar="FILE", help="for https: the CA of the server's certificate (PEM)")
+    shown = "for https: a certificate to show to the server (PEM)"
+    if has_own_key:
+        parser.add_argument("--cert", metavar="FILE", help=f"{shown}, and its private key")
+        parser.set_defaults(tls_key=None)
+    else:
+        parser.add_argument("--cert", metavar="FILE", help=shown)
+        parser.add_argument(
+            "--key", metavar="FILE", dest="tls_key", help="its private key, if that is in a file of its own"
+        )
 
 
 def add_patience(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +61,22 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
 def client_of(arguments: argparse.Namespace, **more: Any) -> "Client":
     """A client of the server that the options name. more: of `Client`.
 
-    Raises ClientError for what is no address; UsageError, TokenFileError and OSError for what is no token.
+    Raises ClientError for what is no address or certificate; UsageError, TokenFileError and OSError for what is no
+    token.
     """
     from railgun.client.client import Client, url_from
 
-    return Client(url_from(arguments.url), token=token_from(arguments.token_file), **more)
+    return Client(url_from(arguments.url), **credentials_of(arguments), **more)
+
+
+def credentials_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What lets a client of the options in: `token`, `ca`, `cert`, `key` of `Client`. Raises as `token_from` does."""
+    return {
+        "token": token_from(arguments.token_file),
+        "ca": arguments.ca,
+        "cert": arguments.cert,
+        "key": arguments.tls_key,
+    }
 
 
 def token_from(file: str | None) -> str | None:

@@ -15,7 +15,7 @@ from railgun.cli.open_files import raise_open_files_limit
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
     from railgun.config.loading import Flag
-    from railgun.config.reloading import TokenReload
+    from railgun.config.reloading import Reload
     from railgun.config.settings import Settings
 
 _ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\s]*)):([0-9]{1,5})", re.ASCII)
@@ -31,7 +31,7 @@ class Serve(Protocol):
         *,
         definitions: "Definitions | None",
         on_ready: Callable[[str], None],
-        reload: "TokenReload",
+        reload: "Reload",
     ) -> int:
         """definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
         reload: what SIGHUP does.
@@ -63,7 +63,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
     from railgun.arrow_alone import without_pandas
     from railgun.catalog.definitions import load_definitions
     from railgun.config.loading import load_settings
-    from railgun.config.reloading import TokenReload
+    from railgun.config.reloading import Reload
     from railgun.logs.setup import logging_as
 
     raise_open_files_limit()
@@ -76,7 +76,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
             _say_serving(url, settings, on_kafka=on_kafka)
 
         without_pandas()
-        reload = TokenReload(settings, reread)
+        reload = Reload(settings, reread)
         code = serve(settings, definitions=definitions, on_ready=on_ready, reload=reload)
         logging.getLogger("railgun.serve").info("stopped")
     return code

@@ -62,7 +62,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", metavar="A,B", help="only these (default: all that the key determines)")
     parser.add_argument("--json", action="store_true", help="print the answer as the server gave it")
-    add_server(parser)
+    add_server(parser, has_own_key=True)
 
 
 def _execute(arguments: argparse.Namespace) -> int:

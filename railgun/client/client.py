@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlencode
@@ -18,6 +19,7 @@ from railgun.client.errors import (
     RefusedConnectionError,
     UnreachableError,
 )
+from railgun.client.tls import client_context, tls_failure
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE = "RAILGUN_URL"
@@ -59,6 +61,7 @@ class Client:
     that may have been taken (a 503 that names no time) is not.
     on_wait: called with the reason, once a request has waited for a second.
     token: sent with each request; for a server that has tokens.
+    ca, cert, key: files for TLS: the server's CA, this client's certificate and key (`client_context`).
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class Client:
         url: str,
         *,
         token: str | None = None,
+        ca: Path | str | None = None,
+        cert: Path | str | None = None,
+        key: Path | str | None = None,
         timeout_s: float = TIMEOUT_S,
         patience_s: float = 60.0,
         connects_within_s: float = 0.0,
@@ -83,6 +89,7 @@ class Client:
             # A proxy is for what lies beyond this machine.
             trust_env=not _is_loopback(httpx.URL(url).host),
             transport=transport,
+            verify=client_context(url, ca, cert, key),
         )
 
     def __enter__(self) -> Self:
@@ -236,6 +243,9 @@ class Client:
         try:
             return self._http.request(method, path, content=content, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            failure = tls_failure(error)
+            if failure is not None:
+                raise UnreachableError(f"{self.url}: {failure}") from None
             kind = RefusedConnectionError if _is_refused(error) else UnreachableError
             raise kind(f"{self.url}: {_why(error)}; is a server running there?") from None
         except httpx.TimeoutException:
@@ -244,7 +254,7 @@ class Client:
             ) from None
         except httpx.TransportError as error:
             raise ConnectionLostError(
-                f"{self._shown(path)}: the connection was lost: {_why(error)}"
+                f"{self._shown(path)}: the connection was lost: {tls_failure(error) or _why(error)}"
             ) from None
 
     def _shown(self, path: str) -> str:

@@ -1,11 +1,22 @@
-"""From the settings of HTTP to the guard of a port: tokens of both places, contradictions, warnings."""
+"""From the settings of HTTP to the guard and the certificates of a port: contradictions, warnings."""
+
+import time
 
 from railgun.access.binding import check_exposure, is_loopback
 from railgun.access.guard import Guard
+from railgun.access.tls import Certificates, Tls
 from railgun.access.token_files import read_tokens_file
 from railgun.access.tokens import Token, TokenError, check_distinct
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import NONE, HttpSettings
+
+_TOGETHER = (
+    ("certificate", "key"),
+    ("key", "certificate"),
+    ("client_ca", "certificate"),
+    ("client_crl", "client_ca"),
+)
+"""Keys of [http.tls], each with one that it needs."""
 
 
 def has_tokens(settings: HttpSettings) -> bool:
@@ -32,7 +43,57 @@ def tokens_of(settings: HttpSettings) -> tuple[Token, ...]:
 
 def guard_of(settings: HttpSettings) -> Guard:
     """What decides about requests. Raises ConfigError, TokenFileError, OSError."""
-    return Guard(tokens_of(settings), settings.hosts, burst_events=settings.batch_limit_events)
+    return Guard(
+        tokens_of(settings),
+        settings.hosts,
+        burst_events=settings.batch_limit_events,
+        needs_certificate=needs_certificate(settings),
+    )
+
+
+def has_tls(settings: HttpSettings) -> bool:
+    """Whether the port speaks TLS."""
+    return settings.tls.certificate != NONE
+
+
+def needs_certificate(settings: HttpSettings) -> bool:
+    """Whether clients have to show a certificate."""
+    return settings.tls.client_ca != NONE
+
+
+def tls_of(settings: HttpSettings) -> Tls | None:
+    """TLS of a port; None where it speaks none. Raises ConfigError, CertificateError, OSError."""
+    found = certificates_of(settings)
+    return None if found is None else Tls(found)
+
+
+def certificates_of(settings: HttpSettings) -> Certificates | None:
+    """What handshakes are made with; None where there are none. Raises ConfigError, CertificateError, OSError."""
+    tls = settings.tls
+    for one, other in _TOGETHER:
+        if getattr(tls, one) != NONE and getattr(tls, other) == NONE:
+            raise ConfigError(
+                f"http.tls.{one}", f"it goes with http.tls.{other}, which is not set; set it too"
+            )
+    if needs_certificate(settings) and not has_tokens(settings) and not settings.anonymous:
+        raise ConfigError(
+            "http.tls.client_ca",
+            "there are no tokens, so that whoever has a certificate of it could do anything: configure tokens, or, "
+            "where that is meant, set http.anonymous = true (RAILGUN_HTTP__ANONYMOUS=true)",
+        )
+    if not has_tls(settings):
+        return None
+    # It takes a tenth of a second to load, which servers without TLS need not wait for.
+    from railgun.access.certificate_files import CertificateFiles, read_certificates
+
+    files = CertificateFiles(
+        tls.certificate,
+        tls.key,
+        None if tls.client_ca == NONE else tls.client_ca,
+        None if tls.client_crl == NONE else tls.client_crl,
+        tls.min_version,
+    )
+    return read_certificates(files, time.time())
 
 
 def check_address(place: str, address: str, settings: HttpSettings) -> None:
@@ -42,7 +103,7 @@ def check_address(place: str, address: str, settings: HttpSettings) -> None:
 
 def clear_text_warnings(place: str, address: str, settings: HttpSettings) -> list[str]:
     """What to warn of where tokens would come in clear from other machines; nothing elsewhere."""
-    if not has_tokens(settings) or settings.behind_proxy or is_loopback(address):
+    if not has_tokens(settings) or has_tls(settings) or settings.behind_proxy or is_loopback(address):
         return []
-    remedy = "put a proxy with TLS before it, and set http.behind_proxy = true"
+    remedy = "configure [http.tls], or put a proxy with TLS before it and set http.behind_proxy = true"
     return [f"{place}: tokens come in clear text from other machines; {remedy}"]

@@ -4,7 +4,7 @@ import dataclasses
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from railgun.access.token_files import check_nobody_else_writes
 from railgun.config.kinds import ConfigError, KindError, describe
@@ -19,6 +19,10 @@ from railgun.config.settings import (
 )
 from railgun.language.errors import nearest
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Section = TypeVar("_Section", bound="DataclassInstance")
 _PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"
 
 
@@ -52,11 +56,17 @@ def load_settings(
     passed.update(_passed_of_environment(environment or {}))
     _put(values, _of_environment(environment or {}))
     _put(values, ((flag.option, KEYS[flag.key], flag.value) for flag in flags))
-    defaults = Settings()
-    return Settings(
-        **{name: dataclasses.replace(getattr(defaults, name), **own) for name, own in values.items()},
-        kafka=passed,
-    )
+    return _replaced(dataclasses.replace(Settings(), kafka=passed), values)
+
+
+def _replaced(defaults: _Section, values: Mapping[str, dict[str, Any]], section: str = "") -> _Section:
+    """Settings with other values, by section. section: which these are; "" for all."""
+    below = {
+        each.name: _replaced(getattr(defaults, each.name), values, f"{section}.{each.name}".lstrip("."))
+        for each in dataclasses.fields(defaults)
+        if dataclasses.is_dataclass(getattr(defaults, each.name))
+    }
+    return dataclasses.replace(defaults, **below, **values.get(section, {}))
 
 
 def _put(values: dict[str, dict[str, Any]], found: Iterable[tuple[str, Key, object]]) -> None:
@@ -85,8 +95,11 @@ def _of_file(file: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Key, 
                 f"{file}: {section}", f"a table belongs here, as in [{section}], not {describe(body)}"
             )
         for name, value in body.items():
+            if f"{section}.{name}" in SECTIONS:
+                yield from _of_file(file, {f"{section}.{name}": value})
+                continue
             place = f"{file}: {section}.{name[:80]}"
-            yield place, _key(place, f"{section}.{name}"), value
+            yield place, _key(place, section, name), value
 
 
 def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThrough]]:
@@ -150,11 +163,12 @@ def _refuse_removed(file: str, tables: Mapping[str, Any], environment: Mapping[s
         raise ConfigError(", ".join(given), _INSTEAD + ("this setting" if len(given) == 1 else "all of them"))
 
 
-def _key(place: str, full_name: str) -> Key:
+def _key(place: str, section: str, name: str) -> Key:
+    full_name = f"{section}.{name}"
     key = KEYS.get(full_name)
     if key is None:
-        own = {str(key): key.name for key in KEYS.values() if key.section == full_name.partition(".")[0]}
-        near = nearest(full_name.partition(".")[2], own.values())
+        own = {str(key): key.name for key in KEYS.values() if key.section == section}
+        near = nearest(name, own.values())
         raise ConfigError(
             place, f"unknown key; {_hint(near) if near else _meant(full_name, KEYS, list(own.values()))}"
         )

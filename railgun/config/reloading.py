@@ -1,67 +1,114 @@
-"""SIGHUP: the configuration is read again, and its tokens take the place of those before."""
+"""SIGHUP: the configuration is read again; its tokens and certificates take the place of those before."""
 
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import replace
 
 from railgun.access.guard import Guard
+from railgun.access.tls import CertificateError, Certificates, Tls
 from railgun.access.token_files import TokenFileError
-from railgun.config.access import tokens_of
+from railgun.access.tokens import Token
+from railgun.config.access import certificates_of, has_tls, needs_certificate, tokens_of
 from railgun.config.kinds import ConfigError
-from railgun.config.settings import Settings
+from railgun.config.settings import NONE, HttpSettings, Settings, leaves
 from railgun.wording import counted
 
 _TAKEN_OVER = frozenset({"http.tokens", "http.tokens_file", "http.anonymous"})
-_KEPT = "the tokens stay as they were"
+_OF_CERTIFICATES = ("certificate", "key", "client_ca", "client_crl")
 _log = logging.getLogger("railgun.access")
 _audit = logging.getLogger("railgun.audit")
 
 
-class TokenReload:
-    """Puts the tokens of the configuration as it is now in place of a guard's: all, or none where anything is wrong.
+class Reload:
+    """Puts tokens and certificates of the configuration as it is now in place of a port's: all, or none where anything
+    is wrong.
 
     settings: with which the process began.  reread: reads them again; raises ConfigError, TokenFileError, OSError.
     """
 
     def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
         self._settings, self._reread = settings, reread
+        self._had_tls = has_tls(settings.http)
+        self._kept = (
+            "the tokens and certificates stay as they were"
+            if self._had_tls
+            else "the tokens stay as they were"
+        )
+        self._asked_for = settings.http.tls
         self._one_at_a_time = threading.Lock()
 
-    def __call__(self, guard: Guard) -> None:
-        """Do it, and log what came of it. From any thread."""
+    def __call__(self, guard: Guard, tls: Tls | None) -> None:
+        """Do it, and log what came of it. From any thread. tls: of the port; None where it speaks none."""
         with self._one_at_a_time:
             try:
                 settings = self._reread()
-                tokens = tokens_of(settings.http)
-            except (ConfigError, TokenFileError, OSError) as error:
-                _audit.error("the configuration was not read again: %s; %s", error, _KEPT)
+                http = self._usable(settings.http)
+                tokens, certificates = tokens_of(http), certificates_of(http)
+            except (ConfigError, TokenFileError, CertificateError, OSError) as error:
+                _audit.error("the configuration was not read again: %s; %s", error, self._kept)
                 return
-            if guard.tokens and not tokens:
-                _audit.error("there are no tokens any more; %s: restart the server to let anybody in", _KEPT)
+            missing = self._missing(guard, tokens, http)
+            if missing is not None:
+                _audit.error("there %s any more; %s: restart the server to let more in", missing, self._kept)
                 return
-            guard.replace(tokens)
-        _audit.info("the configuration was read again: %s", counted(len(tokens), "token"))
-        for warning in guard.warnings():
+            self._take_over(guard, tls, tokens, certificates, http)
+        said = counted(len(tokens), "token")
+        _audit.info(
+            "the configuration was read again: %s", said if tls is None else f"{said}, and certificates"
+        )
+        for warning in (*guard.warnings(), *(() if tls is None else tls.warnings())):
             _log.warning(warning)
-        others = differences(self._settings, settings)
+        others = self._others(settings)
         if others:
             _log.warning("changed, and taken over at the next start only: %s", ", ".join(others))
 
+    def _usable(self, http: HttpSettings) -> HttpSettings:
+        """What may be taken over: TLS neither begins nor ends, and its versions stay."""
+        if has_tls(http) != self._had_tls:
+            return replace(http, tls=self._asked_for)
+        return replace(http, tls=replace(http.tls, min_version=self._asked_for.min_version))
+
+    def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> str | None:
+        """What kept somebody out and is gone: a file that lost its end by mistake would let them in."""
+        if guard.tokens and not tokens:
+            return "are no tokens"
+        for name in ("client_ca", "client_crl"):
+            if getattr(self._asked_for, name) != NONE and getattr(http.tls, name) == NONE:
+                return f"is no http.tls.{name}"
+        return None
+
+    def _take_over(
+        self,
+        guard: Guard,
+        tls: Tls | None,
+        tokens: tuple[Token, ...],
+        certificates: Certificates | None,
+        http: HttpSettings,
+    ) -> None:
+        self._asked_for = http.tls
+        guard.replace(tokens, needs_certificate=needs_certificate(http))
+        if tls is not None and certificates is not None:
+            tls.replace(certificates)
+
+    def _others(self, settings: Settings) -> list[str]:
+        """The keys that have changed, and of which a reload takes nothing over."""
+        found = differences(self._settings, settings)
+        if has_tls(settings.http) != self._had_tls:
+            return found
+        return [each for each in found if each not in {f"http.tls.{name}" for name in _OF_CERTIFICATES}]
+
 
 def differences(before: Settings, after: Settings) -> list[str]:
-    """The keys, as in "http.port", of which a reload takes nothing over."""
-    found = []
-    for section in fields(Settings):
-        one, other = getattr(before, section.name), getattr(after, section.name)
-        if not is_dataclass(one):
-            found += [section.name] if one != other else []
-            continue
-        names = (each.name for each in fields(one))
-        found += [f"{section.name}.{name}" for name in names if getattr(one, name) != getattr(other, name)]
-    return [each for each in found if each not in _TAKEN_OVER]
+    """The keys, as in "http.port", that differ, but for those that a reload always takes over."""
+    ones, others = _by_name(before), _by_name(after)
+    return [each for each in others if ones[each] != others[each] and each not in _TAKEN_OVER]
+
+
+def _by_name(settings: Settings) -> dict[str, object]:
+    return {f"{section}.{each.name}".lstrip("."): value for section, each, value in leaves(settings)}
 
 
 def hangup_ends_it() -> bool:

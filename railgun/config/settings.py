@@ -3,9 +3,9 @@
 Each key also has a full name (`section.key`) and a variable in the environment.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import Any, Literal
 
 from railgun.access.tokens import Token
 from railgun.config.kinds import (
@@ -24,10 +24,6 @@ from railgun.config.kinds import (
     whole,
 )
 
-"""By full name, in the order of the sections."""
-"""The section whose keys are librdkafka's."""
-
-
 _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", "TiB"))
 _HOUR_MS = 3_600_000
 
@@ -35,6 +31,22 @@ NONE = "none"
 """In place of a file or an address: there is none."""
 
 PassedThrough = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """TLS of the HTTP port, and of a node's. Names of files, in PEM; "none" where there is none.
+
+    certificate: the server's, and after it those between it and its CA.  key: its private key, not encrypted.
+    client_ca: CAs whose certificates clients show.  client_crl: certificates of these that are revoked.
+    min_version: the oldest that is spoken.
+    """
+
+    certificate: str = text(NONE)
+    key: str = text(NONE)
+    client_ca: str = text(NONE)
+    client_crl: str = text(NONE)
+    min_version: Literal["1.3", "1.2"] = choice("1.3", "1.2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +58,8 @@ class HttpSettings:
     answered yet, over all requests.  timeout_ms: for an event's answer, where the request names none.
     keep_alive_s: how long a connection may idle.  shutdown_grace_s: for what is in flight when asked to stop.
     tokens_file: more tokens; "none" where there is none.  anonymous: anybody may do anything.  behind_proxy: tokens do
-    not come in clear from afar.  hosts: names under which browsers may come.  tokens: who may do what.
+    not come in clear from afar.  hosts: names under which browsers may come.  tokens: who may do what.  tls: a section
+    of its own.
     """
 
     host: str = text("127.0.0.1")
@@ -64,6 +77,7 @@ class HttpSettings:
     behind_proxy: bool = truth(False)
     hosts: tuple[str, ...] = hosts()
     tokens: tuple[Token, ...] = tokens()
+    tls: TlsSettings = field(default_factory=TlsSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +182,7 @@ ENVIRONMENT_PREFIX = "RAILGUN_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: `section.name`."""
+    """One key: `section.name`. A section may lie in another, as `http.tls` does."""
 
     section: str
     name: str
@@ -179,21 +193,27 @@ class Key:
 
     @property
     def variable(self) -> str:
-        """Its name in the environment, as in RAILGUN_HTTP__PORT."""
-        return f"{ENVIRONMENT_PREFIX}{self.section.upper()}__{self.name.upper()}"
+        """Its name in the environment, as in RAILGUN_HTTP__PORT and RAILGUN_HTTP__TLS__KEY."""
+        return ENVIRONMENT_PREFIX + str(self).upper().replace(".", "__")
 
 
-def _keys() -> dict[str, Key]:
-    defaults = Settings()
-    found = [
-        Key(section.name, each.name, each.metadata["kind"])
-        for section in fields(Settings)
-        if is_dataclass(getattr(defaults, section.name))
-        for each in fields(getattr(defaults, section.name))
-    ]
-    return {str(key): key for key in found}
+def leaves(settings: Any, section: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
+    """Each key of settings, and of the sections that lie in them: its section, its field, its value."""
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if is_dataclass(value):
+            yield from leaves(value, f"{section}.{each.name}" if section else each.name)
+        else:
+            yield section, each, value
 
 
-KEYS = _keys()
 PASSED_THROUGH = "kafka"
-SECTIONS = tuple(section.name for section in fields(Settings) if section.name != PASSED_THROUGH)
+"""The section whose keys are librdkafka's."""
+KEYS = {
+    str(key): key
+    for section, each, _ in leaves(Settings())
+    if each.name != PASSED_THROUGH
+    for key in (Key(section, each.name, each.metadata["kind"]),)
+}
+"""By full name, in the order of the sections."""
+SECTIONS = tuple(dict.fromkeys(key.section for key in KEYS.values()))

@@ -41,6 +41,18 @@ IN_FLIGHT = (
     Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
 )
 
+TLS = (
+    Family(
+        "railgun_certificate_end_seconds",
+        Kind.GAUGE,
+        ("kind",),
+        "when it runs out, in seconds since 1970, and nobody is let in by it any more",
+    ),
+    Family(
+        "railgun_handshakes_total", Kind.COUNTER, ("outcome",), "handshakes of TLS, by what became of them"
+    ),
+)
+
 DISK = (
     Family("railgun_disk_bytes", Kind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"),
     Family("railgun_disk_free_bytes", Kind.GAUGE, (), "bytes left where the data folder is"),
@@ -224,9 +236,9 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every HTTP server says; a front-end on Kafka FRONT_END, ANSWERED and INPUT too."""
+"""What every HTTP server says; one that speaks TLS, TLS too; a front-end on Kafka FRONT_END, ANSWERED and INPUT too."""
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """Beside what its units say."""
-FAMILIES = (*SERVED[: -len(TASK)], *FRONT_END, *ANSWERED, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
+FAMILIES = (*SERVED[: -len(TASK)], *TLS, *FRONT_END, *ANSWERED, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
 """All of them, as docs/telemetry.md lists them."""

@@ -1,10 +1,14 @@
 """The HTTP port of a node, for monitoring and health checks: /metrics, /healthz, /readyz."""
 
 import logging
+import ssl
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -14,8 +18,11 @@ from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import NOBODY, AccessError, Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
+from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
+from railgun.access.tls_collector import TlsCollector
 from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
+from railgun.logs.setup import fields
 
 _NODE = "node"
 ROUTES = Routes(
@@ -27,6 +34,7 @@ ROUTES = Routes(
 )
 """All routes that a node answers. Those of the service are in `frontend/http/routes.py`."""
 _log = logging.getLogger("railgun.node")
+_audit = logging.getLogger("railgun.audit")
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -40,7 +48,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         found = ROUTES.find(self.command, self.path.partition("?")[0])
         try:
-            self._caller = self.guard.decide(self.command, found, self._head())
+            self._caller = self.guard.decide(
+                self.command, found, self._head(), has_certificate=self._has_certificate()
+            )
         except AccessError as error:
             self._answer(error.status, _TEXT, f"{error.detail}\n".encode(), error.headers)
             return
@@ -51,6 +61,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._handlers[found.route](self)
 
     do_HEAD = do_GET
+
+    def _has_certificate(self) -> bool:
+        connection = self.connection
+        return isinstance(connection, ssl.SSLSocket) and has_certificate(connection, time.time())
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as http.server names it
         """Do nothing: requests are not logged."""
@@ -91,6 +105,57 @@ class _Handler(BaseHTTPRequestHandler):
     _handlers = ROUTES.bind(_NODE, {"metrics": _metrics, "alive": _alive, "ready": _ready})
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection; at most as many as `limit`. tls: None where it speaks none."""
+
+    daemon_threads = True
+
+    def __init__(
+        self, address: tuple[str, int], handler: type[_Handler], limit: int, tls: Tls | None
+    ) -> None:
+        super().__init__(address, handler, bind_and_activate=False)
+        self._free, self._tls = threading.Semaphore(limit), tls
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        if self._tls is not None:
+            self._tls.handshakes["full"] += 1
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        certificates = self._tls.certificates
+        request.settimeout(HANDSHAKE_S)
+        try:
+            secured = certificates.context.wrap_socket(request, server_side=True)
+        except OSError as error:
+            why = self._tls.note_failure(error)
+            if why is not None:
+                _audit.warning(
+                    "refused: the client's certificate: %s", why, extra=fields(client=client_address[0])
+                )
+            return
+        self._tls.handshakes["done"] += 1
+        with secured:
+            if not self._tls.is_outdated(certificates):
+                super().finish_request(secured, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # Clients that go away are no error.
+        if not isinstance(sys.exception(), OSError):
+            _log.exception("a defect: a request from %s", client_address[0])
+
+
 @contextmanager
 def serving(
     host: str,
@@ -99,6 +164,7 @@ def serving(
     waits_for: Callable[[], str | None],
     http: HttpSettings,
     guard: Guard,
+    tls: Tls | None = None,
 ) -> Iterator[str]:
     """Run the server while the block runs. Gives the server's URL.
 
@@ -106,12 +172,15 @@ def serving(
     waits_for: returns in words what keeps the node from being ready; None if nothing does.
     http: says whether it may be reached from other machines.
     guard: decides about every request.
+    tls: None if it speaks none.
     Raises OSError if the port is in use; ExposedError if it may not be served so.
     """
     registry = CollectorRegistry()
     registry.register(collector)
+    if tls is not None:
+        registry.register(TlsCollector(tls))
     own = {"registry": registry, "waits_for": staticmethod(waits_for), "guard": guard}
-    server = ThreadingHTTPServer((host, port), type("Handler", (_Handler,), own), bind_and_activate=False)
+    server = _Server((host, port), type("Handler", (_Handler,), own), http.connections_limit, tls)
     place = f"{host}:{port}"
     try:
         server.server_bind()
@@ -121,13 +190,13 @@ def serving(
     except BaseException:
         server.server_close()
         raise
-    for warning in (*guard.warnings(), *clear_text_warnings(place, address, http)):
+    warnings = [*guard.warnings(), *clear_text_warnings(place, address, http)]
+    for warning in (*warnings, *(() if tls is None else tls.warnings())):
         _log.warning(warning)
-    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, name="node-http", daemon=True)
     thread.start()
     try:
-        yield f"http://{host}:{server.server_address[1]}"
+        yield f"{'http' if tls is None else 'https'}://{host}:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -2,17 +2,20 @@
 
 import logging
 import signal
+import ssl
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from railgun.access.guard import Guard
+from railgun.access.tls import Tls
 from railgun.access.tokens import hash_of
-from railgun.config.access import guard_of
+from railgun.config.access import guard_of, tls_of
 from railgun.config.loading import load_settings
-from railgun.config.reloading import TokenReload, differences, hangup_ends_it
+from railgun.config.reloading import Reload, differences, hangup_ends_it
 from railgun.config.settings import Settings
+from tests.certificates import DAY, Authority
 
 
 def lines(*names: str, **more: str) -> str:
@@ -32,7 +35,8 @@ class Configured:
         self.write(text)
         settings = load_settings(file)
         self.guard = guard_of(settings.http)
-        self._reload = TokenReload(settings, partial(load_settings, file))
+        self.tls: Tls | None = None
+        self._reload = Reload(settings, partial(load_settings, file))
 
     def write(self, text: str) -> None:
         self.file.write_text(text)
@@ -41,7 +45,7 @@ class Configured:
         """What the log says of a reload of other text."""
         self.write(text)
         self._caplog.clear()
-        self._reload(self.guard)
+        self._reload(self.guard, self.tls)
         return "\n".join(record.getMessage() for record in self._caplog.records)
 
     @property
@@ -92,7 +96,7 @@ def test_where_anything_is_wrong_nothing_changes(configured: Configured, text: s
     assert "the tokens stay as they were" in said
     assert configured.names == ["a", "b"]
     configured.file.unlink()
-    configured._reload(configured.guard)
+    configured._reload(configured.guard, None)
     assert configured.names == ["a", "b"]
 
 
@@ -100,6 +104,97 @@ def test_a_file_that_others_may_write_by_now(configured: Configured) -> None:
     configured.file.chmod(0o666)
     assert "everybody may write it" in configured.reloaded(lines("c"))
     assert configured.names == ["a", "b"]
+
+
+class WithTls:
+    """A process whose configuration has TLS: its files, and what a reload did."""
+
+    def __init__(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+        self.servers, self.clients = Authority(folder, "servers"), Authority(folder, "clients")
+        self.crl = folder / "crl.pem"
+        self.crl.write_bytes(self.clients.revoking())
+        self.pair = self.servers.pair()
+        self.configured = Configured(folder / "r.toml", self.text(), caplog)
+        tls = tls_of(load_settings(folder / "r.toml").http)
+        assert tls is not None
+        self.tls = self.configured.tls = tls
+
+    def text(self, *without: str, tokens: str = "a", version: str = "1.3", **more: object) -> str:
+        """The configuration. without: keys that are left out."""
+        values = {
+            "certificate": self.pair.certificate,
+            "key": self.pair.key,
+            "client_ca": self.clients.file,
+            "client_crl": self.crl,
+            "min_version": version,
+            **more,
+        }
+        table = "".join(f'{name} = "{value}"\n' for name, value in values.items() if name not in without)
+        return f"[http.tls]\n{table}{lines(*tokens)}"
+
+
+@pytest.fixture
+def with_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> WithTls:
+    return WithTls(tmp_path, caplog)
+
+
+def test_certificates_and_tokens_are_taken_over_together(with_tls: WithTls) -> None:
+    tls, before = with_tls.tls, with_tls.tls.certificates
+    told: list[bool] = []
+    # By then the tokens are in force too.
+    tls.on_new_clients = lambda: told.append(with_tls.configured.names == ["b", "c"])
+    with_tls.pair = with_tls.servers.pair(until=20 * DAY)
+    with_tls.crl.write_bytes(with_tls.clients.revoking(with_tls.clients.pair()))
+    said = with_tls.configured.reloaded(with_tls.text(tokens="bc"))
+    assert said == "the configuration was read again: 2 tokens, and certificates"
+    assert tls.certificates.context is not before.context
+    assert tls.certificates.ends_s["server"] == with_tls.pair.leaf.not_valid_after_utc.timestamp()
+    assert told == [True]
+    assert with_tls.configured.guard._state.needs_certificate
+    with_tls.pair = with_tls.servers.pair(until=2 * DAY)
+    assert "runs out in 2.0 days" in with_tls.configured.reloaded(with_tls.text())
+    assert told == [True]
+
+
+def test_a_bad_file_changes_neither_certificates_nor_tokens(with_tls: WithTls, tmp_path: Path) -> None:
+    before, other = with_tls.tls.certificates, with_tls.servers.pair()
+    half = tmp_path / "half.pem"
+    half.write_bytes(with_tls.pair.certificate.read_bytes()[:-100])
+    expired = with_tls.servers.pair(since=-3 * DAY, until=-DAY)
+    for text, message in (
+        (with_tls.text(tokens="bc", key=other.key), "it is not the key of the first certificate"),
+        (with_tls.text(tokens="bc", certificate=half), "it holds no certificate in PEM"),
+        (with_tls.text(tokens="bc", certificate=expired.certificate, key=expired.key), "ran out at"),
+        (with_tls.text(tokens="bc", client_ca=half), "it holds no certificate in PEM"),
+        (with_tls.text(tokens="bc", client_crl="/none"), "/none"),
+        (with_tls.text("key", tokens="bc"), "it goes with http.tls.key"),
+        (with_tls.text(tokens=""), "there are no tokens"),
+        (with_tls.text("client_crl", tokens="bc"), "there is no http.tls.client_crl any more"),
+        (with_tls.text("client_ca", "client_crl", tokens="bc"), "there is no http.tls.client_ca any more"),
+        (with_tls.text(tokens="bc")[:-5], "it is no TOML"),
+    ):
+        said = with_tls.configured.reloaded(text)
+        assert message in said
+        assert "the tokens and certificates stay as they were" in said
+        assert with_tls.tls.certificates is before
+        assert with_tls.configured.names == ["a"]
+
+
+def test_of_tls_only_files_are_taken_over(with_tls: WithTls) -> None:
+    said = with_tls.configured.reloaded(with_tls.text(tokens="b", version="1.2"))
+    assert said.endswith("at the next start only: http.tls.min_version")
+    assert with_tls.tls.certificates.context.minimum_version is ssl.TLSVersion.TLSv1_3
+    said = with_tls.configured.reloaded(lines("c"))
+    assert "at the next start only: http.tls.certificate, http.tls.key, http.tls.client_ca" in said
+    assert with_tls.configured.names == ["c"]
+    assert with_tls.configured.guard._state.needs_certificate
+
+
+def test_tls_begins_at_the_next_start_only(configured: Configured, with_tls: WithTls) -> None:
+    said = configured.reloaded(f"[http]\nport = 1\n{with_tls.text(tokens='c')}")
+    assert "at the next start only: http.tls.certificate, http.tls.key" in said
+    assert configured.names == ["c"]
+    assert not configured.guard._state.needs_certificate
 
 
 def test_tokens_that_end_are_warned_of(configured: Configured) -> None:
@@ -118,7 +213,7 @@ def test_a_limit_does_not_begin_anew(configured: Configured) -> None:
     for text, wait_s in ((limited, 0.0), (limited + lines("b"), 2.0), (lines("a", limit_per_s="2"), 0.0)):
         configured.write(text)
         guard.replace(load_settings(configured.file).http.tokens)
-        assert guard.wait_s(guard._callers[hash_of(b"a")], 6) == pytest.approx(wait_s)
+        assert guard.wait_s(guard._state.callers[hash_of(b"a")], 6) == pytest.approx(wait_s)
 
 
 def test_differences() -> None:

@@ -20,6 +20,7 @@ from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
 from railgun.config.access import check_address
 from railgun.config.loading import load_settings
+from railgun.health import DEFAULT_URL, URL_VARIABLE
 from railgun.unit.configured import units_of
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +82,9 @@ def test_ports_and_health_checks_agree() -> None:
         assert environment["RAILGUN_HEALTH_URL"] == f"http://127.0.0.1:{cluster.metrics_port}/healthz"
         assert cluster.metrics_host == "0.0.0.0"
     assert set(_lines("EXPOSE")[0].split()) == {port, str(cluster.metrics_port)}
-    assert "RAILGUN_HEALTH_URL" in _lines("HEALTHCHECK")[0]
+    assert URL_VARIABLE == "RAILGUN_HEALTH_URL"
+    assert health == DEFAULT_URL
+    assert json.loads(_lines("HEALTHCHECK")[0].partition(" CMD ")[2]) == ["python", "-m", "railgun.health"]
 
 
 def test_whoever_needs_no_token_is_on_this_machine() -> None:
@@ -111,6 +114,36 @@ def test_the_cluster_with_a_secret_is_one_that_starts(tmp_path: Path) -> None:
         assert service["secrets"] == ["tokens"]
         http = load_settings(None, service["environment"]).http
         assert (http.tokens_file, http.anonymous) == ("/run/secrets/tokens", False)
+
+
+def test_the_cluster_with_tls_is_one_that_starts() -> None:
+    """As the comments say: beside the lines of the secret, those of TLS."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    text = text.replace('  RAILGUN_HTTP__ANONYMOUS: "true"\n', "")
+    for line in (
+        "secrets: [tokens, certificate, key]",
+        "RAILGUN_HTTP__TOKENS_FILE",
+        "RAILGUN_HTTP__TLS__CERTIFICATE",
+        "RAILGUN_HTTP__TLS__KEY",
+        "secrets:\n#   tokens:\n#     file: tokens.toml\n#   certificate:",
+    ):
+        assert f"# {line}" in text
+        text = text.replace(f"# {line}", line.replace("#", ""), 1)
+    for line in ("    file: server.crt", "  key:  # TLS", "    file: server.key"):
+        assert f"# {line}" in text
+        text = text.replace(f"# {line}", f" {line}", 1)
+    secured = yaml.safe_load(text)
+    assert {name: each["file"] for name, each in secured["secrets"].items()} == {
+        "tokens": "tokens.toml",
+        "certificate": "server.crt",
+        "key": "server.key",
+    }
+    for name in ("frontend", *NODES):
+        service = secured["services"][name]
+        assert service["secrets"] == ["tokens", "certificate", "key"]
+        http = load_settings(None, service["environment"]).http
+        assert (http.tls.certificate, http.tls.key) == ("/run/secrets/certificate", "/run/secrets/key")
+        assert not http.anonymous
 
 
 def test_the_image_does_not_start_by_itself_on_a_network() -> None:

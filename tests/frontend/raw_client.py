@@ -1,6 +1,7 @@
 """A client at the level of bytes: what no library would send."""
 
 import socket
+import ssl
 from typing import NamedTuple
 
 PATIENCE_S = 60.0
@@ -13,10 +14,16 @@ class Response(NamedTuple):
 
 
 class RawClient:
-    """One connection."""
+    """One connection. context: over TLS with this."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None = None) -> None:
         self.socket = socket.create_connection(address, timeout=PATIENCE_S)
+        if context is not None:
+            try:
+                self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
+            except BaseException:
+                self.socket.close()
+                raise
         self._rest = b""
 
     def __enter__(self) -> "RawClient":

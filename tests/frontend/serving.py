@@ -1,6 +1,7 @@
 """A real server over real sockets, in a thread of this process."""
 
 import dataclasses
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,12 +21,23 @@ PATIENCE_S = 60.0
 
 
 class Server:
-    """A server that runs. client: over its own connections.  code: what `serve` returned, once it has."""
+    """A server that runs. client: over its own connections.  code: what `serve` returned, once it has.
 
-    def __init__(self, service: Service, backend: EmbeddedBackend, engine: Callable[[], Engine]) -> None:
-        self.service, self.backend, self.engine = service, backend, engine
+    context: with which clients speak TLS to it.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        backend: EmbeddedBackend,
+        engine: Callable[[], Engine],
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.service, self.backend, self.engine, self.context = service, backend, engine, context
         self.code: int | None = None
-        self.client = httpx.Client(base_url=service.url, timeout=PATIENCE_S, trust_env=False)
+        self.client = httpx.Client(
+            base_url=service.url, timeout=PATIENCE_S, trust_env=False, verify=context or True
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -48,10 +60,18 @@ class Server:
 
 @contextmanager
 def server(
-    folder: Path, *, open_engine: Callable[[], Engine] | None = None, wait: bool = True, **http: Any
+    folder: Path,
+    *,
+    open_engine: Callable[[], Engine] | None = None,
+    wait: bool = True,
+    context: ssl.SSLContext | None = None,
+    **http: Any,
 ) -> Iterator[Server]:
-    """A server on a free port over an engine in `folder`; http: settings that differ from the defaults."""
-    settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
+    """A server on a free port over an engine in `folder`; http: settings that differ from the defaults.
+
+    context: of its client, where they have it speak TLS.
+    """
+    settings = dataclasses.replace(HttpSettings(), **{"port": 0, "shutdown_grace_s": 1.0, **http})
     opened: list[Engine] = []
 
     def opening() -> Engine:
@@ -61,7 +81,7 @@ def server(
     listener = listen(settings)
     backend = EmbeddedBackend(opening)
     service = Service(settings, backend, listener)
-    running = Server(service, backend, lambda: opened[-1])
+    running = Server(service, backend, lambda: opened[-1], context)
 
     def ended(code: int) -> None:
         running.code = code

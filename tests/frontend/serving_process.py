@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,10 +21,14 @@ __all__ = ["ROOT", "process"]
 
 @contextmanager
 def process(
-    data: Path, *words: str, before: Sequence[str] = (), definitions: Path | None = None
+    data: Path,
+    *words: str,
+    before: Sequence[str] = (),
+    definitions: Path | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> Iterator[tuple["subprocess.Popen[str] | Forked", httpx.Client]]:
     """`railgun serve` on a free port, with payments, ready. before: words of a command that runs it; its process must
-    become the server's.  definitions: where to write them, if not beside the data.
+    become the server's.  definitions: where to write them, if not beside the data.  context: of the client, for TLS.
     """
     definitions = definitions or data.parent / "payments.toml"
     definitions.write_text(PAYMENTS)
@@ -57,7 +62,9 @@ def process(
             assert line, f"it ended before it was ready: {said}"
             said += line
             url = json.loads(line).get("url", "") if line.startswith("{") else ""
-        with httpx.Client(base_url=url, timeout=PATIENCE_S, trust_env=False) as client:
+        with httpx.Client(
+            base_url=url, timeout=PATIENCE_S, trust_env=False, verify=context or True
+        ) as client:
             yield child, client
     finally:
         child.kill()

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from operator import attrgetter
 
 from railgun.config.settings import KEYS, PASSED_THROUGH, Settings
 from tests.golden.promises import held
@@ -13,7 +14,7 @@ VARIABLE = re.compile(r"RAILGUN_[A-Z][A-Z_]*[A-Z]")
 def test_keys_variables_and_defaults() -> None:
     defaults = Settings()
     found = {
-        str(key): {"variable": key.variable, "default": getattr(getattr(defaults, key.section), key.name)}
+        str(key): {"variable": key.variable, "default": attrgetter(str(key))(defaults)}
         for key in KEYS.values()
     }
     held("settings.json", {"keys": found, "passed through": PASSED_THROUGH})

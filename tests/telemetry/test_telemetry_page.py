@@ -1,19 +1,24 @@
 """The page says what there is: every metric with its kind, its labels and what it says, every stage, every reason."""
 
 import re
+import ssl
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
 from frontend.topics.telemetry import InputCollector
+from railgun.access.tls import OUTCOMES, Certificates, Tls
+from railgun.access.tls_collector import TlsCollector
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.families import ANSWERED, FAMILIES, FRONT_END, INPUT, SERVED
+from railgun.telemetry.families import ANSWERED, FAMILIES, FRONT_END, INPUT, SERVED, TLS
 from railgun.telemetry.recording import REASONS, STAGES, Recording
 from railgun.unit.figures import UNIT_STAGES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "telemetry.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(railgun_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+
+NO_CERTIFICATES = Certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), None, {})
 
 
 def test_the_page_lists_the_metrics() -> None:
@@ -25,7 +30,7 @@ def test_the_page_lists_the_metrics() -> None:
 
 
 def test_the_page_explains_stages_and_reasons() -> None:
-    for words in (STAGES, REASONS, UNIT_STAGES):
+    for words in (STAGES, REASONS, UNIT_STAGES, OUTCOMES):
         block = "".join(rf"\| `{word}` \|[^\n]*\n" for word in words)
         assert re.search(rf"\| --- \| --- \|\n{block}\n", PAGE), words
 
@@ -50,8 +55,8 @@ def test_what_a_front_end_on_kafka_says_can_stand_in_one_registry() -> None:
     registry = CollectorRegistry()
     served = RailgunCollector(Recording, lambda: None, lambda: None, lambda: (0, 0), lambda: True, "1.2")
     others = ExchangeCollector(lambda: None), UnansweredCollector(lambda: None), InputCollector(lambda: None)
-    for collector in (served, *others):
+    for collector in (served, *others, TlsCollector(Tls(NO_CERTIFICATES))):
         registry.register(collector)
     text = generate_latest(registry).decode()
-    for family in (*SERVED, *FRONT_END, *ANSWERED, *INPUT):
+    for family in (*SERVED, *FRONT_END, *ANSWERED, *INPUT, *TLS):
         assert text.count(f"# TYPE {family.name} {family.kind}\n") == 1

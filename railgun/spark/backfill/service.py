@@ -1,6 +1,8 @@
 """Live backfill of a stream of `railgun serve`: built in the server's data folder, installed by the server."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from railgun.client.client import Client
 from railgun.client.errors import ConnectionLostError, UnreachableError
@@ -13,19 +15,21 @@ _ASK_S = 0.2
 
 
 class DeepeningOfService(DeepeningTarget):
-    """url: of the server.  token: for it; None where it needs none.
+    """url: of the server.  credentials: a token and files of TLS, by their names in `Client`; None where it needs none.
 
     Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, where it says that
     it cannot install, and where it is gone before it has.
     """
 
-    def __init__(self, request: BackfillRequest, url: str, token: str | None = None) -> None:
+    def __init__(
+        self, request: BackfillRequest, url: str, credentials: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(request)
-        self._url, self._token = url, token
+        self._url, self._credentials = url, dict(credentials or {})
 
     def plan(self) -> HistoryPlan:
         stream = self.request.stream
-        with Client(self._url, token=self._token) as client:
+        with Client(self._url, **self._credentials) as client:
             before = client.deepening(stream)
             started = client.begin_deepening(stream, self.request.cut_ms)
             plan = read_plan(live_backfill_folder(self.request.data, stream))
@@ -51,7 +55,7 @@ class DeepeningOfService(DeepeningTarget):
 
     def _install(self) -> None:
         stream = self.request.stream
-        with Client(self._url, token=self._token) as client:
+        with Client(self._url, **self._credentials) as client:
             requested = client.deepening(stream)["history"]
             client.install_deepening(stream)
             while True:
@@ -64,7 +68,7 @@ class DeepeningOfService(DeepeningTarget):
                 time.sleep(_ASK_S)
 
     def give_up(self) -> bool:
-        with Client(self._url, token=self._token) as client:
+        with Client(self._url, **self._credentials) as client:
             if client.deepening(self.request.stream)["state"] == "none":
                 return False
             client.give_up_deepening(self.request.stream)

@@ -3,7 +3,9 @@
 A route without a row in `ALLOWED` fails the first test.
 """
 
+import contextlib
 import json
+import ssl
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 from frontend.http.routes import ROUTES
 from railgun.access.guard import Guard
 from railgun.access.routes import Route
+from railgun.config.settings import TlsSettings
+from tests.certificates import DAY, Authority
 from tests.frontend.access.callers import FOREIGN, NOBODY, OWN, UNKNOWN, bearer, guarded, looked_up
 from tests.frontend.raw_client import RawClient, Response
-from tests.frontend.serving import Server
+from tests.frontend.serving import Server, until
 
 READ = {"read-own", "read-all", "define-own", "define-all", "remove-own", "reads-own-scores-all"}
 DEFINE = {"define-own", "define-all", "remove-own"}
@@ -73,6 +77,12 @@ EVENTS = f"/v1/streams/{OWN}/events"
 EVENT = b'{"tx_id": "a", "ts": 1700000000000, "card": "c", "amount": 1}'
 JSON, NDJSON = "application/json", "application/x-ndjson"
 LARGE_BYTES = 48 << 20
+FORMS = [
+    (EVENT, JSON),
+    (b"[" + EVENT + b"]", JSON),
+    (EVENT + b"\n", NDJSON),
+    (EVENT + b" " * (1 << 20), JSON),
+]
 
 
 def path_of(row: Route, stream: str = OWN) -> str:
@@ -90,10 +100,19 @@ def head_of(method: str, path: str, given: Sequence[str], *more: str) -> bytes:
 
 
 def asked(
-    running: Server, method: str, path: str, given: Sequence[str], *more: str, body: bytes = b""
+    running: Server,
+    method: str,
+    path: str,
+    given: Sequence[str],
+    *more: str,
+    body: bytes = b"",
+    context: ssl.SSLContext | None = None,
 ) -> Response:
-    """The answer to a request on a connection of its own. body: sent with the head; its length is in `more`."""
-    with RawClient(running.address) as client:
+    """The answer to a request on a connection of its own. body: sent with the head; its length is in `more`.
+
+    context: for TLS.
+    """
+    with RawClient(running.address, context) as client:
         client.send(head_of(method, path, given, *more) + body)
         if method == "HEAD":
             status, headers = client.head()
@@ -237,14 +256,8 @@ def test_every_form_of_an_event_is_refused_before_its_body(
 
 def check_events(running: Server) -> None:
     """On one connection, whoever may and whoever may not in turn: each request is decided by itself."""
-    forms = [
-        (EVENT, JSON),
-        (b"[" + EVENT + b"]", JSON),
-        (EVENT + b"\n", NDJSON),
-        (EVENT + b" " * (1 << 20), JSON),
-    ]
     with RawClient(running.address) as client:
-        for body, kind in forms:
+        for body, kind in FORMS:
             for who, status in (
                 (["score-own"], 200),
                 ([], 401),
@@ -407,10 +420,10 @@ def test_a_cache_that_outlives_a_reload_is_noticed(running: Server, monkeypatch:
     """A canary."""
     decide, known = Guard.decide, {}
 
-    def cached(self: Guard, method: str, found: Any, headers: Any) -> Any:
+    def cached(self: Guard, method: str, found: Any, headers: Any, **more: Any) -> Any:
         key = method, str(found), str(headers)
         if key not in known:
-            known[key] = decide(self, method, found, headers)
+            known[key] = decide(self, method, found, headers, **more)
         return known[key]
 
     monkeypatch.setattr(Guard, "decide", cached)
@@ -443,3 +456,132 @@ def test_probes_say_more_to_who_has_a_token(
         ([bearer("all")], tasks),
     ):
         assert json.loads(asked(running, "GET", "/readyz", given).body).get("unanswered") == shown
+
+
+# --- certificates of clients -----------------------------------------------------------------------
+
+BAD_CERTIFICATES = ("wrong CA", "expired", "not yet valid", "revoked", "of a server's CA", "by itself")
+
+
+class Secured:
+    """A server with tokens, CAs of clients, and contexts of clients by what they show."""
+
+    def __init__(self, running: Server, contexts: dict[str, ssl.SSLContext]) -> None:
+        self.running, self.contexts = running, contexts
+
+    @property
+    def untrusted(self) -> int:
+        assert self.running.service.tls is not None
+        return self.running.service.tls.handshakes["untrusted"]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("secured")
+    servers, clients, others = (Authority(folder, name) for name in ("servers", "clients", "others"))
+    server, revoked = servers.pair(), clients.pair()
+    shown = {
+        "good": clients.pair(),
+        "wrong CA": others.pair(),
+        "expired": clients.pair(since=-3 * DAY, until=-DAY),
+        "not yet valid": clients.pair(since=DAY),
+        "revoked": revoked,
+        "of a server's CA": servers.pair(),
+        "by itself": others.alone(),
+    }
+    crl = folder / "crl.pem"
+    crl.write_bytes(clients.revoking(revoked))
+    tls = TlsSettings(str(server.certificate), str(server.key), str(clients.file), str(crl))
+    contexts = {name: servers.client_context(pair) for name, pair in shown.items()}
+    contexts["none"] = servers.client_context()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        guarded(folder / "data", patch, context=contexts["good"], tls=tls) as made,
+    ):
+        looked_up(made)
+        yield Secured(made, contexts)
+
+
+def check_without_a_certificate(secured: Secured) -> None:
+    """Nothing but what is open, whatever the token, and of that no more than nobody is told."""
+    running, none = secured.running, secured.contexts["none"]
+    for method, row in rows():
+        promised = () if method in ("GET", "HEAD") else (f"Content-Type: {JSON}", "Content-Length: 100")
+        for given in ((), (bearer("all"),), (bearer("wrong"),)):
+            response = asked(running, method, path_of(row), given, *promised, context=none)
+            if ALLOWED[row.handler] is OPEN:
+                assert response.status == 200, row
+                looked_up(running)
+            else:
+                said = refused(running, response, 403)
+                assert method == "HEAD" or "certificate" in said, "no certificate"
+    for method, path in (("GET", "/v1/nothing"), ("PUT", "/v1/streams"), ("GET", "//")):
+        refused(running, asked(running, method, path, [bearer("all")], context=none), 403)
+
+
+def test_no_certificate(secured: Secured) -> None:
+    check_without_a_certificate(secured)
+
+
+def check_events_without_a_certificate(secured: Secured) -> None:
+    """Events in every form on kept connections: with a certificate they are answered, without one none is."""
+    running = secured.running
+    for name in ("good", "none"):
+        with RawClient(running.address, secured.contexts[name]) as client:
+            for body, kind in FORMS * 2:
+                request = head_of("POST", EVENTS, [bearer("score-own")], *length(body, kind)) + body
+                client.send(request)
+                response = client.response()
+                if name == "good":
+                    assert response.status == 200
+                    assert b'"n7"' in response.body
+                    looked_up(running)
+                else:
+                    refused(running, response, 403)
+
+
+def test_events_without_a_certificate(secured: Secured) -> None:
+    check_events_without_a_certificate(secured)
+
+
+@pytest.mark.parametrize("name", ["score", "admit"])
+def test_events_that_are_not_asked_for_a_certificate_are_noticed(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A canary: on the short way, and in the application."""
+    guard = secured.running.service.application.guard
+    unasking = Guard(guard.tokens)
+    part = secured.running.service.application
+    monkeypatch.setattr(*((part, "guard") if name == "score" else (part.single_events, "_guard")), unasking)
+    with pytest.raises(AssertionError):
+        check_events_without_a_certificate(secured)
+    looked_up(secured.running)
+
+
+def test_a_certificate_does_not_replace_a_token(secured: Secured) -> None:
+    running, good = secured.running, secured.contexts["good"]
+    for kind in NOBODY:
+        for body, form in FORMS:
+            refused(
+                running, asked(running, "POST", EVENTS, kind.given, *length(body, form), context=good), 401
+            )
+    for name in ("read-own", "metrics"):
+        refused(running, asked(running, "POST", EVENTS, [bearer(name)], *length(EVENT), context=good), 403)
+
+
+@pytest.mark.parametrize("name", BAD_CERTIFICATES)
+def test_a_bad_certificate_ends_the_handshake(secured: Secured, name: str) -> None:
+    """Every row, and every form of an event; what is open too."""
+    running = secured.running
+    requests = [head_of(method, path_of(row), [bearer("all")]) for method, row in rows()]
+    for body, kind in FORMS:
+        requests.append(head_of("POST", EVENTS, [bearer("all")], *length(body, kind)) + body)
+    before = secured.untrusted
+    for request in requests:
+        received = b""
+        with contextlib.suppress(OSError), RawClient(running.address, secured.contexts[name]) as client:
+            client.send(request)
+            received = client.socket.recv(1)
+        assert received == b""
+    until(lambda: secured.untrusted - before == len(requests))
+    assert looked_up(running) == []

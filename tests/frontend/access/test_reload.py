@@ -16,7 +16,7 @@ from tests.frontend.serving_process import process
 
 SWAPS = 40
 # However the tests were started: on a terminal, or with SIGHUP ignored, a server leaves SIGHUP its meaning.
-_AS_A_SERVICE = (
+AS_A_SERVICE = (
     sys.executable,
     "-c",
     """import os, signal, sys
@@ -40,7 +40,7 @@ def test_tokens_are_swapped_under_load(tmp_path: Path) -> None:
         beside.replace(config)
 
     configure(lines("kept", "odd"))
-    with process(tmp_path / "data", "--config", str(config), before=_AS_A_SERVICE) as (child, client):
+    with process(tmp_path / "data", "--config", str(config), before=AS_A_SERVICE) as (child, client):
         found: list[int] = []
         is_over = threading.Event()
 

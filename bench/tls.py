@@ -1,0 +1,229 @@
+"""What TLS costs single events, and what it does to them when many connections do nothing.
+
+    python -m bench.tls [--only NAME ...] [--runs N] [--scale F]
+
+`loop`: the CPU time of the event loop alone, with a backend that answers at once. `kept`: two servers, one of them with
+TLS, get single events at 500/s over kept connections in turn. `silent`: one with TLS, with and without 2,000
+connections that say nothing, each opened again when it has been ended. Prints a line per figure with the median and the
+spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
+"""
+
+import asyncio
+import contextlib
+import resource
+import selectors
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import trustme
+import uvloop
+
+from bench.access import answering_at_once
+from bench.command_line import Case, measure
+from bench.http_run import PATH, Target, check
+from bench.load.injector import Injection
+from bench.load.order import Order
+from bench.load.schedule import Schedule
+from bench.report import Report
+from bench.service import Service
+from bench.unit_cases import THROUGHPUT
+from frontend.http.handshakes import TlsServer
+from railgun.access.certificate_files import CertificateFiles, read_certificates
+from railgun.access.guard import Guard
+from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
+
+_WORKLOAD = THROUGHPUT["payments_1x3"]
+_RATE_PER_S, _SECONDS, _CONNECTIONS = 500, 30.0, 128
+_LOOP_REQUESTS, _LOOP_ROUNDS = 10_000, 5
+_SILENT, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """A server's certificate and key, and its CA."""
+    files = {name: str(folder / name) for name in ("ca.pem", "server.crt", "server.key")}
+    authority = trustme.CA()
+    pair = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(files["ca.pem"])
+    pair.cert_chain_pems[0].write_to_path(files["server.crt"])
+    pair.private_key_pem.write_to_path(files["server.key"])
+    return files
+
+
+@contextmanager
+def _served(*, has_tls: bool) -> Iterator[Target]:
+    """A server on a clean folder, warmed up."""
+    folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
+    environment: dict[str, str] = {}
+    ca = None
+    if has_tls:
+        files = _files(folder)
+        ca = files["ca.pem"]
+        environment = {
+            "RAILGUN_HTTP__TLS__CERTIFICATE": files["server.crt"],
+            "RAILGUN_HTTP__TLS__KEY": files["server.key"],
+            "RAILGUN_HTTP__CONNECTIONS_LIMIT": str(2 * _SILENT),
+        }
+    try:
+        with Service(folder, _WORKLOAD.definitions, "os", environment=environment, ca=ca) as service:
+            service.start()
+            target = Target(service, _WORKLOAD.payments)
+            target.bulk(_WORKLOAD.warm_up)
+            yield target
+            service.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measured(
+    target: Target, seconds: float, beside: contextlib.AbstractContextManager[object] | None = None
+) -> tuple[float, float, float]:
+    """p50 and p99.9 in ms, and the server's CPU time per event in µs, of single events at the rate.
+
+    beside: what is done meanwhile. The connections that carry events are there before.
+    """
+    injection = Injection(target.order(Schedule.constant(_RATE_PER_S, seconds), connections=_CONNECTIONS))
+    with beside or contextlib.nullcontext():
+        cpu_s = target.service.cpu_s()
+        injection.start()
+        outcome = injection.outcome()
+        cpu_s = target.service.cpu_s() - cpu_s
+    check(outcome)
+    latencies = outcome.latencies
+    return latencies.quantile_ms(0.5), latencies.quantile_ms(0.999), cpu_s / outcome.good * 1e6
+
+
+def _seconds(report: Report) -> float:
+    return max(1.0, _SECONDS * report.scale)
+
+
+def _kept(report: Report) -> None:
+    """Each pair is measured within a minute, the one with TLS first in every other."""
+    plain: list[tuple[float, float, float]] = []
+    secured: list[tuple[float, float, float]] = []
+    with _served(has_tls=False) as without, _served(has_tls=True) as having:
+        for run in range(report.runs):
+            sides = [(without, plain), (having, secured)]
+            for target, found in sides if run % 2 == 0 else reversed(sides):
+                found.append(_measured(target, _seconds(report)))
+    for place, name in enumerate(("p50_ms_at_500", "p999_ms_at_500", "cpu_us_at_500")):
+        report.note(f"plain_{name}", [each[place] for each in plain], 3)
+        report.note(f"tls_{name}", [each[place] for each in secured], 3)
+    for place, name in enumerate(("p50_ratio", "p999_ratio")):
+        report.note(f"tls_{name}", [tls[place] / bare[place] for bare, tls in zip(plain, secured)], 3)
+    report.note("tls_added_us", [tls[2] - bare[2] for bare, tls in zip(plain, secured)], 1)
+    # How far two measurements of the same server are apart.
+    report.note("plain_p999_ratio", [each[1] / plain[0][1] for each in plain], 3)
+
+
+class _Silent:
+    """Connections that say nothing, as many as are asked for, each opened again when the server has ended it.
+
+    They are opened one after another, over as long as a handshake may take, so that they end one after another.
+    """
+
+    def __init__(self, address: tuple[str, int], count: int) -> None:
+        self._address, self._count = address, count
+        self._selector = selectors.DefaultSelector()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="silent")
+
+    def __enter__(self) -> None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        for _ in range(self._count):
+            self._open()
+            time.sleep(_OPENED_WITHIN_S / self._count)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _open(self) -> None:
+        self._selector.register(socket.create_connection(self._address, 5.0), selectors.EVENT_READ)
+
+    def _keep(self) -> None:
+        while not self._is_over.wait(_LOOKED_EVERY_S):
+            for key, _ in self._selector.select(0):
+                self._selector.unregister(key.fileobj)
+                key.fileobj.close()  # type: ignore[union-attr]
+                self._open()
+
+
+def _silent(report: Report) -> None:
+    alone: list[tuple[float, float, float]] = []
+    beside: list[tuple[float, float, float]] = []
+    with _served(has_tls=True) as target:
+        for _ in range(report.runs):
+            alone.append(_measured(target, _seconds(report)))
+            silent = _Silent((target.service.host, target.service.port), _SILENT)
+            beside.append(_measured(target, _seconds(report), silent))
+    report.note("alone_p999_ms", [each[1] for each in alone], 3)
+    report.note("silent_p999_ms", [each[1] for each in beside], 3)
+    report.note("silent_p999_ratio", [one[1] / other[1] for one, other in zip(beside, alone)], 3)
+    report.note("silent_p50_ratio", [one[0] / other[0] for one, other in zip(beside, alone)], 3)
+    # In place of latencies where other programs are at work: what the connections cost of a core.
+    extra_us = [one[2] - other[2] for one, other in zip(beside, alone)]
+    report.note("silent_cores", [each * _RATE_PER_S / 1e6 for each in extra_us], 4)
+    report.note("alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
+
+
+async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: str) -> tuple[float, float]:
+    """CPU time of the event loop's thread per event, in µs, without TLS and with it: the least of rounds, in turn."""
+    make, ports = answering_at_once(Guard()), []
+    servers: list[TlsServer | asyncio.AbstractServer] = []
+    for has_tls in (False, True):
+        listener = socket.create_server(("127.0.0.1", 0))
+        ports.append((listener.getsockname()[1], ca if has_tls else None))
+        if has_tls:
+            servers.append(TlsServer(listener, Tls(certificates), (), 1_000, lambda _: make()))
+        else:
+            servers.append(await asyncio.get_running_loop().create_server(make, sock=listener))
+    least = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for place, (port, trusted) in enumerate(ports):
+            schedule = Schedule.burst(requests)
+            order = Order("127.0.0.1", port, PATH, schedule, _WORKLOAD.payments, connections=4, ca=trusted)
+            injection = await asyncio.to_thread(Injection, order)
+            begun_s = time.thread_time()
+            injection.start()
+            outcome = await asyncio.to_thread(injection.outcome)
+            least[place] = min(least[place], (time.thread_time() - begun_s) / requests * 1e6)
+            check(outcome)
+    for server in servers:
+        server.close()
+        await server.wait_closed()
+    return least[0], least[1]
+
+
+def _loop(report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix="railgun-bench-") as folder:
+        files = _files(Path(folder))
+        certificates = read_certificates(
+            CertificateFiles(files["server.crt"], files["server.key"]), time.time()
+        )
+        requests = max(200, int(_LOOP_REQUESTS * report.scale))
+        found = [
+            uvloop.run(_loop_us(requests, _LOOP_ROUNDS, certificates, files["ca.pem"]))
+            for _ in range(report.runs)
+        ]
+    report.note("loop_plain_us", [bare for bare, _ in found], 2)
+    report.note("loop_tls_us", [tls for _, tls in found], 2)
+    report.note("loop_tls_added_us", [tls - bare for bare, tls in found], 2)
+
+
+CASES: dict[str, Case] = {"loop": _loop, "kept": _kept, "silent": _silent}
+
+
+if __name__ == "__main__":
+    sys.exit(measure("tls", __doc__, CASES))

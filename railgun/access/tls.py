@@ -1,0 +1,112 @@
+"""TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
+
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from railgun.access.guard import WARNS_BEFORE_S
+
+HANDSHAKE_S = 10.0
+"""How long a handshake may take."""
+OUTCOMES = ("done", "failed", "untrusted", "late", "full")
+"""Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
+not begin, since there were as many connections as may be."""
+
+
+class CertificateError(Exception):
+    """Certificates or keys that cannot be used. The message names file and remedy, and tells nothing of a key."""
+
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(f"{file}: {message}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificates:
+    """What handshakes are made with, as a whole.
+
+    context: for one handshake or many; nobody changes it.
+    clients: tells the CAs of clients, and what they revoked, from others; None: clients are asked for no certificate.
+    ends_s: when each file runs out, since the epoch, by what it is: "server", "client_ca", "client_crl".
+    notes: what to warn of.
+    """
+
+    context: ssl.SSLContext
+    clients: bytes | None
+    ends_s: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+
+class Tls:
+    """TLS of one port. certificates: in force for handshakes that begin now.
+
+    handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
+    on_new_clients: called when other certificates of clients are good than before, once those are in force.
+    """
+
+    def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
+        self.certificates, self._now_s = certificates, now_s
+        self.handshakes: Counter[str] = Counter()
+        self.under_way = 0
+        self.on_new_clients: Callable[[], object] = _nothing
+
+    def replace(self, certificates: Certificates) -> None:
+        """Use these from now on. From any thread. Returns once `on_new_clients` has."""
+        before, self.certificates = self.certificates, certificates
+        if certificates.clients != before.clients:
+            self.on_new_clients()
+
+    def is_outdated(self, certificates: Certificates) -> bool:
+        """Whether a client was let in by certificates that do not say any more who is good."""
+        return certificates.clients != self.certificates.clients
+
+    def note_failure(self, error: BaseException) -> str | None:
+        """Count a handshake that failed; why the client's certificate was refused, None where that was not it."""
+        untrusted = isinstance(error, ssl.SSLCertVerificationError)
+        # Both event loops say so where a handshake takes too long; a client that goes away resets the connection.
+        late = isinstance(error, ConnectionAbortedError | TimeoutError)
+        self.handshakes["untrusted" if untrusted else "late" if late else "failed"] += 1
+        return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else None
+
+    def warnings(self) -> list[str]:
+        """What to warn of: files that others may read, and certificates that have run out or soon will."""
+        found, now_s = list(self.certificates.notes), self._now_s()
+        for what, end_s in self.certificates.ends_s.items():
+            left_s = end_s - now_s
+            if left_s <= WARNS_BEFORE_S:
+                when = "has run out" if left_s <= 0 else f"runs out in {left_s / 86_400:.1f} days"
+                found.append(
+                    f"{_NAMES[what]} {when} ({in_words(end_s)}); put a new one in its place, and send SIGHUP"
+                )
+        return found
+
+
+_NAMES = {
+    "server": "the certificate (http.tls.certificate)",
+    "client_ca": "a CA of clients (http.tls.client_ca)",
+    "client_crl": "a list of revoked certificates (http.tls.client_crl)",
+}
+
+
+def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> bool:
+    """Whether a client has shown a certificate, which was verified in the handshake, and is good now.
+
+    With TLS 1.2 a client may take up a session again, whose handshake was some hours ago.
+    """
+    found = secured.getpeercert()
+    return (
+        found is not None
+        and "notAfter" in found
+        and now_s <= ssl.cert_time_to_seconds(str(found["notAfter"]))
+    )
+
+
+def in_words(time_s: float) -> str:
+    """A time since the epoch, in UTC."""
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

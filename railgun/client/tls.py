@@ -1,0 +1,62 @@
+"""TLS of a client: the CA that it trusts, the certificate that it shows, and failures in words."""
+
+import ssl
+from pathlib import Path
+
+import httpx
+
+from railgun.client.errors import ClientError
+
+_UNTRUSTED = "name the file of its CA (--ca)"
+
+
+def client_context(
+    url: str, ca: Path | str | None, cert: Path | str | None, key: Path | str | None
+) -> ssl.SSLContext | bool:
+    """What `httpx` takes as `verify`. ca: file with the CAs of the server; None: those that httpx trusts.
+
+    cert: file with the client's certificate; key: with its private key, where that is not in the same file.
+    Raises ClientError for files that cannot be used, OSError for those that cannot be read.
+    """
+    given = [name for name, file in (("ca", ca), ("cert", cert), ("key", key)) if file is not None]
+    if not given:
+        return True
+    if not url.startswith("https://"):
+        raise ClientError(f"{url}: it is no https:// address, and {' and '.join(given)} go with one")
+    if cert is None and key is not None:
+        raise ClientError(f"{key}: a key goes with a certificate; name that too")
+    try:
+        context = httpx.create_ssl_context() if ca is None else ssl.create_default_context(cafile=str(ca))
+    except ssl.SSLError:
+        raise ClientError(f"{ca}: it holds no certificate of a CA in PEM that can be read") from None
+    if cert is not None:
+        _show(context, cert, key)
+    return context
+
+
+def _show(context: ssl.SSLContext, cert: Path | str, key: Path | str | None) -> None:
+    def asked_for_password() -> str:
+        raise ClientError(
+            f"{key or cert}: the key is encrypted; decrypt it (openssl pkey), for you alone to read"
+        )
+
+    try:
+        context.load_cert_chain(cert, key, password=asked_for_password)
+    except ssl.SSLError as error:
+        belong = "the key is not that of the certificate" if error.reason == "KEY_VALUES_MISMATCH" else None
+        raise ClientError(
+            f"{cert}: {belong or 'it holds no certificate and key in PEM'}; name two that belong together"
+        ) from None
+
+
+def tls_failure(error: BaseException | None) -> str | None:
+    """What went wrong with TLS, and the remedy; None where it was something else."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate was refused: {error.verify_message}; {_UNTRUSTED}"
+    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+        return "the server speaks no TLS; write http://"
+    return f"TLS: {(error.reason or 'it failed').replace('_', ' ').lower()}"
