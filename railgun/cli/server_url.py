@@ -44,14 +44,20 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def client_of(arguments: argparse.Namespace, **more: Any) -> "Client":
-    """A client of the server that the options name. more: of `Client`.
+def client_of(arguments: argparse.Namespace, *, connects_within_s: float = 0.0, **more: Any) -> "Client":
+    """A client of the server that the options name. connects_within_s, more: of `Client`.
 
     Raises ClientError for what is no address; UsageError, TokenFileError and OSError for what is no token.
     """
-    from railgun.client.client import Client, url_from
+    from railgun.client.address import url_from
+    from railgun.client.client import Client
 
-    return Client(url_from(arguments.url), token=token_from(arguments.token_file), **more)
+    return Client(
+        url_from(arguments.url),
+        token=token_from(arguments.token_file),
+        connects_within_s=connects_within_s,
+        **more,
+    )
 
 
 def token_from(file: str | None) -> str | None:
