@@ -82,10 +82,10 @@ class _Lines:
             return None
         if not is_success:
             return setback_of(self.session, request, outcome)
-        return self._unanswered([problem for _, problem in again], outcome.took_s)
+        return self._unanswered([] if rest else [problem for _, problem in again], outcome.took_s)
 
     def _unanswered(self, problems: Sequence[dict[str, object]], took_s: float) -> Setback:
-        """Why a whole response has no answer for some lines, or one that may be another the next time."""
+        """Why a whole response does not end it: it lacks answers, or has these problems in the place of some."""
         place = self.session.place(self.path)
         if not problems:
             error: ClientError = ConnectionLostError(f"{place}: it ended before all lines were answered")
