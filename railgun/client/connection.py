@@ -4,6 +4,7 @@ import ssl
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -34,9 +35,9 @@ class Connected(ABC):
         url: str,
         *,
         token: str | None = None,
-        ca: str | None = None,
-        cert: str | None = None,
-        key: str | None = None,
+        ca: Path | str | None = None,
+        cert: Path | str | None = None,
+        key: Path | str | None = None,
         timeout_s: float = TIMEOUT_S,
         patience_s: float = PATIENCE_S,
         connects_within_s: float = CONNECTS_WITHIN_S,
@@ -94,7 +95,7 @@ def _headers(token: str | None) -> dict[str, str]:
         raise ClientError("token: it holds no token, as `railgun token new` prints one") from None
 
 
-def _tls(url: str, ca: str | None, cert: str | None, key: str | None) -> ssl.SSLContext:
+def _tls(url: str, ca: Path | str | None, cert: Path | str | None, key: Path | str | None) -> ssl.SSLContext:
     """Whom a client trusts, and what it shows a server. Raises ClientError."""
     if not url.startswith("https://"):
         if ca or cert or key:
@@ -102,7 +103,7 @@ def _tls(url: str, ca: str | None, cert: str | None, key: str | None) -> ssl.SSL
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if key and not cert:
         raise ClientError("key: its certificate is missing; name it with cert")
-    files = ", ".join(filter(None, (ca, cert, key)))
+    files = ", ".join(str(each) for each in (ca, cert, key) if each)
     try:
         context = ssl.create_default_context(cafile=ca)
         if cert:
