@@ -164,23 +164,29 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
         case httpx.PoolTimeout():
             return UnreachableError(f"{place}: no connection was free within {request.timeout_s:g} s")
         case httpx.ConnectError() | httpx.ConnectTimeout():
-            kind = RefusedConnectionError if _is_refused(error) else UnreachableError
-            return kind(f"{session.url}: {_why(error)}; is a server running there?")
+            ended = _ended_by(error)
+            kind = UnreachableError if ended is None else RefusedConnectionError
+            return kind(f"{session.url}: {_why(ended or error)}; is a server running there?")
         case httpx.TimeoutException():
             return ConnectionLostError(f"{place}: no answer within {request.timeout_s:g} s")
         case _:
             return ConnectionLostError(f"{place}: the connection was lost: {_why(error)}")
 
 
-def _is_refused(error: BaseException | None) -> bool:
-    """Whether nobody listens there: a server may be about to."""
-    while error is not None and not isinstance(error, ConnectionRefusedError):
+def _ended_by(error: BaseException | None) -> ConnectionError | None:
+    """What ended a connection that was not made yet: refused or reset where a server may be about to listen.
+
+    None for all else, such as a name that nobody knows.
+    """
+    while error is not None and not isinstance(error, ConnectionError):
+        if isinstance(error, BaseExceptionGroup):
+            # One for each address that the name has.
+            return next(filter(None, map(_ended_by, error.exceptions)), None)
         error = error.__cause__ or error.__context__
-    return error is not None
+    return error
 
 
 def _why(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if text in ("[Errno 111] Connection refused", "All connection attempts failed"):
-        return "connection refused" if _is_refused(error) else text
-    return text or type(error).__name__
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    return " ".join(str(error).split()) or type(error).__name__
