@@ -173,8 +173,8 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used. A server that is starting, or dies and is started again,\n"
-        "is waited for. What a dead server may have taken is sent again if the stream has an id field, and\n"
+        "2, the input or the server could not be used. A server that is starting, or dies and comes back, is\n"
+        "waited for. What a dead server may have taken is sent again if the stream has an id field, and\n"
         "counts once; without one that is an error, which names the lines in doubt."
     ),
     example="railgun score payments events.ndjson > replies.ndjson",

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from railgun.client import calls, operations
-from railgun.client.connection import Arriving, Connected
+from railgun.client.connection import Arriving, Connected, limits_of
 from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, Parts, parts_of
 from railgun.client.replies import EventAnswer, line_answers
@@ -44,8 +44,8 @@ class AsyncClient(Connected):
     and methods mean, and which errors are raised.
     """
 
-    def _open(self, arguments: dict[str, Any]) -> None:
-        self._http = httpx.AsyncClient(**arguments)
+    def _open(self, arguments: dict[str, Any], connections: int) -> None:
+        self._http = httpx.AsyncClient(**arguments, limits=limits_of(connections))
 
     async def __aenter__(self) -> Self:
         return self

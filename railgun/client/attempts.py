@@ -114,7 +114,7 @@ def of_events(stream: str, n: int) -> MayRepeat:
         if definition.get("id") is None:
             return f"{stream} has no id field, so it is not sent again"
         remembered = definition.get("dedup_events")
-        if not isinstance(remembered, int) or n > remembered:
+        if isinstance(remembered, int) and n > remembered:
             return f"{stream} remembers {remembered} ids, fewer than were sent, so it is not sent again"
         return None
 

@@ -12,6 +12,7 @@ from railgun.client import calls, operations
 from railgun.client.connection import Arriving, Connected
 from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, parts_of
+from railgun.client.pool import Pool, PoolClosedError
 from railgun.client.replies import EventAnswer, line_answers
 from railgun.client.steps import Outcome, Pause, Request, Session, Steps
 
@@ -35,8 +36,8 @@ class Client(Connected):
     nobody knows what became of the request.
     """
 
-    def _open(self, arguments: dict[str, Any]) -> None:
-        self._http = httpx.Client(**arguments)
+    def _open(self, arguments: dict[str, Any], connections: int) -> None:
+        self._pool = Pool(arguments, connections)
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +49,7 @@ class Client(Connected):
 
     def close(self) -> None:
         """Let the connections go."""
-        self._http.close()
+        self._pool.close()
 
     score = _blocking(calls.score)
     score_batch = _blocking(calls.score_batch)
@@ -119,14 +120,15 @@ class Client(Connected):
     def _attempt(self, request: Request) -> Outcome:
         arriving = Arriving(self._session, request)
         try:
-            with self._http.stream(**arriving.for_httpx()) as response:
+            with (
+                self._pool.lent(request.timeout_s) as http,
+                http.stream(**arriving.for_httpx()) as response,
+            ):
                 arriving.begin(response)
                 for piece in response.iter_bytes():
                     arriving.content += piece
         except httpx.HTTPError as error:
             return arriving.failure(error)
-        except RuntimeError:
-            if self._http.is_closed:
-                return arriving.closed()
-            raise
+        except PoolClosedError:
+            return arriving.closed()
         return arriving.answer(response)

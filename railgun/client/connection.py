@@ -70,20 +70,23 @@ class Connected(ABC):
             {
                 "base_url": self.url,
                 "headers": _headers(token),
-                "limits": httpx.Limits(
-                    max_connections=connections,
-                    max_keepalive_connections=connections,
-                    keepalive_expiry=_IDLE_S,
-                ),
                 # A proxy is for what lies beyond this machine.
                 "trust_env": not is_loopback(self.url),
                 "verify": _tls(self.url, ca, cert, key),
-            }
+            },
+            connections,
         )
 
     @abstractmethod
-    def _open(self, arguments: dict[str, Any]) -> None:
-        """Make the connections' pool. arguments: of httpx's clients."""
+    def _open(self, arguments: dict[str, Any], connections: int) -> None:
+        """Make the pool of so many connections. arguments: of httpx's clients, but for their limits."""
+
+
+def limits_of(connections: int) -> httpx.Limits:
+    """The limits of an httpx client that has so many connections, and keeps them."""
+    return httpx.Limits(
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=_IDLE_S
+    )
 
 
 def _headers(token: str | None) -> dict[str, str]:

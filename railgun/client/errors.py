@@ -7,7 +7,7 @@ _UNAUTHORIZED = 401
 _UNAVAILABLE = 503
 # An answer of the server or of a proxy before it, after which nobody knows whether the request was taken.
 _UNKNOWN_OUTCOME = (500, 502, 504)
-_TOKEN_REMEDY = "; give a token: token= in Python, --token-file or RAILGUN_TOKEN of a command"
+_TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN; railgun.Client as token="
 
 
 class ClientError(Exception):
