@@ -166,7 +166,9 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
     match error:
         case httpx.PoolTimeout():
             return UnreachableError(f"{place}: no connection was free within {request.timeout_s:g} s")
-        case httpx.ConnectError() | httpx.ConnectTimeout():
+        case httpx.ConnectTimeout():
+            return RefusedConnectionError(f"{session.url}: no connection; is a server running there?")
+        case httpx.ConnectError():
             ended = _ended_by(error)
             kind = UnreachableError if ended is None else RefusedConnectionError
             return kind(f"{session.url}: {_why(ended or error)}; is a server running there?")

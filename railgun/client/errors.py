@@ -26,7 +26,7 @@ class UnreachableError(ClientError):
 
 
 class RefusedConnectionError(UnreachableError):
-    """Nobody listens at the address."""
+    """Nobody listens at the address, or accepts a connection there: a server may be about to."""
 
 
 class ConnectionLostError(ClientError):

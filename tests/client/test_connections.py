@@ -123,9 +123,11 @@ def test_nobody_listens_at_any_address_of_a_name(ask: Asked) -> None:
     assert len(waited) == 1
 
 
-def test_a_connection_that_is_reset_as_it_is_made_carried_nothing() -> None:
+def test_a_connection_that_was_not_made_carried_nothing() -> None:
     session = Session("http://h:1", 1.0, 1.0, 1.0, frozenset(), None)
     request = Request("GET", "/", b"", "", 1.0)
+    timeout = Arriving(session, request).failure(httpx.ConnectTimeout(""))
+    assert isinstance(timeout.error, RefusedConnectionError)
     for cause in (
         ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
         ExceptionGroup("all", [OSError("no route"), ConnectionAbortedError("aborted")]),

@@ -193,7 +193,10 @@ def test_two_thousand_events_and_five_kills(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.torture
 @pytest.mark.timeout(3_600)
-def test_a_hundred_thousand_events_and_a_hundred_kills(tmp_path: Path) -> None:
+def test_a_hundred_thousand_events_and_a_hundred_kills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAILGUN_ENGINE__DURABILITY", "os")
     score_while_it_dies(tmp_path, seed=2, events=100_000, kills=100)
 
 
