@@ -76,9 +76,9 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --stri
   --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 lock: setup  ## resolve the dependencies anew and pin them with their hashes
-	@$(PIP_COMPILE) --upgrade --extra dev --extra bench --extra spark --build-deps-for editable \
+	@$(PIP_COMPILE) --upgrade --extra engine --extra dev --extra bench --extra spark --build-deps-for editable \
 	  --output-file requirements-dev.lock pyproject.toml
-	@$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --output-file requirements.lock pyproject.toml
 
 RUNS ?= 3
 EVENTS ?= 1000000

@@ -193,7 +193,7 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "De
         from railgun.spark.backfill.engine import DeepeningOfEngine
 
         return DeepeningOfEngine(request)
-    from railgun.client.client import url_from
+    from railgun.client.address import url_from
     from railgun.spark.backfill.service import DeepeningOfService
 
     return DeepeningOfService(request, url_from(arguments.url), credentials_of(arguments))

@@ -1,21 +1,24 @@
 """`railgun inspect`: what the data folder of a task holds, and whether it is sound."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import EXIT_NO, UsageError
-from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
-from railgun.cli.log_inspection import LogReport
 from railgun.cli.parser import Command
 from railgun.cli.wording import size_text
-from railgun.state.stored import Amount
-from railgun.wire.rfc3339 import time_text
-from railgun.wording import counted
-from reservoir.segments.describe import SegmentDescription
+from railgun.wording import counted, time_text
+
+if TYPE_CHECKING:
+    from railgun.cli.inspection import HistoryReport, StateReport, TaskReport
+    from railgun.cli.log_inspection import LogReport
+    from railgun.state.stored import Amount
+    from reservoir.segments.describe import SegmentDescription
 
 
 def as_text(task: TaskReport) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import table_lines
-from railgun.wire.rfc3339 import time_text
+from railgun.wording import time_text
 
 _LIMIT = 100
 _WHAT_WIDTH = 100

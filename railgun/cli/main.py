@@ -27,6 +27,7 @@ from railgun.cli.status import STATUS
 from railgun.cli.token import TOKEN
 from railgun.cli.validate import VALIDATE
 from railgun.cli.values import VALUES
+from railgun.extras import needing_engine
 
 COMMANDS = (
     SERVE,
@@ -63,11 +64,12 @@ def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMA
 
 
 def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
-    command, arguments = parse(commands, words)
-    if command is None:
-        print(help_text(commands), end="", file=sys.stderr)
-        return EXIT_WRONG
-    code = command.execute(arguments)
+    with needing_engine("this command"):
+        command, arguments = parse(commands, words)
+        if command is None:
+            print(help_text(commands), end="", file=sys.stderr)
+            return EXIT_WRONG
+        code = command.execute(arguments)
     sys.stdout.flush()
     return code
 

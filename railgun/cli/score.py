@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -11,7 +11,7 @@ import msgspec
 from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_patience, add_server, patient_client
-from railgun.client.errors import ConnectionLostError, problem_text
+from railgun.client.errors import ClientError, ConnectionLostError, problem_text
 from railgun.wording import counted
 
 READ_BYTES = 1 << 20
@@ -62,23 +62,31 @@ def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outc
     for part in _parts(events):
         try:
             replies = server.score_lines(stream, part.lines)
-        except ConnectionLostError as error:
-            first, last = part.numbers[0], part.numbers[-1]
+        except ClientError as error:
+            n = len(error.answered.splitlines())
+            _print(outcome, part.numbers[:n], error.answered, out)
+            if not error.may_have_counted:
+                raise
+            first, last = part.numbers[n], part.numbers[-1]
             raise ConnectionLostError(
                 f"{error}; lines {first} to {last} may have been taken or not; with an id field they can be sent again"
             ) from None
-        _note(outcome, part, replies)
-        out.write(replies)
-        out.flush()
+        _print(outcome, part.numbers, replies, out)
     return outcome
 
 
-def _note(outcome: Outcome, part: _Part, replies: bytes) -> None:
+def _print(outcome: Outcome, numbers: Sequence[int], replies: bytes, out: IO[bytes]) -> None:
     lines = replies.splitlines()
-    if len(lines) != len(part.numbers):
-        raise UsageError(f"{len(part.numbers)} events got {len(lines)} answers; is this a Railgun server?")
+    if len(lines) != len(numbers):
+        raise UsageError(f"{len(numbers)} events got {len(lines)} answers; is this a Railgun server?")
+    _note(outcome, numbers, lines)
+    out.write(replies)
+    out.flush()
+
+
+def _note(outcome: Outcome, numbers: Sequence[int], lines: Sequence[bytes]) -> None:
     outcome.events += len(lines)
-    for number, line in zip(part.numbers, lines):
+    for number, line in zip(numbers, lines):
         if _DECODER.decode(line).status:
             outcome.refused += 1
             if outcome.refused == 1:
@@ -165,9 +173,9 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used. A server that is starting is waited for. After a lost\n"
-        "connection, sending the same file again is safe if the stream has an id field: what was taken before\n"
-        "counts once."
+        "2, the input or the server could not be used. A server that is starting, or dies and comes back, is\n"
+        "waited for. What a dead server may have taken is sent again if the stream has an id field, and\n"
+        "counts once; without one that is an error, which names the lines in doubt."
     ),
     example="railgun score payments events.ndjson > replies.ndjson",
     configure=configure,

@@ -58,15 +58,21 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def client_of(arguments: argparse.Namespace, **more: Any) -> "Client":
-    """A client of the server that the options name. more: of `Client`.
+def client_of(arguments: argparse.Namespace, *, connects_within_s: float = 0.0, **more: Any) -> "Client":
+    """A client of the server that the options name. connects_within_s, more: of `Client`.
 
     Raises ClientError for what is no address or certificate; UsageError, TokenFileError and OSError for what is no
     token.
     """
-    from railgun.client.client import Client, url_from
+    from railgun.client.address import url_from
+    from railgun.client.client import Client
 
-    return Client(url_from(arguments.url), **credentials_of(arguments), **more)
+    return Client(
+        url_from(arguments.url),
+        connects_within_s=connects_within_s,
+        **credentials_of(arguments),
+        **more,
+    )
 
 
 def credentials_of(arguments: argparse.Namespace) -> dict[str, Any]:

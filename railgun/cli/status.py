@@ -9,8 +9,7 @@ from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import size_text, table_lines
 from railgun.language.duration import format_duration
-from railgun.wire.rfc3339 import time_text
-from railgun.wording import counted
+from railgun.wording import counted, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8

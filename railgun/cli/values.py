@@ -9,7 +9,7 @@ from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import table_lines
-from railgun.wire.rfc3339 import time_text
+from railgun.wording import time_text
 
 
 def as_text(values: Mapping[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _execute(arguments: argparse.Namespace) -> int:
     key = key_of(arguments.key)
     with client_of(arguments) as client:
-        found = client.values(arguments.stream, key, arguments.metrics)
+        found = client.values_of_text(arguments.stream, key, arguments.metrics)
     print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found).rstrip("\n"))
     return 0
 

@@ -4,11 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 _UNAUTHORIZED = 401
-_TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN"
+_UNAVAILABLE = 503
+# An answer of the server or of a proxy before it, after which nobody knows whether the request was taken.
+_UNKNOWN_OUTCOME = (500, 502, 504)
+_TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN; railgun.Client as token="
 
 
 class ClientError(Exception):
-    """A request could not be made or was refused. The message is for people, one line."""
+    """A request could not be made or was refused. The message is for people, one line.
+
+    may_have_counted: True if nobody knows whether what was sent was taken; False if nothing of it was.
+    answered: of lines, the answers that came before the error, as lines.
+    """
+
+    may_have_counted = False
+    answered = b""
 
 
 class UnreachableError(ClientError):
@@ -16,24 +26,33 @@ class UnreachableError(ClientError):
 
 
 class RefusedConnectionError(UnreachableError):
-    """Nobody listens at the address."""
+    """Nobody listens at the address, or accepts a connection there: a server may be about to."""
 
 
 class ConnectionLostError(ClientError):
-    """The connection ended before the answer: what was sent may have been taken."""
+    """The connection ended before the answer: nobody knows whether what was sent was taken."""
+
+    may_have_counted = True
 
 
 class ProblemError(ClientError):
     """The server refused: RFC 9457.
 
     status: of the response.  title, detail: its words.  errors: the places that are wrong, (loc, msg).
+    id, partitioners: of an event that was not answered in time, its id and who has not answered; None for others.
     """
 
-    def __init__(self, place: str, status: int, problem: Mapping[str, Any]) -> None:
+    def __init__(
+        self, place: str, status: int, problem: Mapping[str, Any], *, is_retriable: bool = False
+    ) -> None:
+        """is_retriable: the server named a time to send the same again, so it took nothing."""
         self.status = status
         self.title = str(problem.get("title") or f"status {status}")
         self.detail = str(problem.get("detail") or "")
         self.errors = _errors(problem.get("errors"))
+        self.id: str | int | None = problem.get("id")
+        self.partitioners: list[str] | None = problem.get("partitioners")
+        self.may_have_counted = status in _UNKNOWN_OUTCOME or (status == _UNAVAILABLE and not is_retriable)
         text = problem_text(problem) or f"status {status}"
         super().__init__(f"{place}: {text}{_TOKEN_REMEDY if status == _UNAUTHORIZED else ''}")
 

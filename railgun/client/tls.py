@@ -3,8 +3,6 @@
 import ssl
 from pathlib import Path
 
-import httpx
-
 from railgun.client.errors import ClientError
 
 _UNTRUSTED = "name the file of its CA (--ca)"
@@ -12,23 +10,27 @@ _UNTRUSTED = "name the file of its CA (--ca)"
 
 def client_context(
     url: str, ca: Path | str | None, cert: Path | str | None, key: Path | str | None
-) -> ssl.SSLContext | bool:
-    """What `httpx` takes as `verify`. ca: file with the CAs of the server; None: those that httpx trusts.
+) -> ssl.SSLContext:
+    """Whom a client trusts, and what it shows a server.
 
-    cert: file with the client's certificate; key: with its private key, where that is not in the same file.
-    Raises ClientError for files that cannot be used, OSError for those that cannot be read.
+    ca: file with the CAs of the server; None: those of this machine.
+    cert: file with the client's certificate.  key: with its private key, where that is not in the same file.
+    Raises ClientError for files that cannot be used.
     """
     given = [name for name, file in (("ca", ca), ("cert", cert), ("key", key)) if file is not None]
-    if not given:
-        return True
     if not url.startswith("https://"):
-        raise ClientError(f"{url}: it is no https:// address, and {' and '.join(given)} go with one")
+        if given:
+            raise ClientError(f"{url}: it is no https:// address, and {' and '.join(given)} go with one")
+        # Nobody uses it: to read what this machine trusts would take tens of milliseconds.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if cert is None and key is not None:
         raise ClientError(f"{key}: a key goes with a certificate; name that too")
     try:
-        context = httpx.create_ssl_context() if ca is None else ssl.create_default_context(cafile=str(ca))
+        context = ssl.create_default_context(cafile=ca)
     except ssl.SSLError:
         raise ClientError(f"{ca}: it holds no certificate of a CA in PEM that can be read") from None
+    except OSError as error:
+        raise ClientError(f"{ca}: {error.strerror}") from None
     if cert is not None:
         _show(context, cert, key)
     return context
@@ -46,6 +48,10 @@ def _show(context: ssl.SSLContext, cert: Path | str, key: Path | str | None) -> 
         belong = "the key is not that of the certificate" if error.reason == "KEY_VALUES_MISMATCH" else None
         raise ClientError(
             f"{cert}: {belong or 'it holds no certificate and key in PEM'}; name two that belong together"
+        ) from None
+    except OSError as error:
+        raise ClientError(
+            f"{' or '.join(str(each) for each in (cert, key) if each)}: {error.strerror}"
         ) from None
 
 

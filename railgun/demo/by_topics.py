@@ -12,6 +12,7 @@ from railgun.broker.errors import BrokerError
 from railgun.broker.local import LocalBroker
 from railgun.client.client import Client
 from railgun.client.errors import ConnectionLostError
+from railgun.client.replies import Reply
 from railgun.demo.flights import STREAM
 from railgun.demo.processes import ServerError
 from railgun.messaging.errors import TransportError
@@ -59,11 +60,11 @@ class TopicClient(Client):
         self._log.close()
         super().close()
 
-    def score(self, stream: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        reply: dict[str, Any] = msgspec.json.decode(self._through([msgspec.json.encode(event)])[0])
+    def score(self, stream: str, event: Mapping[str, Any], **options: Any) -> Reply:
+        reply: Reply = msgspec.json.decode(self._through([msgspec.json.encode(event)])[0])
         return reply
 
-    def score_lines(self, stream: str, lines: bytes) -> bytes:
+    def score_lines(self, stream: str, lines: bytes, **options: Any) -> bytes:
         return b"\n".join(self._through(lines.splitlines()))
 
     def _through(self, events: list[bytes]) -> list[bytes]:

@@ -147,7 +147,7 @@ class Nodes:
         )
 
     def _look(self) -> None:
-        with Client(self._url) as client:
+        with Client(self._url, connects_within_s=0.0) as client:
             while not self._stopped.wait(_LOOK_S):
                 with contextlib.suppress(ClientError):  # it is looked at again
                     self.seen = client.cluster()

@@ -3,8 +3,7 @@
 import pytest
 
 from railgun.cli.wording import duration_text, size_text
-from railgun.wire.rfc3339 import time_text
-from railgun.wording import counted
+from railgun.wording import counted, time_text
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (1234567, "1,234,567 rows")])

@@ -10,10 +10,22 @@ from railgun.registry.topics import Topics, topic_of
 from tests.golden.promises import held
 from tests.golden.stream import DEFINITIONS
 
+_CLIENT = (
+    *("score", "score_batch", "score_all", "score_lines", "values", "streams", "stream", "metrics"),
+    *("create_stream", "evolve_stream", "drop_stream", "add_metrics", "drop_metric", "whoami", "status"),
+    *("is_ready", "close"),
+)
+
 # Of README.md and docs/: where each is imported from, and the methods that are named there.
 DOCUMENTED = {
     "railgun Engine": ("apply", "score", "score_table", "begin_deepening", "deepen", "drop_stream", "close"),
     "railgun EngineError": (),
+    "railgun Client": _CLIENT,
+    "railgun AsyncClient": _CLIENT,
+    "railgun ClientError": (),
+    "railgun ConnectionLostError": (),
+    "railgun ProblemError": (),
+    "railgun UnreachableError": (),
     "railgun.spark register": (),
     "railgun.spark.backfill.target BackfillRequest": (),
     "railgun.spark.backfill.source HistorySource": ("of",),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from railgun.spark.errors import OptionError
-from railgun.wire.rfc3339 import time_text
+from railgun.wording import time_text
 
 
 @dataclass(frozen=True, slots=True)

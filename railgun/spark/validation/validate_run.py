@@ -34,7 +34,7 @@ from railgun.spark.validation.run_source import (
 from railgun.spark.validation.run_source import reply_column as reply
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.worker_errors import own_errors
-from railgun.wire.rfc3339 import time_text
+from railgun.wording import time_text
 
 
 class ValidationError(SparkSideError):

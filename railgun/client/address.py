@@ -1,0 +1,65 @@
+"""The address of a server: read from what a user gives, and written for messages."""
+
+import os
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import quote, unquote
+
+import httpx
+
+from railgun.client.errors import ClientError
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+URL_VARIABLE = "RAILGUN_URL"
+
+_SLASH = quote("/", safe="")
+
+
+def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
+    """The server's address for a command: the one given, else RAILGUN_URL, else this machine's. Raises ClientError."""
+    return checked_url(
+        given or environment.get(URL_VARIABLE) or DEFAULT_URL, "--url" if given else URL_VARIABLE
+    )
+
+
+def checked_url(url: str, place: str = "url") -> str:
+    """An address without a slash at its end. place: where it was given, for messages. Raises ClientError."""
+    if "@" in url:
+        # Before anything of it is printed: what stands before it may be a password, in whatever form.
+        raise ClientError(
+            f"{place}: it has an @, and takes no user or password, which would be seen in lists of processes and in "
+            "logs; give a token by " + ("token=" if place == "url" else "--token-file or RAILGUN_TOKEN")
+        )
+    if not url.startswith(("http://", "https://")):
+        raise ClientError(f"{place}: {url[:80]!r} is no address of a server; did you mean http://{url[:80]}?")
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ClientError(f"{place}: {url[:80]!r} is no address of a server: {error}") from None
+    if not parsed.host:
+        raise ClientError(f"{place}: {url[:80]!r} names no host; write one as in {DEFAULT_URL}")
+    return url.rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a server is on this machine, by its address."""
+    host = httpx.URL(url).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def shown(url: str, path: str) -> str:
+    """An address as people write it, for messages. A slash in a name stays encoded, so that it is none."""
+    return url + _SLASH.join(map(unquote, path.split(_SLASH)))
+
+
+def stream_path(stream: str) -> str:
+    """The path of a stream."""
+    return f"/v1/streams/{quote(stream, safe='')}"
+
+
+def node_path(name: str) -> str:
+    """The path of a cluster's node."""
+    return f"/v1/cluster/nodes/{quote(name, safe='')}"

@@ -1,0 +1,209 @@
+"""Whether and when the same is sent again: the decisions, as functions of what came of the attempts so far."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import msgspec
+
+from railgun.client.address import stream_path
+from railgun.client.errors import (
+    ClientError,
+    ConnectionLostError,
+    ProblemError,
+    RefusedConnectionError,
+    UnreachableError,
+)
+from railgun.client.steps import JSON_TYPE, Answer, Failure, Outcome, Pause, Request, Session, Steps, sent
+
+RETRY_S = 0.5
+_RETRY_MAX_S, _TELL_S = 10.0, 1.0
+_FULL = (429, 503)
+_GATEWAY = (502, 503)
+
+
+class Fate(Enum):
+    """What became of a request that was not answered with success."""
+
+    REFUSED = "refused, or there is no server: sending it again changes nothing"
+    NO_ROOM = "nothing was taken, and the server names a time to send it again"
+    NOBODY_LISTENS = "nothing was taken; a server may be about to listen"
+    LOST = "the connection ended: nobody knows whether it was taken"
+    UNKNOWN = "the server, or a proxy, does not know whether it was taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """An attempt without success. pause_s: how long to wait before another.  took_s: how long it took."""
+
+    fate: Fate
+    error: ClientError
+    pause_s: float
+    took_s: float
+
+
+def setback_of(session: Session, request: Request, outcome: Outcome) -> Setback:
+    """What an outcome that is no success means."""
+    if isinstance(outcome, Failure):
+        return Setback(_fate_of(outcome.error), outcome.error, RETRY_S, outcome.took_s)
+    after_s = retry_after_s(outcome.status, outcome.retry_after)
+    error = ProblemError(
+        session.place(request.path),
+        outcome.status,
+        _table(outcome.content),
+        is_retriable=after_s is not None,
+    )
+    if after_s is not None:
+        return Setback(Fate.NO_ROOM, error, after_s, outcome.took_s)
+    fate = Fate.UNKNOWN if outcome.status in _GATEWAY else Fate.REFUSED
+    return Setback(fate, error, RETRY_S, outcome.took_s)
+
+
+def _fate_of(error: ClientError) -> Fate:
+    if isinstance(error, RefusedConnectionError):
+        return Fate.NOBODY_LISTENS
+    return Fate.REFUSED if isinstance(error, UnreachableError) else Fate.LOST
+
+
+def retry_after_s(status: int, retry_after: str | None) -> float | None:
+    """How long to wait before the same is sent again; None where the server did not say that it took nothing."""
+    if status not in _FULL or retry_after is None:
+        return None
+    try:
+        return min(_RETRY_MAX_S, max(RETRY_S, float(retry_after)))
+    except ValueError:
+        return RETRY_S
+
+
+def _table(content: bytes) -> dict[str, object]:
+    try:
+        body = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+# Says after an attempt that may have been taken whether the same may be sent again: None, or why not.
+MayRepeat: TypeAlias = Callable[["Attempts", Setback], Steps[str | None]]
+
+
+def of_read(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
+    """A request that changes nothing is sent again after a lost connection."""
+    yield from ()
+    return "" if setback.fate is Fate.UNKNOWN else None
+
+
+def of_change(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
+    """A change is never sent twice: whoever asks for it can look whether it was made."""
+    yield from ()
+    return ""
+
+
+def of_events(stream: str, n: int) -> MayRepeat:
+    """n events are sent again if they have ids: then the server counts once what comes twice."""
+
+    def may_repeat(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
+        if stream in attempts.session.streams_with_ids:
+            return None
+        try:
+            # Asked now and not before: most clients see no setback, and the stream may be another one by now.
+            definition = yield from attempts.look_up(stream_path(stream))
+        except ClientError as error:
+            return f"it is not known whether {stream} has an id field ({error})"
+        if definition.get("id") is None:
+            return f"{stream} has no id field, so it is not sent again"
+        remembered = definition.get("dedup_events")
+        if isinstance(remembered, int) and n > remembered:
+            return f"{stream} remembers {remembered} ids, fewer than were sent, so it is not sent again"
+        return None
+
+    return may_repeat
+
+
+class Attempts:
+    """The attempts of one call, and how long they have taken together. may_repeat: see there."""
+
+    def __init__(self, session: Session, may_repeat: MayRepeat) -> None:
+        self.session, self._may_repeat = session, may_repeat
+        self._waited_s = self._refused_s = 0.0
+        self._is_told = self._is_heard = False
+        self._in_doubt: ClientError | None = None
+
+    def again(self, setback: Setback) -> Steps[None]:
+        """Wait until the same may be sent again. Raises the setback's error where it may not, or no longer."""
+        self._note(setback)
+        self._is_heard = False
+        if setback.fate in (Fate.LOST, Fate.UNKNOWN):
+            self._in_doubt = setback.error
+            why_not = yield from self._may_repeat(self, setback)
+            if why_not is not None:
+                raise _explained(setback.error, why_not)
+        if not self._is_heard and not (yield from self._pause(setback)):
+            raise self._final(setback.error)
+
+    def look_up(self, path: str) -> Steps[dict[str, object]]:
+        """What the server says at a path, within the patience that is left. Raises ClientError."""
+        request = Request("GET", path, b"", JSON_TYPE, self.session.timeout_s)
+        while True:
+            outcome = yield from sent(request)
+            if isinstance(outcome, Answer) and outcome.is_success:
+                self._is_heard = True
+                return _table(outcome.content)
+            setback = setback_of(self.session, request, outcome)
+            self._note(setback)
+            if not (yield from self._pause(setback)):
+                raise setback.error
+
+    def _note(self, setback: Setback) -> None:
+        self._waited_s += setback.took_s
+        self._refused_s += setback.took_s
+        if setback.fate is not Fate.NOBODY_LISTENS:
+            self._refused_s = 0.0
+
+    def _pause(self, setback: Setback) -> Steps[bool]:
+        """Wait before another attempt; False where that would not help, or takes longer than the client's patience."""
+        session, pause_s = self.session, setback.pause_s
+        is_refused = setback.fate is Fate.NOBODY_LISTENS
+        if (
+            setback.fate is Fate.REFUSED
+            or self._waited_s + pause_s > session.patience_s
+            or (is_refused and self._refused_s + pause_s > session.connects_within_s)
+        ):
+            return False
+        if session.on_wait is not None and not self._is_told and self._waited_s >= _TELL_S:
+            self._is_told = True
+            session.on_wait(setback.error)
+        yield Pause(pause_s)
+        self._waited_s += pause_s
+        self._refused_s += pause_s
+        return True
+
+    def _final(self, error: ClientError) -> ClientError:
+        """The error to end with. An attempt that may have been taken is not forgotten over a later one that was not."""
+        if self._in_doubt is None or error.may_have_counted:
+            return error
+        found = ConnectionLostError(
+            f"{error}; nobody knows whether it was taken before that ({self._in_doubt})"
+        )
+        found.__cause__ = error
+        return found
+
+
+def _explained(error: ClientError, why: str) -> ClientError:
+    """why: that it is not sent again; empty where that goes without saying."""
+    if not why:
+        return error
+    found = ConnectionLostError(f"{error}; nobody knows whether it counted: {why}")
+    found.__cause__ = error
+    return found
+
+
+def asked(session: Session, request: Request, may_repeat: MayRepeat) -> Steps[Answer]:
+    """Send a request until it succeeds. Raises ClientError."""
+    attempts = Attempts(session, may_repeat)
+    while True:
+        outcome = yield from sent(request)
+        if isinstance(outcome, Answer) and outcome.is_success:
+            return outcome
+        yield from attempts.again(setback_of(session, request, outcome))

@@ -1,0 +1,215 @@
+"""What programs ask a server: events and values, streams and metrics. Each function is a method of both clients.
+
+A call is made of steps (`railgun/client/steps.py`). Every call raises ClientError.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from railgun.client.address import stream_path
+from railgun.client.attempts import MayRepeat, asked, of_change, of_events, of_read
+from railgun.client.events import event_json, events_json, keys_json
+from railgun.client.lines import answered_lines
+from railgun.client.replies import (
+    EventAnswer,
+    KeyValues,
+    Reply,
+    event_answers,
+    reply_of,
+    table_of,
+    tables_of,
+)
+from railgun.client.steps import JSON_TYPE, Answer, Request, Session, Steps, sent
+
+OnTimeout: TypeAlias = Literal["error", "partial"]
+
+_OK = 200
+# A server answers a late event at its time limit; the connection is given this much longer.
+_BEYOND_S = 5.0
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+def score(
+    session: Session,
+    stream: str,
+    event: Mapping[str, Any],
+    *,
+    metrics: Sequence[str] | None = None,
+    timeout_ms: int | None = None,
+    on_timeout: OnTimeout | None = None,
+) -> Steps[Reply]:
+    """Send an event and return its reply, as `Engine.score` does. Raises ProblemError where it is refused.
+
+    event: values as in JSON, or Python's own: a timestamp may be a datetime with a time zone, a decimal a Decimal.
+    metrics: only these in the reply.  timeout_ms: for the answer; then ProblemError with status 504, or with
+    on_timeout="partial" a reply that says which partitioners are `missing`.
+    """
+    path = _events_path(stream, metrics, timeout_ms, on_timeout)
+    request = Request("POST", path, event_json(event), JSON_TYPE, _timeout_s(session, timeout_ms))
+    answer = yield from asked(session, request, of_events(stream, 1))
+    return reply_of(answer.content, session.place(path))
+
+
+def score_batch(
+    session: Session,
+    stream: str,
+    events: Sequence[Mapping[str, Any]],
+    *,
+    metrics: Sequence[str] | None = None,
+    timeout_ms: int | None = None,
+    on_timeout: OnTimeout | None = None,
+) -> Steps[list[EventAnswer]]:
+    """Send events together in one request, and return an answer for each, in order: its reply, or a ProblemError.
+
+    An event that is refused harms no other. A server takes `http.batch_limit_events` at once (10,000 unless set
+    otherwise); `score_all` takes any number. The parameters are those of `score`.
+    """
+    path = _events_path(stream, metrics, timeout_ms, on_timeout)
+    request = Request("POST", path, events_json(events), JSON_TYPE, _timeout_s(session, timeout_ms))
+    answer = yield from asked(session, request, of_events(stream, len(events)))
+    return event_answers(answer.content, session.place(path), len(events))
+
+
+def score_lines(
+    session: Session, stream: str, lines: bytes, *, metrics: Sequence[str] | None = None
+) -> Steps[bytes]:
+    """Send events that are JSON already, one on each line, and return a line for each: its reply or a problem.
+
+    Of an error, `answered` has the lines of the events that were answered before it.
+    """
+    path = _events_path(stream, metrics, None, None)
+    return answered_lines(session, stream, path, lines)
+
+
+def _events_path(
+    stream: str, metrics: Sequence[str] | None, timeout_ms: int | None, on_timeout: str | None
+) -> str:
+    query = {
+        "metrics": None if metrics is None else ",".join(metrics),
+        "timeout_ms": timeout_ms,
+        "on_timeout": on_timeout,
+    }
+    given = urlencode({name: value for name, value in query.items() if value is not None})
+    return f"{stream_path(stream)}/events{'?' if given else ''}{given}"
+
+
+def _timeout_s(session: Session, timeout_ms: int | None) -> float:
+    return session.timeout_s if timeout_ms is None else max(session.timeout_s, timeout_ms / 1000 + _BEYOND_S)
+
+
+# --- values without an event -----------------------------------------------------------------------
+
+
+def values(
+    session: Session, stream: str, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None
+) -> Steps[list[KeyValues]]:
+    """Return the metrics of keys as they are now, as `Engine.values` does. Nothing changes.
+
+    keys: each names some fields and their values.  metrics: only these; None: all that each key determines.
+    """
+    path = f"{stream_path(stream)}/values"
+    answer = yield from _asked(session, "POST", path, keys_json(keys, metrics), of_read)
+    return cast(list[KeyValues], tables_of(answer.content, session.place(path)))
+
+
+def values_of_text(
+    session: Session, stream: str, key: Mapping[str, str], metrics: str | None = None
+) -> Steps[KeyValues]:
+    """Do the same for a key whose values are texts, read as those of a CSV file.  metrics: names, joined by commas."""
+    query = urlencode({**key, **({} if metrics is None else {"metrics": metrics})})
+    return cast(KeyValues, (yield from read_table(session, f"{stream_path(stream)}/values?{query}")))
+
+
+# --- streams and metrics ---------------------------------------------------------------------------
+
+
+def streams(session: Session) -> Steps[list[dict[str, Any]]]:
+    """The definitions of all streams that the token may read."""
+    return read_tables(session, "/v1/streams", "streams")
+
+
+def stream(session: Session, name: str) -> Steps[dict[str, Any]]:
+    """The definition of a stream."""
+    return read_table(session, stream_path(name))
+
+
+def metrics(session: Session, stream: str) -> Steps[list[dict[str, Any]]]:
+    """A stream's metrics: name, sql, home, warming, filled."""
+    return read_tables(session, f"{stream_path(stream)}/metrics", "metrics")
+
+
+def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None]:
+    """Register a stream. definition: as in docs/http.md. Of one that is there already nothing changes."""
+    yield from change(session, "POST", "/v1/streams", definition)
+
+
+def evolve_stream(session: Session, stream: str, changes: Mapping[str, Any]) -> Steps[None]:
+    """Change a stream. changes: `fields` to add, `lateness`, `retention`."""
+    yield from change(session, "PATCH", stream_path(stream), changes)
+
+
+def drop_stream(session: Session, stream: str) -> Steps[None]:
+    """Drop a stream, with its metrics and all its events."""
+    yield from change(session, "DELETE", stream_path(stream))
+
+
+def add_metrics(session: Session, stream: str, sql: str) -> Steps[list[dict[str, Any]]]:
+    """Register the metrics of a query, and return them. They answer once they are not `warming` any more."""
+    answer = yield from change(session, "POST", f"{stream_path(stream)}/metrics", {"sql": sql})
+    return tables_of(answer.content, session.place(stream_path(stream)), "metrics")
+
+
+def drop_metric(session: Session, stream: str, name: str) -> Steps[None]:
+    """Drop a metric."""
+    yield from change(session, "DELETE", f"{stream_path(stream)}/metrics/{quote(name, safe='')}")
+
+
+# --- the server ------------------------------------------------------------------------------------
+
+
+def whoami(session: Session) -> Steps[dict[str, Any]]:
+    """What the token is and may do."""
+    return read_table(session, "/v1/whoami")
+
+
+def status(session: Session) -> Steps[dict[str, Any]]:
+    """Streams, their metrics and tasks, and the disk."""
+    return read_table(session, "/v1/status")
+
+
+def is_ready(session: Session) -> Steps[bool]:
+    """Whether the server has recovered and compiled. It is asked once; raises UnreachableError where nobody listens."""
+    outcome = yield from sent(Request("GET", "/readyz", b"", JSON_TYPE, session.timeout_s))
+    if isinstance(outcome, Answer):
+        return outcome.status == _OK
+    raise outcome.error
+
+
+# --- what these and the operators' calls are made of -----------------------------------------------
+
+
+def read_table(session: Session, path: str) -> Steps[dict[str, Any]]:
+    """An object that the server answers with at a path."""
+    answer = yield from _asked(session, "GET", path, b"", of_read)
+    return table_of(answer.content, session.place(path))
+
+
+def read_tables(session: Session, path: str, name: str) -> Steps[list[dict[str, Any]]]:
+    """A list of objects that the server answers with at a path, by itself or by a name."""
+    answer = yield from _asked(session, "GET", path, b"", of_read)
+    return tables_of(answer.content, session.place(path), name)
+
+
+def change(session: Session, method: str, path: str, body: Mapping[str, Any] | None = None) -> Steps[Answer]:
+    """Ask for a change, once."""
+    content = b"" if body is None else msgspec.json.encode(body)
+    return (yield from _asked(session, method, path, content, of_change))
+
+
+def _asked(session: Session, method: str, path: str, content: bytes, repeat: MayRepeat) -> Steps[Answer]:
+    return asked(session, Request(method, path, content, JSON_TYPE, session.timeout_s), repeat)

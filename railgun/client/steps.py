@@ -1,0 +1,84 @@
+"""What a call of a client consists of: requests to send and pauses to wait, as values. Nothing here does either.
+
+A call is a generator. It yields a step, and is sent the outcome: what came of a request, None after a pause. So each
+call is written once for the client that blocks and the one that is awaited, and tests can play the server.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from railgun.client.address import shown
+from railgun.client.errors import ClientError
+
+JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """path: below the server's address, with its query.  timeout_s: for the answer."""
+
+    method: str
+    path: str
+    content: bytes
+    content_type: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole response. retry_after: that header.  took_s: from the request to the end of the response."""
+
+    status: int
+    retry_after: str | None
+    content: bytes
+    took_s: float
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No whole response came. content: what came of the body of a success.  took_s: from the request to the error."""
+
+    error: ClientError
+    content: bytes
+    took_s: float
+
+
+Outcome: TypeAlias = Answer | Failure
+Steps: TypeAlias = Generator[Request | Pause, Outcome | None, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What all calls of a client share: the server's address, and how patient the client is. See `Client`."""
+
+    url: str
+    timeout_s: float
+    patience_s: float
+    connects_within_s: float
+    streams_with_ids: frozenset[str]
+    on_wait: Callable[[ClientError], None] | None
+
+    def place(self, path: str) -> str:
+        """The address of a path, for messages."""
+        return shown(self.url, path)
+
+
+def sent(request: Request) -> Steps[Outcome]:
+    """Send a request once."""
+    outcome = yield request
+    assert outcome is not None
+    return outcome

@@ -1,0 +1,41 @@
+"""What the base distribution lacks: the engine's packages, and what is said where one is wanted that is not there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# The modules of the extra `engine`. A test compares them with pyproject.toml.
+ENGINE_MODULES = frozenset(
+    {
+        "confluent_kafka",
+        "fastapi",
+        "fastavro",
+        "httptools",
+        "llvmlite",
+        "numba",
+        "numpy",
+        "prometheus_client",
+        "pyarrow",
+        "rocksdict",
+        "uvicorn",
+        "uvloop",
+    }
+)
+
+
+class EngineMissingError(ImportError):
+    """Something needs the engine, which is not installed. The message says how to install it."""
+
+
+@contextmanager
+def needing_engine(what: str) -> Iterator[None]:
+    """Say what to install where a module of the engine is not. Raises EngineMissingError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ENGINE_MODULES:
+            raise
+        raise EngineMissingError(
+            f"{what} needs the engine, and {missing} is not installed: pip install '.[engine]' in Railgun's folder",
+            name=missing,
+        ) from error
