@@ -5,6 +5,7 @@ events are not made into messages for the application, which costs more than all
 """
 
 import asyncio
+import logging
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -31,6 +33,8 @@ CLOSING_S = 0.25
 _CLOSE: Header = (b"connection", b"close")
 _WHOLE_S = 1.0
 """How long the body of a single event may take before the application minds it, which limits bodies in time."""
+
+_log = logging.getLogger("railgun.frontend")
 
 
 class _Stage(Enum):
@@ -98,6 +102,7 @@ class Connection(HttpToolsProtocol):
         self._admitted: Admitted | None = None
         self._text = b""
         self._has_certificate = self._is_secure = self._is_last = False
+        self._offers_upgrade = False
         # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
         self._running: Any = None
 
@@ -124,7 +129,12 @@ class Connection(HttpToolsProtocol):
         if self._stage is _Stage.IDLE:
             self._enter(_Stage.HEAD)
         self._framing_bytes += len(data)
-        super().data_received(data)
+        try:
+            self._parse(data)
+        except HttpParserError:
+            _log.debug("a request that is none", exc_info=True)
+            self._refuse(400, "Invalid HTTP request received.")
+            return
         if self._framing_bytes > HEAD_BYTES_MAX + FRAMING_SHARE_MAX * self._body_bytes:
             if not self.transport.is_closing():
                 self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers, or of trailers")
@@ -138,12 +148,44 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = False
         return True
 
+    def _parse(self, data: bytes) -> None:
+        """Parse what has arrived. Raises HttpParserError.
+
+        An `Upgrade` to another protocol is ignored, as a server may (RFC 9110, 7.8): some clients offer HTTP/2 with
+        each request. The parser takes the body of such a request for the other protocol; another one parses it without.
+        """
+        while data:
+            self._offers_upgrade = False
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+            if self.transport.is_closing():
+                return
+            head = _head_without_upgrade(self.parser.get_method(), self.url, self.headers)
+            self.parser = HttpRequestParser(self)
+            # As uvicorn's.
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self._offers_upgrade = False
+            self.parser.feed_data(head)
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope[HAS_CERTIFICATE] = self._has_certificate  # type: ignore[literal-required]
         self._enter(_Stage.HEAD)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What follows the body (trailers) is no part of the head, by which requests are decided about.
+        if self._stage is _Stage.HEAD:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            self._offers_upgrade = True
+            if self.parser.get_method() == b"CONNECT":
+                self._refuse(405, "this is no proxy")
+            return
         self._enter(_Stage.BODY)
         if self._is_free() and self.parser.get_method() == METHOD:
             self._admitted = self.single_events.admit(
@@ -161,6 +203,8 @@ class Connection(HttpToolsProtocol):
             self._text += body
 
     def on_message_complete(self) -> None:
+        if self._offers_upgrade:
+            return
         self._enter(_Stage.IDLE)
         admitted = self._admitted
         if admitted is not None:
@@ -245,7 +289,6 @@ class Connection(HttpToolsProtocol):
             (self.cycle is None or self.cycle.response_complete)
             and not self.flow.write_paused
             and self.parser.should_keep_alive()
-            and not self.parser.should_upgrade()
             and self.parser.get_http_version() == "1.1"
         )
 
@@ -352,6 +395,22 @@ def _length(body: bytes) -> Header:
 
 def _lines(headers: Sequence[Header]) -> bytes:
     return b"".join([b"%s: %s\r\n" % each for each in headers])
+
+
+def _head_without_upgrade(method: bytes, url: bytes, headers: Sequence[Header]) -> bytes:
+    """The head of a request of HTTP/1.1 that offers no other protocol."""
+    kept = [(name, value) for name, value in headers if name not in (b"upgrade", b"http2-settings")]
+    options = [
+        option.strip()
+        for name, value in kept
+        if name == b"connection"
+        for option in value.split(b",")
+        if option.strip().lower() not in (b"upgrade", b"http2-settings", b"")
+    ]
+    kept = [each for each in kept if each[0] != b"connection"]
+    if options:
+        kept.append((b"connection", b", ".join(options)))
+    return b"%s %s HTTP/1.1\r\n%s\r\n" % (method, url, _lines(kept))
 
 
 def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
