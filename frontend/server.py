@@ -29,7 +29,7 @@ from railgun.access.tls import Certificates, Tls
 from railgun.access.tls_collector import TlsCollector
 from railgun.catalog.model import Definitions
 from railgun.config.access import check_address, clear_text_warnings, tls_of
-from railgun.config.reloading import hangup_ends_it
+from railgun.config.hangup import hangup_ends_it
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine

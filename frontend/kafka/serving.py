@@ -147,6 +147,8 @@ class NodeBeside:
         self._ready = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self.has_failed = False
+        self._signalling = threading.Lock()
+        self._has_to_reload = False
 
     def is_ready(self) -> bool:
         """Whether all its units have caught up once."""
@@ -157,11 +159,24 @@ class NodeBeside:
 
         def both(guard: Guard, tls: Tls | None) -> None:
             reload(guard, tls)
-            # Before it is ready it may not have got so far as to know the signal, which would end it.
-            if self._process is not None and self.is_ready() and self._process.poll() is None:
-                self._process.send_signal(signal.SIGHUP)
+            with self._signalling:
+                self._has_to_reload = not self.is_ready()
+                if not self._has_to_reload:
+                    self._have_it_reload()
 
         return both
+
+    def _have_it_reload(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGHUP)
+
+    def _note_ready(self) -> None:
+        """Have it reload if that was asked for before: it may not have got so far as to know the signal."""
+        with self._signalling:
+            self._ready.set()
+            if self._has_to_reload:
+                self._has_to_reload = False
+                self._have_it_reload()
 
     @contextlib.contextmanager
     def running(self, stop: Callable[[], None]) -> Iterator[None]:
@@ -175,7 +190,7 @@ class NodeBeside:
             assert process.stdout is not None
             for line in process.stdout:
                 if line.strip() == NODE_READY.encode():
-                    self._ready.set()
+                    self._note_ready()
             code = process.wait()
             if not leaving.is_set():
                 _log.error("the node ended with %d", code)

@@ -1,5 +1,6 @@
 """What a page of another site may not have a browser do here: rules about Host, Origin and Sec-Fetch-Site."""
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 
@@ -12,6 +13,7 @@ RESPONSE_HEADERS = (
 )
 """What every answer tells browsers: show it in no frame, guess no type, send no referrer, keep no copy."""
 _OWN_SITES = frozenset({b"same-origin", b"none"})
+_AUTHORITY = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 _LOCALHOST = "localhost"
 _KNOWN_MAX = 1_024
 
@@ -48,11 +50,9 @@ def is_cross_site(site: bytes) -> bool:
 
 
 def _name(authority: bytes) -> str:
-    """The name or address in `name:port`."""
-    text = authority.decode("latin-1").lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0].rstrip(".")
+    """The name or address in `name:port`; empty for what is no such thing."""
+    match = _AUTHORITY.fullmatch(authority.decode("latin-1").lower())
+    return "" if match is None else match[1] or match[2].rstrip(".")
 
 
 def _is_address(name: str) -> bool:

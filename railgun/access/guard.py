@@ -226,10 +226,12 @@ def _check_browser(hosts: Hosts, method: str, head: _Head, *, is_any_host_good: 
     """Raise AccessError (403, 421) for what the page of another site has a browser send."""
     host = head.host
     if not is_any_host_good and (host is None or not hosts.are_trusted(host)):
-        shown = (host or b"").decode("latin-1")[:80]
+        shown = f"Host {(host or b'').decode('latin-1')[:80]!r}"
+        if host is _SEVERAL:
+            shown = "Host, which is there more than once,"
         raise AccessError(
             421,
-            f"the Host {shown!r} is not localhost, an address, or in http.hosts; without tokens no other is answered, "
+            f"the {shown} is not localhost, an address, or in http.hosts; without tokens no other is answered, "
             "lest web pages reach this server under names of their own",
         )
     if method in SAFE_METHODS:

@@ -42,7 +42,8 @@ def read_tokens_file(file: Path | str) -> tuple[Token, ...]:
         tables = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise TokenFileError(file, f"it is no UTF-8 text (byte {error.start})") from None
-    except tomllib.TOMLDecodeError as error:
+    # The library raises ValueError and RecursionError too: for numbers too long, and tables too deep.
+    except (ValueError, RecursionError) as error:
         raise TokenFileError(file, f"it is no TOML: {error}") from None
     http = tables.get("http")
     if set(tables) != {"http"} or not isinstance(http, dict) or set(http) != {"tokens"} or not http["tokens"]:

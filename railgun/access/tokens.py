@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from railgun.access.scopes import ScopeError, check_scope
@@ -138,7 +138,10 @@ def _expires(place: str, value: object) -> float | None:
         raise TokenError(
             place, "a time with its offset belongs here, without quotes, as in 2027-01-31T00:00:00Z"
         )
-    return value.timestamp()
+    try:
+        return value.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise TokenError(place, "no calendar has this time in UTC; write an earlier one") from None
 
 
 def _limit(place: str, value: object) -> int | None:

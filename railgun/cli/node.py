@@ -15,6 +15,7 @@ from types import FrameType
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
+from railgun.config.hangup import hangup_ends_it, hold_hangup
 from railgun.wording import counted
 
 _LOADING = (
@@ -46,6 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises ConfigError, ExposedError, NodeFolderError, TokenFileError, CertificateError, OSError.
     """
+    hold_hangup()
     from railgun import __version__
     from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
@@ -113,7 +115,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _on_hangup(do: Callable[[], None]) -> None:
     """Have SIGHUP do something, in a thread: files may be slow to read."""
-    from railgun.config.reloading import hangup_ends_it
 
     def heard(signal_number: int, frame: FrameType | None) -> None:
         threading.Thread(target=do, name="reload", daemon=True).start()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from railgun.cli.failures import UsageError
 from railgun.cli.open_files import raise_open_files_limit
+from railgun.config.hangup import hold_hangup
 
 if TYPE_CHECKING:
     from railgun.catalog.model import Definitions
@@ -60,6 +61,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
 
     Raises ConfigError, DefinitionError, UsageError, OSError, and what `serve` raises.
     """
+    hold_hangup()
     from railgun.arrow_alone import without_pandas
     from railgun.catalog.definitions import load_definitions
     from railgun.config.loading import load_settings

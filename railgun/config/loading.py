@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Section = TypeVar("_Section", bound="DataclassInstance")
+# By these a file says who gets in.
+_OF_ACCESS = frozenset({"tokens", "tokens_file", "anonymous"})
 _PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"
 
 
@@ -43,7 +45,9 @@ def flags_given(options: Mapping[str, tuple[str, object]]) -> list[Flag]:
 def load_settings(
     file: Path | str | None = None, environment: Mapping[str, str] | None = None, flags: Iterable[Flag] = ()
 ) -> Settings:
-    """The settings in force. Raises ConfigError, OSError; TokenFileError if others may write a file with tokens."""
+    """The settings in force. Raises ConfigError, OSError; TokenFileError if others may write a file that says who
+    gets in.
+    """
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     passed: dict[str, PassedThrough] = {}
     tables = {} if file is None else _tables(Path(file))
@@ -51,7 +55,7 @@ def load_settings(
     if file is not None:
         passed.update(_passed_of_file(str(file), tables.pop(PASSED_THROUGH, {})))
         _put(values, _of_file(Path(file), tables))
-        if values["http"].get("tokens"):
+        if not _OF_ACCESS.isdisjoint(values["http"]):
             check_nobody_else_writes(file)
     passed.update(_passed_of_environment(environment or {}))
     _put(values, _of_environment(environment or {}))
@@ -82,7 +86,8 @@ def _tables(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), f"it is no UTF-8 text (byte {error.start})") from None
-    except tomllib.TOMLDecodeError as error:
+    # The library raises ValueError and RecursionError too: for numbers too long, and tables too deep.
+    except (ValueError, RecursionError) as error:
         raise ConfigError(str(file), f"it is no TOML: {error}") from None
 
 

@@ -1,8 +1,6 @@
 """SIGHUP: the configuration is read again; its tokens and certificates take the place of those before."""
 
 import logging
-import os
-import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,6 +47,10 @@ class Reload:
                 tokens, certificates = tokens_of(http), certificates_of(http)
             except (ConfigError, TokenFileError, CertificateError, OSError) as error:
                 _audit.error("the configuration was not read again: %s; %s", error, self._kept)
+                return
+            except Exception as error:  # noqa: BLE001 - the server goes on
+                # A defect; whoever sent the signal looks here.
+                _audit.exception("the configuration was not read again: %r; %s", error, self._kept)
                 return
             missing = self._missing(guard, tokens, http)
             if missing is not None:
@@ -109,14 +111,3 @@ def differences(before: Settings, after: Settings) -> list[str]:
 
 def _by_name(settings: Settings) -> dict[str, object]:
     return {f"{section}.{each.name}".lstrip("."): value for section, each, value in leaves(settings)}
-
-
-def hangup_ends_it() -> bool:
-    """Whether SIGHUP keeps its meaning: on a terminal that goes away, or where it is to be ignored, as by nohup."""
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        return True
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True

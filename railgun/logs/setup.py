@@ -5,6 +5,7 @@ A record is one line: text for people, or a JSON object for machines.
 
 import json
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -27,6 +28,14 @@ def fields(**values: Any) -> dict[str, Any]:
     return {FIELDS: values}
 
 
+# What a terminal could take for a command. Texts of clients and brokers come to be logged.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def _escaped(text: str) -> str:
+    return _CONTROLS.sub(lambda found: "\\n" if found[0] == "\n" else f"\\x{ord(found[0]):02x}", text)
+
+
 class TextFormat(logging.Formatter):
     """`12:00:00.250 info    railgun.serve: serving url=http://127.0.0.1:8080`, in UTC."""
 
@@ -37,7 +46,7 @@ class TextFormat(logging.Formatter):
             *(f"{name}={_shown(value)}" for name, value in _fields(record).items()),
         ]
         where = f"{time:%H:%M:%S}.{int(record.msecs):03} {_level(record):<7} {_name(record)}: "
-        return where + " ".join(message).replace("\n", "\\n") + _trace(record)
+        return where + _escaped(" ".join(message)) + _trace(record)
 
 
 class JsonFormat(logging.Formatter):
@@ -55,7 +64,9 @@ class JsonFormat(logging.Formatter):
         error = _trace(record)
         if error:
             body["error"] = error.strip()
-        return json.dumps(body, ensure_ascii=False, default=str)
+        return _CONTROLS.sub(
+            lambda found: f"\\u{ord(found[0]):04x}", json.dumps(body, ensure_ascii=False, default=str)
+        )
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

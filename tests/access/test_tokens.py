@@ -199,6 +199,23 @@ def test_files_that_others_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyP
         check_nobody_else_writes(file)
 
 
+def test_a_time_that_is_none_in_utc(tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text(f"{LINES}expires = 9999-12-31T23:59:59-12:00\n")
+    with pytest.raises(ConfigError, match=r"0\.expires: no calendar has this time in UTC"):
+        load_settings(file)
+
+
+@pytest.mark.parametrize("line", ["tokens_file = '/t.toml'", "anonymous = true"])
+def test_nor_may_others_write_who_gets_in(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.toml"
+    file.write_text(f"[http]\n{line}\n")
+    load_settings(file)
+    file.chmod(0o666)
+    with pytest.raises(TokenFileError, match="everybody may write it"):
+        load_settings(file)
+
+
 def test_a_configuration_without_tokens_may_be_anybodys(tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text("[http]\nport = 1\n")

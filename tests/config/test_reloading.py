@@ -12,8 +12,9 @@ from railgun.access.guard import Guard
 from railgun.access.tls import Tls
 from railgun.access.tokens import hash_of
 from railgun.config.access import guard_of, tls_of
+from railgun.config.hangup import hangup_ends_it
 from railgun.config.loading import load_settings
-from railgun.config.reloading import Reload, differences, hangup_ends_it
+from railgun.config.reloading import Reload, differences
 from railgun.config.settings import Settings
 from tests.certificates import DAY, Authority
 
@@ -82,6 +83,9 @@ def test_what_else_has_changed_is_said_and_not_taken_over(configured: Configured
     ("text", "message"),
     [
         ("[http", "it is no TOML"),
+        (f"a = {'[' * 3_000}{']' * 3_000}", "it is no TOML"),
+        (f"a = {'9' * 5_000}", "it is no TOML"),
+        ("[http]\ntokens_file = '/a\\u0000'\n".replace("'", '"'), "null byte"),
         (f"[http]\nprot = 1\n{lines('c')}", "http.prot: unknown key"),
         (lines("c") + lines("d").replace("sha256", "sha"), "1.sha: unknown key"),
         (f"[http]\nanonymous = true\n{lines('c')}", "http.anonymous"),

@@ -49,6 +49,15 @@ def test_text_is_for_terminals() -> None:
     assert lines[-1] == "ValueError: wrong"
 
 
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_nothing_reaches_a_terminal_that_it_could_obey(stream: io.StringIO) -> None:
+    with logging_as(LoggingSettings(), stream):
+        logging.getLogger("railgun.x").info("a\x1b[2J\r\x07b\x7f\x9b", extra=fields(who="c\x1b]0;d"))
+    said = stream.getvalue().removesuffix("\n")
+    assert said.isprintable()
+    assert [each in said for each in "abcd"] == [True] * 4
+
+
 @pytest.mark.parametrize(
     ("form", "stream", "is_json"), [("text", io.StringIO(), False), ("json", Terminal(), True)]
 )

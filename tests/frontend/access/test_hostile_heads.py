@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from railgun.access.browsers import Hosts
 from tests.frontend.access.callers import bearer, guarded
 from tests.frontend.access.test_every_route import EVENT, EVENTS, length
 from tests.frontend.raw_client import RawClient
@@ -38,3 +39,26 @@ def test_each_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                 assert answer.status in (400, 401, 403, 431), (what, method, answer.status)
                 assert b"payments" not in answer.body, what
         assert running.client.get("/v1/streams").status_code == 200
+
+
+def test_what_only_looks_like_an_address_is_no_host() -> None:
+    hosts = Hosts(["shop.example"])
+    for good in (
+        b"localhost",
+        b"localhost:80",
+        b"127.0.0.1:8080",
+        b"[::1]",
+        b"[::1]:8080",
+        b"Shop.example.:1",
+    ):
+        assert hosts.are_trusted(good), good
+    for bad in (
+        b"[::1]evil.com",
+        b"[localhost]x",
+        b"127.0.0.1:evil.com",
+        b"localhost:80:evil.com",
+        b"",
+        b"\0",
+        b"[::1",
+    ):
+        assert not hosts.are_trusted(bad), bad

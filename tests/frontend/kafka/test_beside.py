@@ -2,8 +2,12 @@
 
 import sys
 import threading
+from pathlib import Path
+
+import pytest
 
 from frontend.kafka.serving import NodeBeside
+from railgun.access.guard import Guard
 from tests.frontend.serving import until
 
 
@@ -24,6 +28,31 @@ def test_it_is_ready_when_the_node_says_so() -> None:
         assert not beside.is_ready()
         until(beside.is_ready)
     assert not beside.has_failed
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_it_reloads_too_however_early_it_is_asked_to(is_early: bool, tmp_path: Path) -> None:
+    """Before it is ready it may not know the signal, which would end it."""
+    go, heard = tmp_path / "go", tmp_path / "heard"
+    beside = _node(
+        "import pathlib, signal, time\n"
+        f"go, heard = pathlib.Path({str(go)!r}), pathlib.Path({str(heard)!r})\n"
+        "while not go.exists(): time.sleep(0.01)\n"
+        "signal.signal(signal.SIGHUP, lambda *_: heard.touch())\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)"
+    )
+    guards: list[Guard] = []
+    reload = beside.reloading_too(lambda guard, tls: guards.append(guard))
+    with beside.running(_never):
+        if is_early:
+            reload(Guard(), None)
+        go.touch()
+        until(beside.is_ready)
+        if not is_early:
+            reload(Guard(), None)
+        until(heard.exists)
+    assert len(guards) == 1
 
 
 def test_a_node_that_ends_by_itself_is_told() -> None:
