@@ -77,7 +77,7 @@ class Application:
         try:
             await self._route(scope, receive, answering)
         except ProblemError as error:
-            await answer_problem(scope, send, error)
+            await answer_problem(scope, send, error, ends_waiting_body(scope))
         except AccessError as error:
             if is_change(ROUTES.find(scope["method"], scope["path"]).route):
                 note_refusal(scope, error)
@@ -110,14 +110,14 @@ class Application:
             scope,
             self.guard.decide(scope["method"], found, scope["headers"], has_certificate=has_certificate),
         )
+        route = _check_route(found, scope)
         match found.served_by:
             case ServedBy.EVENTS:
-                _check_route(found, scope)
                 await self._scoring(found, scope, receive, send)
             case ServedBy.PROBES:
-                await self._probes[_check_route(found, scope)](scope, send)
+                await self._probes[route](scope, send)
             case _:
-                await self._page(found, scope, receive, send)
+                await self._page(scope, receive, send)
 
     async def _alive(self, scope: Scope, send: Send) -> None:
         await answer(send, 200, b'{"status":"alive"}')
@@ -140,10 +140,8 @@ class Application:
             said["unanswered"] = shown
         await answer(send, 200, encoder.encode(said))
 
-    async def _page(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page, or refuse what is no route. The framework reads bodies of any length, so it is given one
-        that has been read.
-        """
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a page. The framework reads bodies of any length, so it is given one that has been read."""
         limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
         check_length(scope, limit_bytes)
         body = Body(receive, self.in_flight, limit_bytes)
@@ -151,7 +149,6 @@ class Application:
             whole: list[Message] = [
                 {"type": "http.request", "body": await body.read(self._settings.timeout_ms / 1000)}
             ]
-            _check_route(found, scope)
 
             async def replay() -> Message:
                 return whole.pop() if whole else await receive()

@@ -89,3 +89,10 @@ def test_a_trailer_is_no_part_of_the_head(client: RawClient, token: str | None, 
     for part in [asked, body] if is_in_parts else [asked + body]:
         client.send(part)
     assert client.response().status == (401 if token is None else 200)
+
+
+def test_what_is_no_route_is_refused_before_its_body(client: RawClient) -> None:
+    waits = ("Expect: 100-continue", "Content-Length: 1000000")
+    client.send(head("POST /v1/nope HTTP/1.1", *waits))
+    status = client.line()
+    assert status.split()[1] == b"404"
