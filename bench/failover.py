@@ -25,6 +25,8 @@ from bench.unit_cases import THROUGHPUT, Workload
 
 _RATE_PER_S, _BEFORE_S, _AFTER_S, _QUIET_S = 2_000, 5.0, 10.0, 60.0
 _ROLLING_S, _SILENT_S = 90.0, 20.0
+# No kill is to take answers away for longer: who looks for the reason needs the logs.
+_LONG_S = 3.0
 _NARROW = THROUGHPUT["payments_1x3"]
 _NODES = ("node-1", "node-2", "node-3")
 _ONE_TASK = 'partitioners = ["card"]'
@@ -92,6 +94,11 @@ def _killed(report: Report) -> None:
                     outcome, first, _ = load.during(before_s, _AFTER_S, partial(kill, node))
                     worst_s = _worst_ms(outcome, max(0, first - 1), len(outcome.by_phase)) / 1000
                     found.setdefault(f"{name}_killed_{when}_s", []).append(worst_s)
+                    if worst_s > _LONG_S:
+                        print(
+                            f"{name}: {worst_s:.1f} s away; logs are kept in {cluster.keep_logs()}",
+                            flush=True,
+                        )
                     if name == "node":
                         node.start()
                     cluster.await_whole()

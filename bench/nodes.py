@@ -1,6 +1,7 @@
 """A cluster of this machine: a broker, nodes as processes, and a front-end that is started when they are ready."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,10 +83,18 @@ class NodeProcess:
 
 @dataclass(frozen=True, slots=True)
 class NodeCluster:
-    """nodes: by name. service: the front-end."""
+    """nodes: by name. service: the front-end. folder: with the nodes' data and logs."""
 
     nodes: dict[str, NodeProcess]
     service: Service
+    folder: Path
+
+    def keep_logs(self) -> Path:
+        """Copy what the nodes have logged to a folder that outlives this cluster; which that is."""
+        kept = Path(tempfile.mkdtemp(prefix="railgun-bench-logs-"))
+        for log in self.folder.glob("*.log"):
+            shutil.copy(log, kept)
+        return kept
 
     def seen(self) -> dict[str, Any]:
         """The cluster as the front-end sees it."""
@@ -133,7 +142,7 @@ def node_cluster(definitions: str, names: Sequence[str]) -> Iterator[NodeCluster
             node.start()
         service = stack.enter_context(Service(Path(folder), definitions, "os", broker, role="frontend"))
         service.start()
-        cluster = NodeCluster(nodes, service)
+        cluster = NodeCluster(nodes, service, Path(folder))
         cluster.await_whole()
         yield cluster
         service.stop()
