@@ -7,6 +7,7 @@ from contextlib import contextmanager
 ENGINE_MODULES = frozenset(
     {
         "confluent_kafka",
+        "cryptography",
         "fastapi",
         "fastavro",
         "httptools",

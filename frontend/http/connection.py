@@ -6,6 +6,7 @@ events are not made into messages for the application, which costs more than all
 
 import asyncio
 import logging
+import math
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from uvicorn.server import ServerState
 from frontend.http.asgi import AT_WORK, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
 from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
-from railgun.access.tls import has_certificate
+from railgun.access.tls import certificate_end_s
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
@@ -102,6 +103,7 @@ class Connection(HttpToolsProtocol):
         self._admitted: Admitted | None = None
         self._text = b""
         self._has_certificate = self._is_secure = self._is_last = False
+        self._certificate_end_s = -math.inf
         self._offers_upgrade = False
         # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
         self._running: Any = None
@@ -110,7 +112,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         secured = transport.get_extra_info("ssl_object")
         if secured is not None:
-            self._is_secure, self._has_certificate = True, has_certificate(secured, time.time())
+            self._is_secure, self._certificate_end_s = True, certificate_end_s(secured)
         if self.is_outdated():
             self.transport.abort()
         elif len(self.connections) > self.limit:
@@ -172,6 +174,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if self._is_secure:
+            self._has_certificate = time.time() <= self._certificate_end_s
         self.scope[HAS_CERTIFICATE] = self._has_certificate  # type: ignore[literal-required]
         self._enter(_Stage.HEAD)
 

@@ -1,5 +1,6 @@
 """TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
 
+import math
 import ssl
 import time
 from collections import Counter
@@ -90,17 +91,21 @@ _NAMES = {
 }
 
 
-def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> bool:
-    """Whether a client has shown a certificate, which was verified in the handshake, and is good now.
+def certificate_end_s(secured: ssl.SSLObject | ssl.SSLSocket) -> float:
+    """When the certificate runs out that a client has shown, and that was verified in the handshake; -infinity where it
+    has shown none.
 
-    With TLS 1.2 a client may take up a session again, whose handshake was some hours ago.
+    A connection may be kept for longer; and with TLS 1.2 a client may take up a session of some hours ago.
     """
     found = secured.getpeercert()
-    return (
-        found is not None
-        and "notAfter" in found
-        and now_s <= ssl.cert_time_to_seconds(str(found["notAfter"]))
-    )
+    if found is None or "notAfter" not in found:
+        return -math.inf
+    return float(ssl.cert_time_to_seconds(str(found["notAfter"])))
+
+
+def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> bool:
+    """Whether a client has shown a certificate that is good now."""
+    return now_s <= certificate_end_s(secured)
 
 
 def in_words(time_s: float) -> str:

@@ -31,7 +31,8 @@ def checked_url(url: str, place: str = "url") -> str:
             "logs; give a token by " + ("token=" if place == "url" else "--token-file or RAILGUN_TOKEN")
         )
     if not url.startswith(("http://", "https://")):
-        raise ClientError(f"{place}: {url[:80]!r} is no address of a server; did you mean http://{url[:80]}?")
+        hint = "it begins with http:// or https://" if "://" in url else f"did you mean http://{url[:80]}?"
+        raise ClientError(f"{place}: {url[:80]!r} is no address of a server; {hint}")
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:

@@ -47,11 +47,14 @@ def setback_of(session: Session, request: Request, outcome: Outcome) -> Setback:
     """What an outcome that is no success means."""
     if isinstance(outcome, Failure):
         return Setback(_fate_of(outcome.error), outcome.error, RETRY_S, outcome.took_s)
-    after_s = retry_after_s(outcome.status, outcome.retry_after)
+    problem = _table(outcome.content)
+    # Of a proxy nobody knows whether it has passed the request on before it said so.
+    is_railguns = problem.get("status") == outcome.status
+    after_s = retry_after_s(outcome.status, outcome.retry_after) if is_railguns else None
     error = ProblemError(
         session.place(request.path),
         outcome.status,
-        _table(outcome.content),
+        problem,
         is_retriable=after_s is not None,
     )
     if after_s is not None:

@@ -53,8 +53,8 @@ class Connected(ABC):
         patience_s: how long a call goes on in all: what the server had no room for, or was starting (429 and 503 that
             name a time), is sent again, and so are events that may have been taken, if their stream has an id field.
         connects_within_s: how much of that is for a server that does not listen.
-        streams_with_ids: streams that are known to have an id field. Others are looked up when that is needed, for
-            which the token has to have `read`.
+        streams_with_ids: streams that are known to have an id field, and to remember as many ids (`dedup_events`) as a
+            request has events. Others are looked up when that is needed, for which the token has to have `read`.
         connections: how many requests go on at once; more wait.
         on_wait: called with the reason, once a call has waited for a second.
 
@@ -157,7 +157,13 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
         case httpx.TimeoutException():
             return ConnectionLostError(f"{place}: no answer within {request.timeout_s:g} s")
         case _:
-            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}")
+            hint = "; if the server speaks TLS, write https://" if _may_want_tls(session, error) else ""
+            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}{hint}")
+
+
+def _may_want_tls(session: Session, error: httpx.HTTPError) -> bool:
+    """Whether a server may have ended the connection because it understood nothing of it."""
+    return session.url.startswith("http://") and isinstance(error, httpx.RemoteProtocolError)
 
 
 def _ended_by(error: BaseException | None) -> ConnectionError | None:
@@ -176,4 +182,4 @@ def _ended_by(error: BaseException | None) -> ConnectionError | None:
 def _why(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__

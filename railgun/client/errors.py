@@ -35,6 +35,12 @@ class ConnectionLostError(ClientError):
     may_have_counted = True
 
 
+class UnreadableAnswerError(ClientError):
+    """The answer is none of Railgun's: nobody knows what became of the request."""
+
+    may_have_counted = True
+
+
 class ProblemError(ClientError):
     """The server refused: RFC 9457.
 

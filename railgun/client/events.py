@@ -13,6 +13,9 @@ PART_EVENTS, PART_BYTES = 1_000, 1 << 20
 
 def event_json(event: Mapping[str, Any]) -> bytes:
     """One event. A datetime needs a time zone; a Decimal becomes a string. Raises ClientError."""
+    given: object = event
+    if isinstance(given, list | tuple):
+        raise ClientError("event: it is a list; score_batch takes several events")
     return _encoded(event, "event")
 
 

@@ -4,7 +4,7 @@ from typing import Any, NotRequired, TypeAlias, TypedDict, cast
 
 import msgspec
 
-from railgun.client.errors import ClientError, ProblemError
+from railgun.client.errors import ProblemError, UnreadableAnswerError
 
 
 class Reply(TypedDict):
@@ -100,5 +100,5 @@ def line_answers(lines: bytes, place: str) -> list[EventAnswer]:
     return [event_answer(table_of(line, place), place) for line in lines.splitlines()]
 
 
-def _no_railgun(place: str, what: str) -> ClientError:
-    return ClientError(f"{place}: the answer is {what}; is this a Railgun server?")
+def _no_railgun(place: str, what: str) -> UnreadableAnswerError:
+    return UnreadableAnswerError(f"{place}: the answer is {what}; is this a Railgun server?")

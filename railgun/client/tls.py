@@ -20,7 +20,8 @@ def client_context(
     given = [name for name, file in (("ca", ca), ("cert", cert), ("key", key)) if file is not None]
     if not url.startswith("https://"):
         if given:
-            raise ClientError(f"{url}: it is no https:// address, and {' and '.join(given)} go with one")
+            verb = "is" if len(given) == 1 else "are"
+            raise ClientError(f"{url}: {' and '.join(given)} {verb} for TLS: write the address with https://")
         # Nobody uses it: to read what this machine trusts would take tens of milliseconds.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if cert is None and key is not None:

@@ -82,6 +82,8 @@ def _put(values: dict[str, dict[str, Any]], found: Iterable[tuple[str, Key, obje
 
 
 def _tables(file: Path) -> dict[str, Any]:
+    if file.is_fifo():
+        raise ConfigError(str(file), "it is a pipe, and is read more than once, at SIGHUP too; name a file")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:

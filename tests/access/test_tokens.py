@@ -216,6 +216,13 @@ def test_nor_may_others_write_who_gets_in(line: str, tmp_path: Path) -> None:
         load_settings(file)
 
 
+def test_a_configuration_is_no_pipe(tmp_path: Path) -> None:
+    """What was read once is gone from it: the next reading would find no tokens."""
+    os.mkfifo(tmp_path / "r.toml")
+    with pytest.raises(ConfigError, match="it is a pipe"):
+        load_settings(tmp_path / "r.toml")
+
+
 def test_a_configuration_without_tokens_may_be_anybodys(tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text("[http]\nport = 1\n")

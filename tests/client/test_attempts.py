@@ -31,6 +31,13 @@ def test_what_there_was_no_room_for_is_sent_again_when_the_server_says(status: i
     assert len(set(played.requests)) == 1
 
 
+def test_a_proxy_that_names_a_time_may_have_passed_the_event_on() -> None:
+    busy = answer(b"<html>busy</html>", 503, "1")
+    with pytest.raises(ConnectionLostError, match="no id field"):
+        Played().run(calls.score(session(), "s", EVENT), [busy, WITHOUT_ID])
+    Played().run(calls.score(session(), "s", EVENT), [busy, WITH_ID, answer(REPLY)])
+
+
 def test_patience_ends() -> None:
     played = Played()
     with pytest.raises(ProblemError) as raised:
@@ -208,6 +215,15 @@ def test_an_answer_that_is_no_reply(body: bytes) -> None:
     for call in (calls.status(session()), calls.score(session(), "s", EVENT)):
         with pytest.raises(ClientError, match="is this a Railgun server"):
             Played().run(call, [answer(body)])
+
+
+def test_nobody_knows_what_became_of_an_event_whose_answer_cannot_be_read() -> None:
+    for content in (b"[]", b"<html>"):
+        with pytest.raises(ClientError) as raised:
+            Played().run(calls.score(session(), "s", EVENT), [answer(content)])
+        assert raised.value.may_have_counted
+    with pytest.raises(ClientError, match="score_batch takes several"):
+        Played().run(calls.score(session(), "s", [EVENT]), [answer(REPLY)])  # type: ignore[arg-type]
 
 
 def test_a_batch_needs_an_answer_for_each_event() -> None:

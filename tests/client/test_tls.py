@@ -98,7 +98,7 @@ def test_files_that_cannot_be_used(world: World) -> None:
         ((url, ca, None, world.good.key), "a key goes with a certificate"),
         ((url, "/none", None, None), "/none: No such file or directory"),
         ((url, ca, "/none", None), "/none: No such file or directory"),
-        (("http://127.0.0.1", ca, None, None), "it is no https:// address, and ca go"),
+        (("http://127.0.0.1", ca, None, None), "ca is for TLS: write the address with https://"),
     ):
         with pytest.raises(ClientError) as raised:
             client_context(*given)
