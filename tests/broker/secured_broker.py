@@ -97,6 +97,11 @@ class SecuredBroker(LocalBroker):
         self.open_address = self.start(0, unheard).address
         self._admin = AdminClient({"bootstrap.servers": self.open_address})
 
+    def stop(self) -> bool:
+        """As LocalBroker's. The tests' own client ends too: it would try to reach the broker for ever."""
+        del self._admin
+        return super().stop()
+
     def add_user(self, name: str, password: str) -> None:
         """Make a user, who has no rights, or give it another password."""
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, _ITERATIONS)

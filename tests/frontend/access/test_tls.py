@@ -1,6 +1,5 @@
 """TLS of a server: what it speaks, its limits, who does nothing, and other certificates in place of those before."""
 
-import asyncio
 import contextlib
 import json
 import logging
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from frontend.http import connection, handshakes
 from railgun import health
@@ -371,15 +369,7 @@ def check_revocation(files: Files, answers: Callable[[Server, ssl.SSLContext], i
         assert answers(running, files.context(bad)) == 200
 
 
-@pytest.mark.parametrize("run", [uvloop.run, asyncio.run])
-def test_revocation(
-    files: Files,
-    answers: Callable[[Server, ssl.SSLContext], int],
-    run: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With either event loop."""
-    monkeypatch.setattr(uvloop, "run", run)
+def test_revocation(files: Files, answers: Callable[[Server, ssl.SSLContext], int]) -> None:
     check_revocation(files, answers)
 
 
