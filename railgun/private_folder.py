@@ -8,7 +8,10 @@ _OF_OTHERS = 0o067
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder for its owner alone, with those above it; one that is there stays as it is. Raises OSError."""
+    """Make a folder for its owner alone; one that is there stays as it is. Those above it are made as usual.
+
+    Raises OSError.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=_OWNERS_ALONE, exist_ok=True)
 

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Callable, Sized
 
 from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
-from railgun.logs.setup import fields
 
 _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
 """An accept that failed says no more than that one client is gone."""
@@ -19,7 +18,6 @@ _AGAIN_S = 1.0
 """After an accept that failed otherwise, as it does when there are too many open files."""
 _CLOSED_WITHIN_S = 3_600.0
 """How long closing may take, for the event loop. Connections end sooner: they look at how much the client takes."""
-_audit = logging.getLogger("railgun.audit")
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -94,8 +92,6 @@ class TlsServer:
         except OSError as error:
             with contextlib.suppress(OSError):
                 client.close()
-            why = self._tls.note_failure(error)
-            if why is not None:
-                _audit.warning("refused: the client's certificate: %s", why, extra=fields(client=address))
+            self._tls.note_failure(error, address)
             return
         self._tls.handshakes["done"] += 1

@@ -1,5 +1,6 @@
 """TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
 
+import logging
 import math
 import ssl
 import time
@@ -9,12 +10,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from railgun.access.guard import WARNS_BEFORE_S
+from railgun.logs.setup import fields
 
 HANDSHAKE_S = 10.0
 """How long a handshake may take."""
 OUTCOMES = ("done", "failed", "untrusted", "late", "full")
 """Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
 not begin, since there were as many connections as may be."""
+
+
+_audit = logging.getLogger("railgun.audit")
 
 
 class CertificateError(Exception):
@@ -63,13 +68,16 @@ class Tls:
         """Whether a client was let in by certificates that do not say any more who is good."""
         return certificates.clients != self.certificates.clients
 
-    def note_failure(self, error: BaseException) -> str | None:
-        """Count a handshake that failed; why the client's certificate was refused, None where that was not it."""
+    def note_failure(self, error: BaseException, address: str) -> None:
+        """Count a handshake that failed, and log a client's certificate that was refused. address: the client's."""
         untrusted = isinstance(error, ssl.SSLCertVerificationError)
         # Both event loops say so where a handshake takes too long; a client that goes away resets the connection.
         late = isinstance(error, ConnectionAbortedError | TimeoutError)
         self.handshakes["untrusted" if untrusted else "late" if late else "failed"] += 1
-        return error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else None
+        if isinstance(error, ssl.SSLCertVerificationError):
+            _audit.warning(
+                "refused: the client's certificate: %s", error.verify_message, extra=fields(client=address)
+            )
 
     def warnings(self) -> list[str]:
         """What to warn of: files that others may read, and certificates that have run out or soon will."""

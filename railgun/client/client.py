@@ -14,7 +14,7 @@ from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, parts_of
 from railgun.client.pool import Pool, PoolClosedError
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Pause, Request, Session, Steps
+from railgun.client.steps import Outcome, Request, Session, Steps, carried_out
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Con
 
     @wraps(call)
     def method(self: "Client", /, *arguments: P.args, **options: P.kwargs) -> T:
-        return self._carried_out(call(self._session, *arguments, **options))
+        return carried_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
 
     return method
 
@@ -102,20 +102,6 @@ class Client(Connected):
     give_up_deepening = _blocking(operations.give_up_deepening)
 
     # --- steps -------------------------------------------------------------------------------------
-
-    def _carried_out(self, steps: Steps[T]) -> T:
-        outcome: Outcome | None = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            if isinstance(step, Pause):
-                time.sleep(step.seconds)
-                outcome = None
-            else:
-                outcome = self._attempt(step)
 
     def _attempt(self, request: Request) -> Outcome:
         arriving = Arriving(self._session, request)

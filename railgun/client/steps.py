@@ -82,3 +82,21 @@ def sent(request: Request) -> Steps[Outcome]:
     outcome = yield request
     assert outcome is not None
     return outcome
+
+
+def carried_out(
+    steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], object]
+) -> T:
+    """Carry a call out, step by step, and return its result. Raises what the call raises."""
+    outcome: Outcome | None = None
+    while True:
+        try:
+            step = steps.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(step, Pause):
+            pause(step.seconds)
+            outcome = None
+        else:
+            outcome = attempt(step)

@@ -22,7 +22,6 @@ from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
 from railgun.access.tls_collector import TlsCollector
 from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
-from railgun.logs.setup import fields
 
 _NODE = "node"
 ROUTES = Routes(
@@ -34,7 +33,6 @@ ROUTES = Routes(
 )
 """All routes that a node answers. Those of the service are in `frontend/http/routes.py`."""
 _log = logging.getLogger("railgun.node")
-_audit = logging.getLogger("railgun.audit")
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -139,11 +137,7 @@ class _Server(ThreadingHTTPServer):
         try:
             secured = certificates.context.wrap_socket(request, server_side=True)
         except OSError as error:
-            why = self._tls.note_failure(error)
-            if why is not None:
-                _audit.warning(
-                    "refused: the client's certificate: %s", why, extra=fields(client=client_address[0])
-                )
+            self._tls.note_failure(error, client_address[0])
             return
         self._tls.handshakes["done"] += 1
         with secured:

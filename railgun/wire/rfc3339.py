@@ -1,31 +1,15 @@
-"""Converts RFC 3339 text to milliseconds, in compiled code: `2026-01-31T23:59:59.123Z`, always with an offset. Also
-formats times for people.
+"""Converts RFC 3339 text to milliseconds, in compiled code: `2026-01-31T23:59:59.123Z`, always with an offset.
 
 `T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999. Leap seconds (:60)
 are refused, since Unix time has no value for them. Parts finer than a millisecond are floored.
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from reservoir.native.jit import bytes_address, jit, ld8, ldi64, st8, st64
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def time_text(time_ms: int) -> str:
-    """Return a time as `2024-01-31T12:00:00.250Z`, without a fraction for whole seconds; in ms outside the years 1 to
-    9999.
-    """
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
-
 
 _SHORTEST = 20
 _DAY_MS = 86_400_000

@@ -195,9 +195,10 @@ def test_other_clients_are_told_of_once() -> None:
     assert not tls.is_outdated(tls.certificates)
 
 
-def test_failures_are_counted_by_what_they_are() -> None:
+def test_failures_are_counted_by_what_they_are(caplog: pytest.LogCaptureFixture) -> None:
     tls = Tls(Certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), None, {}))
     for error in (ssl.SSLError(), ConnectionResetError(), ConnectionAbortedError(), TimeoutError()):
-        assert tls.note_failure(error) is None
+        tls.note_failure(error, "127.0.0.1")
+    assert not caplog.records
     assert dict(tls.handshakes) == {"failed": 2, "late": 2}
     assert set(tls.handshakes) <= set(OUTCOMES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from railgun.client.errors import ClientError, ConnectionLostError, RefusedConnectionError
-from railgun.client.steps import Answer, Failure, Outcome, Pause, Request, Session, Steps
+from railgun.client.steps import Answer, Failure, Outcome, Request, Session, Steps, carried_out
 
 T = TypeVar("T")
 URL = "http://h:1"
@@ -56,16 +56,8 @@ class Played:
             def outcome_of(request: Request) -> Outcome:
                 return next(prepared)
 
-        outcome: Outcome | None = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            if isinstance(step, Pause):
-                self.pauses.append(step.seconds)
-                outcome = None
-            else:
-                self.requests.append(step)
-                outcome = outcome_of(step)
+        def attempt(request: Request) -> Outcome:
+            self.requests.append(request)
+            return outcome_of(request)
+
+        return carried_out(steps, attempt, self.pauses.append)
