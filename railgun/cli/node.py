@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
     supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
-        logging_as(settings.logging),
+        logging_as(settings.logging.level, settings.logging.format),
         serving(
             cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard, tls
         ) as url,

@@ -72,7 +72,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
     reread = partial(load_settings, arguments.config, os.environ, _flags(arguments))
     settings = reread()
     definitions = None if arguments.definitions is None else load_definitions(arguments.definitions)
-    with logging_as(settings.logging):
+    with logging_as(settings.logging.level, settings.logging.format):
 
         def on_ready(url: str) -> None:
             _say_serving(url, settings, on_kafka=on_kafka)

@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
             say(ready=True, **news)
 
     ending = Ending(stopped, "the leader's process", _OVER_S, lambda code: os._exit(0))
-    with logging_as(settings.logging), ending:
+    with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
             run_leader(settings, place, stopped, lambda: say(ready=True), tell)
         except (NodeRefusedError, TransportRefusedError) as error:

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from railgun.config.settings import LoggingSettings
-
 FIELDS = "fields"
 """Where a record carries its figures: `log.info("serving", extra=fields(url=url))`."""
 
@@ -98,23 +96,26 @@ _TALKATIVE = ("httpcore", "httpx", "asyncio", "uvicorn.access", "uvicorn.error")
 
 
 @contextmanager
-def logging_as(settings: LoggingSettings, stream: TextIO | None = None) -> Iterator[None]:
-    """All loggers write to `stream` (stderr) in the form that the settings say, until the block is left."""
+def logging_as(level: str, form: str, stream: TextIO | None = None) -> Iterator[None]:
+    """All loggers write to `stream` (stderr) until the block is left.
+
+    level: "debug" to "error".  form: "text", "json", or "auto": text on a terminal, else JSON lines.
+    """
     stream = sys.stderr if stream is None else stream
-    as_text = settings.format == "text" or (settings.format == "auto" and stream.isatty())
+    as_text = form == "text" or (form == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
     handler.setFormatter(TextFormat() if as_text else JsonFormat())
     root = logging.getLogger()
     before = root.handlers[:], root.level, {name: logging.getLogger(name).level for name in _TALKATIVE}
     root.handlers[:] = [handler]
-    root.setLevel(settings.level.upper())
+    root.setLevel(level.upper())
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
     try:
         yield
     finally:
         handler.flush()
-        root.handlers[:], level, levels = before
-        root.setLevel(level)
+        root.handlers[:], root_level, levels = before
+        root.setLevel(root_level)
         for name, own in levels.items():
             logging.getLogger(name).setLevel(own)

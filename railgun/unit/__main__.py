@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -
     parent = Parent(stopped)
     place = UnitPlace(arguments.node_folder, arguments.index, arguments.units)
     name = f"unit {place.index}"
-    with logging_as(settings.logging), Ending(stopped, name, deadlines.over_s):
+    with logging_as(settings.logging.level, settings.logging.format), Ending(stopped, name, deadlines.over_s):
         try:
             run_unit(settings, place, stopped, parent, deadlines)
         except _FAILED as error:

@@ -6,7 +6,7 @@ import json
 import logging
 
 from railgun.cli.serving import _say_serving
-from railgun.config.settings import LoggingSettings, Settings
+from railgun.config.settings import Settings
 from railgun.logs.setup import fields, logging_as
 from tests.golden.promises import held, masked
 from tests.golden.sources import nodes
@@ -14,7 +14,7 @@ from tests.golden.sources import nodes
 
 def test_records_as_json() -> None:
     stream = io.StringIO()
-    with logging_as(LoggingSettings(level="debug", format="json"), stream):
+    with logging_as("debug", "json", stream):
         log = logging.getLogger("railgun.serve")
         log.info(
             "serving", extra=fields(url="http://127.0.0.1:8080", tasks=3, message="a field is no message")

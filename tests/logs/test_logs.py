@@ -6,7 +6,6 @@ import logging
 
 import pytest
 
-from railgun.config.settings import LoggingSettings
 from railgun.logs.setup import fields, logging_as
 
 
@@ -15,9 +14,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def said(settings: LoggingSettings, stream: io.StringIO | None = None) -> list[str]:
+def said(level: str = "info", form: str = "auto", stream: io.StringIO | None = None) -> list[str]:
     stream = stream or io.StringIO()
-    with logging_as(settings, stream):
+    with logging_as(level, form, stream):
         logging.getLogger("railgun.x").info(
             "served %d", 3, extra=fields(url="http://h", why="a b", level="x")
         )
@@ -32,7 +31,7 @@ def said(settings: LoggingSettings, stream: io.StringIO | None = None) -> list[s
 
 
 def test_json_is_one_object_per_line() -> None:
-    first, second, third = map(json.loads, said(LoggingSettings()))
+    first, second, third = map(json.loads, said())
     assert first.pop("time").endswith("Z")
     assert first == {
         "level": "info", "logger": "railgun.x", "message": "served 3", "url": "http://h", "why": "a b",
@@ -42,7 +41,7 @@ def test_json_is_one_object_per_line() -> None:
 
 
 def test_text_is_for_terminals() -> None:
-    lines = said(LoggingSettings(), Terminal())
+    lines = said(stream=Terminal())
     assert lines[0].endswith(' info    railgun.x: served 3 url=http://h why="a b" level=x')
     assert lines[1].endswith(" warning uvicorn: two\\nlines")
     assert lines[2].endswith(" error   railgun.x: failed")
@@ -51,7 +50,7 @@ def test_text_is_for_terminals() -> None:
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_nothing_reaches_a_terminal_that_it_could_obey(stream: io.StringIO) -> None:
-    with logging_as(LoggingSettings(), stream):
+    with logging_as("info", "auto", stream):
         logging.getLogger("railgun.x").info("a\x1b[2J\r\x07b\x7f\x9b", extra=fields(who="c\x1b]0;d"))
     said = stream.getvalue().removesuffix("\n")
     assert said.isprintable()
@@ -62,16 +61,16 @@ def test_nothing_reaches_a_terminal_that_it_could_obey(stream: io.StringIO) -> N
     ("form", "stream", "is_json"), [("text", io.StringIO(), False), ("json", Terminal(), True)]
 )
 def test_the_form_can_be_chosen(form: str, stream: io.StringIO, is_json: bool) -> None:
-    assert said(LoggingSettings(format=form), stream)[0].startswith("{") is is_json
+    assert said(form=form, stream=stream)[0].startswith("{") is is_json
 
 
 @pytest.mark.parametrize(("level", "count"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_levels(level: str, count: int) -> None:
-    assert len(said(LoggingSettings(level=level))) == count
+    assert len(said(level=level)) == count
 
 
 def test_it_ends_with_the_block() -> None:
     root = logging.getLogger()
     before = root.handlers[:], root.level
-    said(LoggingSettings(level="debug"))
+    said(level="debug")
     assert (root.handlers, root.level) == before

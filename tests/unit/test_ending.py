@@ -14,7 +14,6 @@ from tests.unit.processes import ROOT
 _HELD_UP = """
 import sys, threading
 from confluent_kafka.admin import AdminClient
-from railgun.config.settings import LoggingSettings
 from railgun.logs.setup import logging_as
 from railgun.unit.ending import Ending
 from railgun.unit.parent import Parent
@@ -23,7 +22,7 @@ from railgun.unit.process import stop_when_asked
 stopped = threading.Event()
 stop_when_asked(stopped)
 Parent(stopped)
-with logging_as(LoggingSettings()):
+with logging_as("info", "auto"):
     Ending(stopped, "unit 0", 0.2)
     threading.Timer(1.0, print, ["up"], {"flush": True}).start()
     AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}).list_topics(timeout=600)
