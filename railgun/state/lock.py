@@ -31,3 +31,15 @@ class FolderLock:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1
+
+
+def is_any_held(above: Path) -> bool:
+    """Whether anybody, this process too, holds a folder at or below `above`. Each is held for a moment to find out."""
+    for file in above.rglob(_NAME):
+        try:
+            FolderLock(file.parent).release()
+        except StoreLockedError:
+            return True
+        except FileNotFoundError:
+            continue
+    return False

@@ -8,7 +8,11 @@ from pathlib import Path
 from railgun.catalog.catalog import Catalog
 from railgun.history.request_files import created_of
 from railgun.host.place import TASKS, stream_folder
+from railgun.state.lock import is_any_held
 from railgun.unit.clock import Clock
+
+# How long to wait where a unit of this node has not closed its tasks yet.
+_OPEN_S = 1.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -31,12 +35,16 @@ class DroppedStreams:
         self._due_s = {folder: self._due_s.get(folder, due_s) for folder in dropped}
 
     def remove(self, catalog: Catalog) -> None:
-        """Delete the folders whose time is over."""
+        """Delete the folders whose time is over, and whose tasks are closed."""
         now_s = self._clock.now()
         for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
-            del self._due_s[folder]
             # A live backfill of another stream of that name may have begun there meanwhile.
-            if _is_dropped(folder, catalog):
+            if not _is_dropped(folder, catalog):
+                del self._due_s[folder]
+            elif is_any_held(folder):
+                self._due_s[folder] = now_s + _OPEN_S
+            else:
+                del self._due_s[folder]
                 _log.info("the folder of a dropped stream is deleted: %s", folder)
                 shutil.rmtree(folder, ignore_errors=True)
 
