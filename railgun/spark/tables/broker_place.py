@@ -1,8 +1,10 @@
 """A stream's logs on a cluster's broker: what its catalogue says, and the topic that is meant."""
 
+from contextlib import suppress
+
 from railgun.catalog.catalog import Catalog
 from railgun.config.kinds import ConfigError
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TopicMissingError, TransportError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import check_pass_through
 from railgun.registry.catalog_log import read_on
@@ -62,6 +64,9 @@ def cluster_catalog(settings: KafkaSettings, topics: Topics) -> Catalog:
     with connected(settings) as log:
         try:
             if topics.catalog not in log.topics():
+                # A broker lists no topic that this user may not see; asked about it by name, it says so.
+                with suppress(TopicMissingError):
+                    log.topic_id(topics.catalog)
                 raise PlaceError(
                     f"{settings.broker}: there is no topic {topics.catalog}, so nothing was ever registered there; is "
                     "the broker right, and the prefix of topics?"

@@ -132,3 +132,27 @@ def test_the_log_warns_of_tokens_that_end(
     with guarded(tmp_path / "data", monkeypatch):
         until(lambda: "the token expired has expired; `railgun token new` makes another" in caplog.text)
     assert "clear text" not in caplog.text
+
+
+def test_a_clock_that_jumps_over_the_end_of_a_token_and_back(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends_s = time.time() + 1_000.0
+    limited = token("limited", "score:*", expires_s=ends_s, limit_per_s=1_000)
+    with guarded(tmp_path / "data", monkeypatch, tokens=(limited, token("all", "*"))) as running:
+        guard = running.service.application.single_events._guard
+        now_s = ends_s - 1.0
+        monkeypatch.setattr(guard, "_now_s", lambda: now_s)
+        with RawClient(running.address) as kept:
+            for now_s, status in (
+                (ends_s - 1.0, 200),
+                (ends_s, 401),
+                (ends_s + 1e9, 401),
+                (ends_s - 1.0, 200),
+                (0.0, 200),
+                (ends_s - 1.0, 200),
+            ):
+                kept.send(head_of("POST", EVENTS, [bearer("limited")], *length(EVENT, JSON)) + EVENT)
+                assert kept.response().status == status, now_s
+                warned = any("limited" in each and "has expired" in each for each in guard.warnings())
+                assert warned == (status == 401)
