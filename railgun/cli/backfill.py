@@ -38,7 +38,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="the stream's log is Kafka, there: its own security guards it ([kafka] of --config), and no token does",
     )
-    parser.add_argument("--config", metavar="FILE", help="settings (TOML), for Kafka")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings of the cluster (TOML): the log is Kafka, at its cluster.broker where --broker names no other",
+    )
     parser.add_argument(
         "--build-only",
         action="store_true",
@@ -164,8 +168,12 @@ def _request(arguments: argparse.Namespace, definitions: "Definitions") -> "Back
     )
 
 
+def _is_of_cluster(arguments: argparse.Namespace) -> bool:
+    return arguments.broker is not None or arguments.config is not None
+
+
 def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "BackfillTarget":
-    if arguments.broker is None:
+    if not _is_of_cluster(arguments):
         from railgun.spark.backfill.engine import BackfillOfEngine
 
         return BackfillOfEngine(request)
@@ -176,16 +184,16 @@ def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "Ba
 
 def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
     """How to reach the cluster, and the prefix of its topics."""
-    from railgun.config.loading import Flag, load_settings
+    from railgun.config.loading import flags_given, load_settings
     from railgun.unit.configured import kafka_settings
 
-    flag = Flag("--broker", "cluster.broker", arguments.broker)
-    settings = load_settings(arguments.config, os.environ, [flag])
+    given = flags_given({"--broker": ("cluster.broker", arguments.broker)})
+    settings = load_settings(arguments.config, os.environ, given)
     return kafka_settings(settings), settings.cluster.topic_prefix
 
 
 def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "DeepeningTarget":
-    if arguments.broker is not None:
+    if _is_of_cluster(arguments):
         from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster
 
         return DeepeningOfCluster(request, *_cluster(arguments))
@@ -208,8 +216,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "--token-file is for the server that --url names; what guards a broker is Kafka's own security"
         )
-    if arguments.url is not None and arguments.broker is not None:
-        raise UsageError("--url is for the server of an embedded engine; with --broker leave it out")
+    if arguments.url is not None and _is_of_cluster(arguments):
+        raise UsageError(
+            "--url is for the server of an embedded engine; with --broker or --config leave it out"
+        )
     if not arguments.history and not arguments.give_up:
         raise UsageError("name the history: files, folders or globs that Spark reads, or a table")
     if arguments.until is None and not arguments.deepen:

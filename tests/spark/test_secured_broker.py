@@ -98,7 +98,7 @@ class Jobs:
         files = [str(self.folder / "older.toml"), str(self.folder / "h.parquet")]
         cut_ms = START_MS + STEP_MS * N
         where = ["--data", str(self.folder / "node"), "--until", str(cut_ms)]
-        return [job, *files, *where, "--broker", self.broker.guarded, "--config", str(config), "--json"]
+        return [job, *files, *where, "--config", str(config), "--json"]
 
     def submit(self, job: str, events: Path) -> "subprocess.CompletedProcess[str]":
         """Run a job on a Spark of its own. events: the folder for what Spark writes down of its work."""
