@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from railgun.access.token_files import checked_token
-from railgun.client.address import checked_url, is_loopback
+from railgun.client.address import checked_url, is_local
 from railgun.client.errors import (
     ClientError,
     ConnectionLostError,
@@ -71,7 +71,7 @@ class Connected(ABC):
                 "base_url": self.url,
                 "headers": _headers(token),
                 # A proxy is for what lies beyond this machine.
-                "trust_env": not is_loopback(self.url),
+                "trust_env": not is_local(self.url),
                 "verify": client_context(self.url, ca, cert, key),
             },
             connections,
