@@ -24,7 +24,8 @@ TIMEOUT_S, PATIENCE_S, CONNECTS_WITHIN_S, CONNECTIONS = 120.0, 60.0, 10.0, 100
 _CONNECT_TIMEOUT_S = 10.0
 # Below the time after which a server closes an idle connection (http.keep_alive_s, 75 s): a request that crosses the
 # closing would be lost.
-_IDLE_S = 5.0
+IDLE_S = 5.0
+"""For how long a connection is kept that nobody uses."""
 
 
 class Connected(ABC):
@@ -85,7 +86,7 @@ class Connected(ABC):
 def limits_of(connections: int) -> httpx.Limits:
     """The limits of an httpx client that has so many connections, and keeps them."""
     return httpx.Limits(
-        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=_IDLE_S
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=IDLE_S
     )
 
 

@@ -73,7 +73,10 @@ def test_a_new_token_and_the_lines_for_a_server(run: Run, tmp_path: Path) -> Non
             ["new", "a", "--scope", "*", "--expires", "2020-01-01"],
             "--expires: '2020-01-01' is not how long it lasts from now on; write days or hours, as in 90d or 12h",
         ),
-        (["new", "a", "--scope", "*", "--expires", "0d"], "--expires: '0d' is over at once; write how long it lasts"),
+        (
+            ["new", "a", "--scope", "*", "--expires", "0d"],
+            "--expires: '0d' is over at once; write how long it lasts",
+        ),
         (["new", "a", "--scope", "*", "--expires", "9000000000d"], "--expires: "),
         (["old", "a", "--scope", "*"], "invalid choice: 'old'"),
     ],
