@@ -204,9 +204,10 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used, as where the first lines are no JSON objects. A server that is starting, or dies and comes back, is\n"
-        "waited for. What a dead server may have taken is sent again if the stream has an id field, and\n"
-        "counts once; without one that is an error, which names the lines in doubt."
+        "2, the input or the server could not be used, as where none of the first lines is a JSON object.\n"
+        "A server that is starting, or dies and comes back, is waited for. What a dead server may have taken\n"
+        "is sent again if the stream has an id field, and counts once; without one that is an error, which\n"
+        "names the lines in doubt."
     ),
     example="railgun score payments events.ndjson > replies.ndjson",
     configure=configure,
