@@ -77,12 +77,15 @@ COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
 
 class EmbeddedBackend(InThread, NoCluster):
-    """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop."""
+    """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop.
 
-    may_leave_start = False
+    leave_opening: has `open_engine` raise CompilingLeftError, unless it is opening the data already.
+    """
 
-    def __init__(self, open_engine: Callable[[], Engine]) -> None:
-        self._open_engine = open_engine
+    def __init__(
+        self, open_engine: Callable[[], Engine], leave_opening: Callable[[], object] = lambda: None
+    ) -> None:
+        self._open_engine, self._leave_opening = open_engine, leave_opening
         self._engine: Engine | None = None
         self._thread: ScoringThread | None = None
         self._views: dict[str, StreamView] = {}
@@ -95,13 +98,18 @@ class EmbeddedBackend(InThread, NoCluster):
         self._installs = Installs()
 
     async def start(self) -> None:
-        """Recover and compile. Raises EngineError."""
+        """Recover and compile. Raises EngineError; CompilingLeftError after `leave_start`."""
         engine = await asyncio.to_thread(self._open_engine)
         self._engine = engine
         await asyncio.to_thread(self.refresh)
         self._thread = ScoringThread(asyncio.get_running_loop(), partial(self._score, engine))
         if self._standing is _STARTING:
             self._standing = READY
+
+    def leave_start(self) -> bool:
+        # What is being recovered can only be closed once it is open.
+        self._leave_opening()
+        return False
 
     def is_doing(self, what: str) -> None:
         """Told what its start is about, for people. From any thread."""

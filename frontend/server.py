@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import uvicorn
@@ -28,12 +29,14 @@ from railgun.access.guard import Guard
 from railgun.access.tls import Certificates, Tls
 from railgun.access.tls_collector import TlsCollector
 from railgun.catalog.model import Definitions
+from railgun.compiling import Compiling, CompilingLeftError
 from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.hangup import hangup_ends_it
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError
+from railgun.engine.errors import EngineError, as_engine_errors
+from railgun.engine.folder import check_not_in_use
 from railgun.host.start import LoggedStartProgress
 from railgun.kernels import compile_and_link, compiling_alone
 from reservoir.native.jit import is_image
@@ -71,21 +74,34 @@ def serve(
     """
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    backend = EmbeddedBackend(lambda: open_engine(settings.engine, definitions, backend.is_doing))
+    compiling = Compiling(is_quiet=True)
+    backend = EmbeddedBackend(
+        lambda: open_engine(settings.engine, definitions, backend.is_doing, compiling), compiling.leave
+    )
     with contextlib.closing(listener):
         service = Service(settings.http, backend, listener, on_ready, reload=reload)
         return uvloop.run(service.run())
 
 
 def open_engine(
-    settings: EngineSettings, definitions: Definitions | None, notify: Callable[[str], None]
+    settings: EngineSettings,
+    definitions: Definitions | None,
+    notify: Callable[[str], None],
+    compiling: Compiling,
 ) -> Engine:
-    """The engine of a data folder, every kernel loaded. told: what takes long. Raises EngineError."""
+    """The engine of a data folder, every kernel loaded. notify: told what takes long.
+
+    Raises EngineError; CompilingLeftError, with nothing opened, where the compiling was left.
+    """
     if not is_image():
+        # What would keep it from being opened is not to be told after minutes.
+        with as_engine_errors():
+            check_not_in_use(Path(settings.data_folder))
         # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
         _log.info(COMPILING)
         notify(COMPILING)
         gc.enable()
+        compiling.run()
         with compiling_alone():
             compile_and_link()
     engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
@@ -170,10 +186,10 @@ class Service:
         with _signals(server, self._hangup()):
             starting = asyncio.ensure_future(self._start(server))
             await server.serve([self._listener])
-            if not starting.done() and self._backend.may_leave_start:
+            if not starting.done() and self._backend.leave_start():
                 starting.cancel()
             try:
-                with contextlib.suppress(asyncio.CancelledError):
+                with contextlib.suppress(asyncio.CancelledError, CompilingLeftError):
                     await starting
             finally:
                 code = await self._close()

@@ -53,3 +53,8 @@ def __getattr__(name: str) -> Any:
 
     with needing_engine(f"railgun.{name}"):
         return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The names of the module, those that were not asked for yet among them."""
+    return sorted({*globals(), *__all__})

@@ -33,8 +33,10 @@ class Exposition:
 class ServedBackend(Backend, Protocol):
     """A backend that a server starts, and that says for monitoring how it stands."""
 
-    may_leave_start: bool
-    """Whether a start may be left half-way where the server is asked to stop meanwhile."""
+    def leave_start(self) -> bool:
+        """Called where the server is asked to stop before `start` has returned: whether to cancel that. False: it is
+        waited for, and may raise CompilingLeftError.
+        """
 
     async def start(self) -> None:
         """Make it ready. Raises EngineError."""

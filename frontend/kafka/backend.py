@@ -117,7 +117,6 @@ class KafkaBackend(InThread, NoLiveBackfill):
     Used in one event loop; `start` waits for the broker, however long that takes.
     """
 
-    may_leave_start = True
     submission_type = Request
 
     def __init__(
@@ -138,6 +137,9 @@ class KafkaBackend(InThread, NoLiveBackfill):
         self._watchdog = ClientWatchdog(cluster.kafka, Topics(cluster.prefix).catalog)
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()
+
+    def leave_start(self) -> bool:
+        return True
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""

@@ -32,11 +32,21 @@ def check_scope(text: str) -> None:
         raise ScopeError(f"{text[:80]!r} names no stream; write {word}:STREAM, or {word}:* for all")
     if word in OF_THE_SERVICE:
         raise ScopeError(f"{text[:80]!r} is no scope; did you mean {word}?")
-    near = nearest(word, (*OF_STREAMS, *OF_THE_SERVICE))
+    near = _meant(text)
     known = ", ".join((*(f"{each}:STREAM" for each in OF_STREAMS), *OF_THE_SERVICE, EVERYTHING))
     raise ScopeError(
         f"{text[:80]!r} is no scope; " + (f"did you mean {near}?" if near else f"there are {known}")
     )
+
+
+def _meant(text: str) -> str | None:
+    """The scope, whole, that a mistyped one most likely stands for; None where none is near."""
+    word, _, stream = text.partition(":")
+    near = nearest(word, (*OF_STREAMS, *OF_THE_SERVICE))
+    if near not in OF_STREAMS:
+        return near
+    whole = f"{near}:{stream}"
+    return whole if _SCOPE.fullmatch(whole) else f"{near}:STREAM"
 
 
 class Scopes:

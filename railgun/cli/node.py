@@ -11,12 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
 from railgun.config.hangup import hangup_ends_it, hold_hangup
 from railgun.wording import counted
+
+if TYPE_CHECKING:
+    from railgun.compiling import Compiling
 
 _LOADING = (
     "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"
@@ -49,10 +53,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     hold_hangup()
     from railgun import __version__
+    from railgun.compiling import Compiling, CompilingLeftError
     from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
     from railgun.config.reloading import Reload
-    from railgun.kernels import main as compile_kernels
     from railgun.logs.setup import logging_as
     from railgun.messaging.kafka.transport import check_pass_through
     from railgun.unit.configured import kafka_settings, units_of
@@ -60,6 +64,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.unit.node_telemetry import NodeCollector
     from railgun.unit.parent import Parent
     from railgun.unit.supervisor import NODE_READY, Supervisor
+    from reservoir.native.jit import is_image
 
     raise_open_files_limit()
     given = {
@@ -72,16 +77,9 @@ def execute(arguments: argparse.Namespace) -> int:
     guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
     units = units_of(settings.cluster)
     check_pass_through(kafka_settings(settings))
-    extra = [] if arguments.config is None else ["--config", arguments.config]
-    if arguments.broker is not None:
-        extra += ["--broker", arguments.broker]
-    stopped = threading.Event()
-
-    def stop(signal_number: int, frame: FrameType | None) -> None:
-        stopped.set()
-
+    extra = _of_each_process(arguments)
+    stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
     _on_hangup(partial(reload, guard, tls))
-    loaded = threading.Event()
 
     def waits_for() -> str | None:
         if not loaded.is_set():
@@ -90,9 +88,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
-    leader = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
-    leader += ["--release", __version__, "--began-ms", str(time.time_ns() // 1_000_000), *extra]
-    supervisor = Supervisor(folder, units, extra, name=cluster.node_name, leader=leader)
+    supervisor = Supervisor(
+        folder, units, extra, name=cluster.node_name, leader=_leader(folder, units, extra)
+    )
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging.level, settings.logging.format),
@@ -102,15 +100,46 @@ def execute(arguments: argparse.Namespace) -> int:
     ):
         shown = counted(units, "unit")
         log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)
-        compile_kernels()
-        loaded.set()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        if arguments.until_input_ends:
-            Parent(stopped)
-        is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True))
+        _on_end(stopped, compiling)
+
+        def prepare() -> None:
+            if not is_image():
+                compiling.run()
+            loaded.set()
+            if arguments.until_input_ends:
+                Parent(stopped)
+
+        try:
+            is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True), prepare=prepare)
+        except CompilingLeftError:
+            is_well = True
         log.info("stopped")
     return 0 if is_well else EXIT_NO
+
+
+def _of_each_process(arguments: argparse.Namespace) -> list[str]:
+    """The options that every process of the node gets."""
+    given = (("--config", arguments.config), ("--broker", arguments.broker))
+    return [word for option, value in given if value is not None for word in (option, value)]
+
+
+def _leader(folder: Path, units: int, extra: list[str]) -> list[str]:
+    """The command of the process that may lead the cluster."""
+    from railgun import __version__
+
+    command = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
+    return [*command, "--release", __version__, "--began-ms", str(time.time_ns() // 1_000_000), *extra]
+
+
+def _on_end(stopped: threading.Event, compiling: "Compiling") -> None:
+    """Have SIGTERM and Ctrl-C stop the node, at once where it still compiles."""
+
+    def stop(signal_number: int, frame: FrameType | None) -> None:
+        stopped.set()
+        compiling.leave()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
 
 
 def _on_hangup(do: Callable[[], None]) -> None:

@@ -15,6 +15,8 @@ from railgun.client.errors import ClientError, ConnectionLostError, problem_text
 from railgun.wording import counted
 
 READ_BYTES = 1 << 20
+NO_EVENTS_MAX = 3
+"""Lines at the beginning that are no JSON objects: so many, and the input is something else."""
 LINE_LIMIT_BYTES = 64 << 20
 
 
@@ -58,8 +60,9 @@ class _Part:
 
 def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outcome:
     """Send all events; whatever has arrived goes out together. Raises ClientError, UsageError, OSError."""
-    outcome = Outcome()
+    outcome, beginning = Outcome(), _Beginning()
     for part in _parts(events):
+        beginning.check(part)
         try:
             replies = server.score_lines(stream, part.lines)
         except ClientError as error:
@@ -73,6 +76,34 @@ def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outc
             ) from None
         _print(outcome, part.numbers, replies, out)
     return outcome
+
+
+class _Beginning:
+    """The first lines of the input, up to one that is a JSON object."""
+
+    def __init__(self) -> None:
+        self._no_events, self._is_over = 0, False
+
+    def check(self, part: _Part) -> None:
+        """Raise UsageError where the input holds no events."""
+        for line, number in zip(part.lines.split(b"\n", NO_EVENTS_MAX), part.numbers):
+            self._is_over = self._is_over or _is_object(line)
+            if self._is_over:
+                return
+            self._no_events += 1
+            if self._no_events == NO_EVENTS_MAX:
+                raise UsageError(
+                    f"line {number} is no JSON object, and none before it is: events are read from NDJSON, one on each "
+                    "line"
+                )
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _print(outcome: Outcome, numbers: Sequence[int], replies: bytes, out: IO[bytes]) -> None:
@@ -173,9 +204,10 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used. A server that is starting, or dies and comes back, is\n"
-        "waited for. What a dead server may have taken is sent again if the stream has an id field, and\n"
-        "counts once; without one that is an error, which names the lines in doubt."
+        "2, the input or the server could not be used, as where none of the first lines is a JSON object.\n"
+        "A server that is starting, or dies and comes back, is waited for. What a dead server may have taken\n"
+        "is sent again if the stream has an id field, and counts once; without one that is an error, which\n"
+        "names the lines in doubt."
     ),
     example="railgun score payments events.ndjson > replies.ndjson",
     configure=configure,

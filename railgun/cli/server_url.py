@@ -26,7 +26,7 @@ def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) ->
 def add_credentials(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
     """--token-file, with the environment's RAILGUN_TOKEN behind it, --ca, --cert and --key, for `credentials_of`.
 
-    has_own_key: --key of the command is another, so that the private key has to be in the file of --cert.
+    has_own_key: --key of the command is another, so that the private key's option is --cert-key.
     """
     parser.add_argument(
         "--token-file",
@@ -35,15 +35,13 @@ def add_credentials(parser: argparse.ArgumentParser, *, has_own_key: bool = Fals
     )
 
     parser.add_argument("--ca", metavar="FILE", help="for https: the CA of the server's certificate (PEM)")
-    shown = "for https: a certificate to show to the server (PEM)"
-    if has_own_key:
-        parser.add_argument("--cert", metavar="FILE", help=f"{shown}, and its private key")
-        parser.set_defaults(tls_key=None)
-    else:
-        parser.add_argument("--cert", metavar="FILE", help=shown)
-        parser.add_argument(
-            "--key", metavar="FILE", dest="tls_key", help="its private key, if that is in a file of its own"
-        )
+    parser.add_argument("--cert", metavar="FILE", help="for https: a certificate to show to the server (PEM)")
+    parser.add_argument(
+        "--cert-key" if has_own_key else "--key",
+        metavar="FILE",
+        dest="tls_key",
+        help="its private key, if that is in a file of its own",
+    )
 
 
 def add_patience(parser: argparse.ArgumentParser) -> None:

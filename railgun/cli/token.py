@@ -67,9 +67,13 @@ def _end(text: str, now_s: float) -> datetime:
 
     try:
         lasts_ms = parse_duration(text)
+        if lasts_ms == 0:
+            raise UsageError(f"--expires: {text[:40]!r} is over at once; write how long it lasts, as in 90d")
         return datetime.fromtimestamp(now_s + lasts_ms / 1000, UTC)
-    except DurationError as error:
-        raise UsageError(f"--expires: {error}") from None
+    except DurationError:
+        raise UsageError(
+            f"--expires: {text[:40]!r} is not how long it lasts from now on; write days or hours, as in 90d or 12h"
+        ) from None
     except (ValueError, OverflowError):
         raise UsageError(f"--expires: {text} is beyond what a date can say; leave it out instead") from None
 

@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Mapping
-from ipaddress import ip_address
 from urllib.parse import quote, unquote
 
 import httpx
 
+from railgun.access.binding import is_loopback
 from railgun.client.errors import ClientError
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE = "RAILGUN_URL"
 
 _SLASH = quote("/", safe="")
+_PORT_MAX = 65_535
 
 
 def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
@@ -39,16 +40,15 @@ def checked_url(url: str, place: str = "url") -> str:
         raise ClientError(f"{place}: {url[:80]!r} is no address of a server: {error}") from None
     if not parsed.host:
         raise ClientError(f"{place}: {url[:80]!r} names no host; write one as in {DEFAULT_URL}")
+    if parsed.port is not None and not 0 < parsed.port <= _PORT_MAX:
+        raise ClientError(f"{place}: {url[:80]!r} has no port of a server; they are 1 to {_PORT_MAX}")
     return url.rstrip("/")
 
 
-def is_loopback(url: str) -> bool:
+def is_local(url: str) -> bool:
     """Whether a server is on this machine, by its address."""
     host = httpx.URL(url).host
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host == "localhost" or is_loopback(host)
 
 
 def shown(url: str, path: str) -> str:

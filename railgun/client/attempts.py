@@ -19,6 +19,7 @@ from railgun.client.steps import JSON_TYPE, Answer, Failure, Outcome, Pause, Req
 
 RETRY_S = 0.5
 _RETRY_MAX_S, _TELL_S = 10.0, 1.0
+_SAFE = "by its id it counts once, so it is safe to send it again"
 _FULL = (429, 503)
 _GATEWAY = (502, 503)
 
@@ -108,30 +109,36 @@ def of_events(stream: str, n: int) -> MayRepeat:
 
     def may_repeat(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
         if stream in attempts.session.streams_with_ids:
+            attempts.advice = _SAFE
             return None
         try:
             # Asked now and not before: most clients see no setback, and the stream may be another one by now.
             definition = yield from attempts.look_up(stream_path(stream))
         except ClientError as error:
-            return f"it is not known whether {stream} has an id field ({error})"
+            return f"it is not known whether {stream} has an id field ({error}); if it has, {_SAFE}"
         if definition.get("id") is None:
             return f"{stream} has no id field, so it is not sent again"
         remembered = definition.get("dedup_events")
         if isinstance(remembered, int) and n > remembered:
             return f"{stream} remembers {remembered} ids, fewer than were sent, so it is not sent again"
+        attempts.advice = _SAFE
         return None
 
     return may_repeat
 
 
 class Attempts:
-    """The attempts of one call, and how long they have taken together. may_repeat: see there."""
+    """The attempts of one call, and how long they have taken together. may_repeat: see there.
+
+    advice: what to do where patience ends and nobody knows whether it was taken; empty where nothing is to be said.
+    """
 
     def __init__(self, session: Session, may_repeat: MayRepeat) -> None:
         self.session, self._may_repeat = session, may_repeat
         self._waited_s = self._refused_s = 0.0
         self._is_told = self._is_heard = False
         self._in_doubt: ClientError | None = None
+        self.advice = ""
 
     def again(self, setback: Setback) -> Steps[None]:
         """Wait until the same may be sent again. Raises the setback's error where it may not, or no longer."""
@@ -184,17 +191,20 @@ class Attempts:
 
     def _final(self, error: ClientError) -> ClientError:
         """The error to end with. An attempt that may have been taken is not forgotten over a later one that was not."""
-        if self._in_doubt is None or error.may_have_counted:
+        if self._in_doubt is None:
             return error
+        if error.may_have_counted:
+            return _explained(error, self.advice)
+        advice = f": {self.advice}" if self.advice else ""
         found = ConnectionLostError(
-            f"{error}; nobody knows whether it was taken before that ({self._in_doubt})"
+            f"{error}; nobody knows whether it was taken before that ({self._in_doubt}){advice}"
         )
         found.__cause__ = error
         return found
 
 
 def _explained(error: ClientError, why: str) -> ClientError:
-    """why: that it is not sent again; empty where that goes without saying."""
+    """why: that it is not sent again, or that it may be; empty where that goes without saying."""
     if not why:
         return error
     found = ConnectionLostError(f"{error}; nobody knows whether it counted: {why}")

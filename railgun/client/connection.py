@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from railgun.access.token_files import checked_token
-from railgun.client.address import checked_url, is_loopback
+from railgun.client.address import checked_url, is_local
 from railgun.client.errors import (
     ClientError,
     ConnectionLostError,
@@ -24,7 +24,8 @@ TIMEOUT_S, PATIENCE_S, CONNECTS_WITHIN_S, CONNECTIONS = 120.0, 60.0, 10.0, 100
 _CONNECT_TIMEOUT_S = 10.0
 # Below the time after which a server closes an idle connection (http.keep_alive_s, 75 s): a request that crosses the
 # closing would be lost.
-_IDLE_S = 5.0
+IDLE_S = 5.0
+"""For how long a connection is kept that nobody uses."""
 
 
 class Connected(ABC):
@@ -71,7 +72,7 @@ class Connected(ABC):
                 "base_url": self.url,
                 "headers": _headers(token),
                 # A proxy is for what lies beyond this machine.
-                "trust_env": not is_loopback(self.url),
+                "trust_env": not is_local(self.url),
                 "verify": client_context(self.url, ca, cert, key),
             },
             connections,
@@ -85,7 +86,7 @@ class Connected(ABC):
 def limits_of(connections: int) -> httpx.Limits:
     """The limits of an httpx client that has so many connections, and keeps them."""
     return httpx.Limits(
-        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=_IDLE_S
+        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=IDLE_S
     )
 
 

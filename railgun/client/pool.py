@@ -1,13 +1,14 @@
 """The connections of a client that threads share."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
-from railgun.client.connection import limits_of
+from railgun.client.connection import IDLE_S, limits_of
 
 
 class PoolClosedError(Exception):
@@ -21,17 +22,24 @@ class Pool:
     ended may close it just as another one begins to use it (httpcore 1.0.9: `has_expired` reads the state, and then
     whether there is something to read). The request is lost then, and nobody knows whether it was taken.
 
-    arguments: of httpx's clients.
+    arguments: of httpx's clients.  now_s: a clock that never goes back.
     """
 
-    def __init__(self, arguments: dict[str, Any], connections: int) -> None:
+    def __init__(
+        self, arguments: dict[str, Any], connections: int, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._arguments = {**arguments, "limits": limits_of(1)}
         self._free = threading.Semaphore(connections)
-        self._lock, self._idle, self._is_closed = threading.Lock(), list[httpx.Client](), False
+        self._lock, self._is_closed, self._now_s = threading.Lock(), False, now_s
+        # Each with the time since which it is idle; what was used last is at the end.
+        self._idle = list[tuple[httpx.Client, float]]()
 
     @contextmanager
     def lent(self, timeout_s: float) -> Iterator[httpx.Client]:
-        """A connection while the block runs, the one that was used last. Raises PoolTimeout, PoolClosedError."""
+        """A connection while the block runs, the one that was used last. Raises PoolTimeout, PoolClosedError.
+
+        Those that have been idle for longer than `IDLE_S` are let go.
+        """
         if not self._free.acquire(timeout=timeout_s):
             raise httpx.PoolTimeout("no connection was free")
         try:
@@ -47,20 +55,27 @@ class Pool:
         """Let the connections go; those that are lent once they come back."""
         with self._lock:
             idle, self._idle, self._is_closed = self._idle, [], True
-        for http in idle:
-            http.close()
+        _close(idle)
 
     def _taken(self) -> httpx.Client:
         with self._lock:
             if self._is_closed:
                 raise PoolClosedError
-            if self._idle:
-                return self._idle.pop()
-        return httpx.Client(**self._arguments)
+            since_s = self._now_s() - IDLE_S
+            old = [each for each in self._idle if each[1] <= since_s]
+            del self._idle[: len(old)]
+            found = self._idle.pop()[0] if self._idle else None
+        _close(old)
+        return httpx.Client(**self._arguments) if found is None else found
 
     def _give_back(self, http: httpx.Client) -> None:
         with self._lock:
             if not self._is_closed:
-                self._idle.append(http)
+                self._idle.append((http, self._now_s()))
                 return
+        http.close()
+
+
+def _close(idle: Iterable[tuple[httpx.Client, float]]) -> None:
+    for http, _ in idle:
         http.close()

@@ -2,11 +2,13 @@
 
 import logging
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.engine.errors import FolderError, FolderVersionError
 from railgun.private_folder import exposure, make_private
+from railgun.state.lock import FolderLock
 from reservoir.files import Files
 
 VERSION = 1
@@ -115,6 +117,12 @@ class DataFolder:
                 f"{place}: the folder has version {int(text)}, this program reads up to {VERSION}; run the version "
                 "that wrote it, or a newer one"
             )
+
+
+def check_not_in_use(path: Path) -> None:
+    """Raise StoreLockedError where another process has a data folder. What else is wrong is told as it is opened."""
+    with suppress(OSError):
+        FolderLock(path / LOG).release()
 
 
 def of_another_log(folder: Path, stream: str) -> FolderError:

@@ -1,12 +1,14 @@
 """The HTTP port of a node, for monitoring and health checks: /metrics, /healthz, /readyz."""
 
 import logging
+import math
+import socket
 import ssl
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -34,6 +36,10 @@ ROUTES = Routes(
 """All routes that a node answers. Those of the service are in `frontend/http/routes.py`."""
 _log = logging.getLogger("railgun.node")
 _TEXT = "text/plain; charset=utf-8"
+REQUEST_S = 60.0
+"""How long a connection may take after its handshake, to the end of its answer: it carries one request."""
+WARN_EVERY_S = 86_400.0
+"""After how long what is to be warned about is logged again."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -104,15 +110,39 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection; at most as many as `limit`. tls: None where it speaks none."""
+    """A thread for each connection; at most as many as `limit`. tls: None where it speaks none.
+
+    warnings: what to warn about, now; asked at the start and once a day.
+    """
 
     daemon_threads = True
 
     def __init__(
-        self, address: tuple[str, int], handler: type[_Handler], limit: int, tls: Tls | None
+        self,
+        address: tuple[str, int],
+        handler: type[_Handler],
+        limit: int,
+        tls: Tls | None,
+        warnings: Callable[[], list[str]],
     ) -> None:
         super().__init__(address, handler, bind_and_activate=False)
-        self._free, self._tls = threading.Semaphore(limit), tls
+        self._free, self._tls, self._warnings = threading.Semaphore(limit), tls, warnings
+        self._warned_s = -math.inf
+        # By connection, since when it is there.
+        self._begun_s: dict[socket.socket, float] = {}
+
+    def service_actions(self) -> None:
+        """Called at the start, then twice a second: ends connections that take too long, and warns once a day."""
+        now_s = time.monotonic()
+        if now_s - self._warned_s >= WARN_EVERY_S:
+            self._warned_s = now_s
+            for warning in self._warnings():
+                _log.warning(warning)
+        for connection, begun_s in list(self._begun_s.items()):
+            if now_s - begun_s >= REQUEST_S:
+                # It may have ended by now. Its thread, which waits for it, closes it.
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
@@ -130,7 +160,7 @@ class _Server(ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         if self._tls is None:
-            super().finish_request(request, client_address)
+            self._answer_in_time(request, client_address)
             return
         certificates = self._tls.certificates
         request.settimeout(HANDSHAKE_S)
@@ -142,7 +172,14 @@ class _Server(ThreadingHTTPServer):
         self._tls.handshakes["done"] += 1
         with secured:
             if not self._tls.is_outdated(certificates):
-                super().finish_request(secured, client_address)
+                self._answer_in_time(secured, client_address)
+
+    def _answer_in_time(self, connection: socket.socket, client_address: Any) -> None:
+        self._begun_s[connection] = time.monotonic()
+        try:
+            super().finish_request(connection, client_address)
+        finally:
+            del self._begun_s[connection]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         # Clients that go away are no error.
@@ -174,8 +211,12 @@ def serving(
     if tls is not None:
         registry.register(TlsCollector(tls))
     own = {"registry": registry, "waits_for": staticmethod(waits_for), "guard": guard}
-    server = _Server((host, port), type("Handler", (_Handler,), own), http.connections_limit, tls)
     place = f"{host}:{port}"
+
+    def warnings() -> list[str]:
+        return [*guard.warnings(), *(() if tls is None else tls.warnings())]
+
+    server = _Server((host, port), type("Handler", (_Handler,), own), http.connections_limit, tls, warnings)
     try:
         server.server_bind()
         address = str(server.server_address[0])
@@ -184,9 +225,9 @@ def serving(
     except BaseException:
         server.server_close()
         raise
-    warnings = [*guard.warnings(), *clear_text_warnings(place, address, http)]
-    for warning in (*warnings, *(() if tls is None else tls.warnings())):
+    for warning in clear_text_warnings(place, address, http):
         _log.warning(warning)
+    server.service_actions()
     thread = threading.Thread(target=server.serve_forever, name="node-http", daemon=True)
     thread.start()
     try:

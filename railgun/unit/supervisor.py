@@ -205,16 +205,19 @@ class Supervisor:
         stopped: threading.Event,
         on_ready: Callable[[], object] = lambda: None,
         interval_s: float = 0.05,
+        prepare: Callable[[], object] = lambda: None,
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
         on_ready: called once all units have caught up, and again once they have after one was started again. Units
             that do not hear one another for a while, as while the broker is away, are no news.
         interval_s: how often the units are watched, in seconds.
+        prepare: called before any unit is started, once the folder is known to be this node's alone.
         """
         with _held(self._folder):
             # The units read it, and must not make one each.
             node_identity(self._folder, self._name)
+            prepare()
             processes, units_run, said_starts = list(self._others), False, -1
             try:
                 while not stopped.wait(interval_s):

@@ -66,7 +66,12 @@ def test_a_token_with_everything(tmp_path: Path) -> None:
         ({"sha256": [HASH, HASH]}, "one sha256 is there twice of app"),
         ({"scopes": []}, "0.scopes: a list of scopes"),
         ({"scopes": "*"}, "0.scopes: a list of scopes"),
-        ({"scopes": ["scores:payments"]}, "0.scopes: 'scores:payments' is no scope; did you mean score?"),
+        (
+            {"scopes": ["scores:payments"]},
+            "0.scopes: 'scores:payments' is no scope; did you mean score:payments?",
+        ),
+        ({"scopes": ["scor:"]}, "0.scopes: 'scor:' is no scope; did you mean score:STREAM?"),
+        ({"scopes": ["metric"]}, "0.scopes: 'metric' is no scope; did you mean metrics?"),
         ({"scopes": ["score"]}, "0.scopes: 'score' names no stream; write score:STREAM, or score:* for all"),
         ({"scopes": ["metrics:payments"]}, "0.scopes: 'metrics:payments' is no scope; did you mean metrics?"),
         ({"expires": "2027-01-31"}, "0.expires: a time with its offset belongs here"),

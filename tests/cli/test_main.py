@@ -209,3 +209,21 @@ def test_the_module_is_the_command(name: str) -> None:
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, text=True)
     assert shown.returncode == 0
     assert shown.stdout.startswith(f"usage: railgun {name}")
+
+
+def test_an_interrupt_while_the_commands_are_loaded_is_told_in_one_line() -> None:
+    program = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "railgun.cli.parser":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from railgun.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "railgun: interrupted\n")
+    assert 'railgun = "railgun.__main__:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -33,7 +33,9 @@ class Echo:
             "detail": "bad one",
             "errors": [{"loc": ["x"], "msg": "why"}],
         }
-        body: dict[str, Any] = problem if b"bad" in line else {"id": line.decode(), "metrics": {"status": 3}}
+        body: dict[str, Any] = (
+            problem if b"bad" in line else {"id": line.decode("latin-1"), "metrics": {"status": 3}}
+        )
         return json.dumps(body).encode() + b"\n"
 
 
@@ -55,6 +57,8 @@ def scored(pieces: list[bytes]) -> tuple[Echo, Outcome, list[bytes]]:
 
 @given(st.lists(st.sampled_from([b"a", b"bad", b" ", b"\n", b"\n\n", b"\r\n", b"xyz\n"]), max_size=30))
 def test_however_it_arrives_each_event_is_answered_once_in_order(pieces: list[bytes]) -> None:
+    # The first line is a JSON object: the input holds events.
+    pieces = [b"{}\n", *pieces]
     whole = b"".join(pieces).split(b"\n")
     events = [(number, line) for number, line in enumerate(whole, 1) if line.strip()]
     server, outcome, answers = scored(pieces)
@@ -71,6 +75,26 @@ def test_what_has_arrived_goes_out_at_once() -> None:
     assert server.sent == [b'{"a":1}\n', b'{"a":2}\n', b'{"a":3}\n']
 
 
+@pytest.mark.parametrize(
+    ("pieces", "sent"),
+    [
+        ([b'[\n  {\n    "a": 1\n  }\n]\n'], []),
+        ([b"PAR1\xff\n\n", b"\x00\n", b'"a"\n{}\n'], [b"PAR1\xff\n", b"\x00\n"]),
+    ],
+)
+def test_an_input_without_events_is_refused_as_a_whole(pieces: list[bytes], sent: list[bytes]) -> None:
+    server = Echo()
+    with pytest.raises(UsageError, match=r"^line \d is no JSON object, and none before it is: .*NDJSON"):
+        score(server, "s", Pipe(pieces), io.BytesIO())
+    assert server.sent == sent
+
+
+def test_lines_that_are_no_events_among_others_are_refused_one_by_one() -> None:
+    for pieces in ([b"a\nb\n{}\nc\nd\ne\n"], [b"a\n", b"{}\n", b"b\n", b"c\n", b"d\n", b"e\n"]):
+        assert scored(pieces)[1].events == 6
+    assert scored([b"a\nb"])[1].events == 2
+
+
 def test_a_line_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_module, "LINE_LIMIT_BYTES", 10)
     with pytest.raises(UsageError, match="a line of more than 10 bytes after line 1"):
@@ -85,7 +109,7 @@ def test_after_a_lost_connection_it_says_which_lines_are_in_doubt() -> None:
             return super().score_lines(stream, lines)
 
     with pytest.raises(ConnectionLostError, match="http://h: lost; lines 3 to 4 may have been taken"):
-        score(Losing(), "s", Pipe([b"a\n\n", b"b\nc\n"]), io.BytesIO())
+        score(Losing(), "s", Pipe([b"{}\n\n", b"b\nc\n"]), io.BytesIO())
 
 
 def test_an_answer_per_event_is_asked_for() -> None:

@@ -66,9 +66,17 @@ def test_a_new_token_and_the_lines_for_a_server(run: Run, tmp_path: Path) -> Non
     ("words", "message"),
     [
         (["new", "a b", "--scope", "*"], "NAME: a name of letters"),
-        (["new", "a", "--scope", "scor:x"], "--scope: 'scor:x' is no scope; did you mean score?"),
+        (["new", "a", "--scope", "scor:x"], "--scope: 'scor:x' is no scope; did you mean score:x?"),
         (["new", "a"], "--scope"),
-        (["new", "a", "--scope", "*", "--expires", "soon"], "--expires: "),
+        (["new", "a", "--scope", "*", "--expires", "soon"], "--expires: 'soon' is not how long it lasts"),
+        (
+            ["new", "a", "--scope", "*", "--expires", "2020-01-01"],
+            "--expires: '2020-01-01' is not how long it lasts from now on; write days or hours, as in 90d or 12h",
+        ),
+        (
+            ["new", "a", "--scope", "*", "--expires", "0d"],
+            "--expires: '0d' is over at once; write how long it lasts",
+        ),
         (["new", "a", "--scope", "*", "--expires", "9000000000d"], "--expires: "),
         (["old", "a", "--scope", "*"], "invalid choice: 'old'"),
     ],

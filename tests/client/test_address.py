@@ -2,7 +2,7 @@
 
 import pytest
 
-from railgun.client.address import checked_url, url_from
+from railgun.client.address import checked_url, is_local, url_from
 from railgun.client.errors import ClientError
 
 
@@ -28,6 +28,8 @@ def test_the_address(given: str | None, environment: dict[str, str], url: str) -
         ),
         (None, {"RAILGUN_URL": "x"}, "RAILGUN_URL: 'x' is no address of a server; did you mean http://x?"),
         ("http://", {}, "--url: 'http://' names no host; write one as in http://127.0.0.1:8080"),
+        ("http://a:0", {}, "--url: 'http://a:0' has no port of a server; they are 1 to 65535"),
+        ("http://a:99999", {}, "--url: 'http://a:99999' has no port of a server; they are 1 to 65535"),
         ("http://a:b", {}, "--url: 'http://a:b' is no address of a server: Invalid port: 'b'"),
     ],
 )
@@ -35,6 +37,20 @@ def test_no_address(given: str | None, environment: dict[str, str], message: str
     with pytest.raises(ClientError) as raised:
         url_from(given, environment)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("url", "is_here"),
+    [
+        ("http://127.0.0.1:8080", True),
+        ("https://[::1]", True),
+        ("http://localhost", True),
+        ("http://10.0.0.1", False),
+        ("http://localhost.example", False),
+    ],
+)
+def test_a_server_on_this_machine(url: str, is_here: bool) -> None:
+    assert is_local(url) == is_here
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.client.played import URL, Played, answer, lost, refused, session
 
 REPLY = b'{"id": "t1", "time": 1, "metrics": {"n": 1}}'
 EVENT = {"tx": "t1"}
+SAFE = "by its id it counts once, so it is safe to send it again"
 WITH_ID = answer(b'{"name": "s", "id": "tx", "dedup_events": 1000}')
 WITHOUT_ID = answer(b'{"name": "s", "id": null, "dedup_events": 1000}')
 
@@ -148,7 +149,23 @@ def test_an_attempt_that_may_have_counted_is_not_forgotten_over_a_later_one() ->
         with pytest.raises(ConnectionLostError) as raised:
             played.run(calls.score(session(ids=["s"]), "s", EVENT), [lost(), *outcomes])
         assert raised.value.may_have_counted
-        assert str(raised.value).endswith("; nobody knows whether it was taken before that (lost)")
+        assert str(raised.value).endswith(f"; nobody knows whether it was taken before that (lost): {SAFE}")
+
+
+def test_where_patience_ends_and_there_are_ids_it_says_that_it_may_be_sent_again() -> None:
+    for outcome in (lost(), problem(503, "stopped meanwhile")):
+        with pytest.raises(ConnectionLostError) as raised:
+            Played().run(calls.score(session(ids=["s"], patience_s=5.0), "s", EVENT), [outcome] * 20)
+        assert str(raised.value).endswith(f"; nobody knows whether it counted: {SAFE}")
+    with pytest.raises(ConnectionLostError) as raised:
+        Played().run(calls.score(session(), "s", EVENT), [lost(), *[refused()] * 30])
+    assert str(raised.value).endswith(
+        f"it is not known whether s has an id field (refused); if it has, {SAFE}"
+    )
+    # A read changes nothing.
+    with pytest.raises(ConnectionLostError) as raised:
+        Played().run(calls.status(session(patience_s=5.0)), [lost()] * 20)
+    assert str(raised.value) == "lost"
 
 
 def test_patience_is_for_a_call_with_all_that_it_looks_up() -> None:

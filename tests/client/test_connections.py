@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import railgun
-from railgun.client.connection import Arriving
+from railgun.client.connection import IDLE_S, Arriving
 from railgun.client.errors import (
     ClientError,
     ConnectionLostError,
@@ -230,6 +230,25 @@ def test_a_request_waits_for_a_connection_that_is_free() -> None:
     failure = arriving.failure(httpx.PoolTimeout("")).error
     assert isinstance(failure, UnreachableError)
     assert str(failure) == "http://h:1/x: no connection was free within 0.1 s"
+
+
+def test_connections_that_were_idle_for_long_are_let_go() -> None:
+    now_s = 100.0
+    pool = Pool({}, 3, lambda: now_s)
+    with pool.lent(1.0) as first, pool.lent(1.0) as second:
+        with pool.lent(1.0) as third:
+            pass
+        now_s += IDLE_S / 2
+    now_s += IDLE_S / 2
+    with pool.lent(1.0) as kept:
+        assert kept is first
+        assert [each.is_closed for each in (first, second, third)] == [False, False, True]
+    now_s += IDLE_S
+    with pool.lent(1.0) as another:
+        assert another not in (first, second, third)
+        assert first.is_closed
+        assert second.is_closed
+    pool.close()
 
 
 def test_score_all_gives_what_was_answered_before_an_error() -> None:

@@ -99,5 +99,14 @@ def test_both_clients_have_the_same_calls() -> None:
 def test_the_public_names() -> None:
     for name in railgun.__all__:
         assert getattr(railgun, name) is not None
+    # In a process that has asked for none of them yet.
+    listed = subprocess.run(
+        [sys.executable, "-c", "import railgun; print(*dir(railgun))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(listed.stdout.split()) >= {*railgun.__all__, "__doc__"}
     with pytest.raises(AttributeError, match="has no attribute 'client_'"):
         railgun.client_  # noqa: B018

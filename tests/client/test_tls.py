@@ -131,7 +131,10 @@ def test_commands(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_key_of_values_is_another(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """`railgun values --key card=c1`: a private key is in the file of --cert."""
+    """`railgun values --key card=c1`: a private key is in the file of --cert, or that of --cert-key."""
     words = ["values", "payments", "--key", "card=c", "--url", world.url, "--ca", str(world.servers.file)]
     assert main([*words, "--cert", str(world.both)]) == 0
+    shown = ["--cert", str(world.good.certificate)]
+    assert main([*words, *shown, "--cert-key", str(world.good.key)]) == 0
+    assert main([*words, *shown]) == 2
     assert main(words) == 2

@@ -18,7 +18,7 @@ from railgun.access.tls import Tls
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.config.access import certificates_of
 from railgun.config.kinds import ConfigError
-from railgun.config.settings import HttpSettings, TlsSettings
+from railgun.config.settings import KEYS, HttpSettings, TlsSettings
 from tests.certificates import Authority, Pair
 from tests.frontend.raw_client import RawClient
 from tests.frontend.serving import Server, server, until
@@ -184,6 +184,39 @@ def test_the_health_check_of_the_image(files: Files, monkeypatch: pytest.MonkeyP
                 monkeypatch.setenv(health.URL_VARIABLE, url + path)
                 assert health.main() == code
     assert health.main() == 1
+
+
+def test_the_health_check_asks_straight_and_as_the_settings_say(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody listens there.
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name.upper(), "http://127.0.0.1:9")
+    assert KEYS["http.tls.certificate"].variable == health.CERTIFICATE_VARIABLE
+    with files.serve(files.settings(clients=True), wait=True) as running:
+        url = f"http://127.0.0.1:{running.address[1]}/healthz"
+        tls = tls_of(running)
+        health.check(url, {health.CERTIFICATE_VARIABLE: "server.crt"})
+        health.check(url.replace("http", "https", 1), {})
+        assert tls.handshakes["failed"] == 0
+        for environment in ({}, {health.CERTIFICATE_VARIABLE: "none"}):
+            health.check(url, environment)
+        until(lambda: tls.handshakes["failed"] == 2)
+    with files.serve(TlsSettings(), context=None, wait=True) as running:
+        health.check(f"http://127.0.0.1:{running.address[1]}/healthz", {})
+    for wrong in ("127.0.0.1:8080/healthz", "ftp://127.0.0.1/healthz", "http://127.0.0.1:x/"):
+        with pytest.raises(ValueError, match=r"no address of a server|Port"):
+            health.check(wrong, {})
+
+
+def test_the_health_check_reads_no_authorities_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", read)
+    with pytest.raises(OSError):
+        health.check("https://127.0.0.1:9/healthz", {})
 
 
 # --- limits ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from frontend.http.pages import pages_of
 from frontend.scoring.backend import Backend
 from frontend.server import open_engine
+from railgun.compiling import Compiling
 from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
@@ -68,13 +69,22 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
         told.append("opened")
         return open_configured(*arguments)
 
+    class Told(Compiling):
+        def run(self) -> None:
+            told.append("compiled apart")
+
     told, open_configured = list[str](), configured.open_engine
     monkeypatch.setattr("frontend.server.is_image", lambda: False)
     monkeypatch.setattr("frontend.server.compile_and_link", lambda: told.append("compiled"))
     monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
-    open_engine(settings, None, told.append).close()
-    assert told == ["kernels are being compiled, which takes a minute or a few, once", "compiled", "opened"]
+    open_engine(settings, None, told.append, Told()).close()
+    assert told == [
+        "kernels are being compiled, which takes a minute or a few, once",
+        "compiled apart",
+        "compiled",
+        "opened",
+    ]
 
 
 def test_pages_asked_for_while_they_are_made_wait(

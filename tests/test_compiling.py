@@ -1,0 +1,123 @@
+"""The first start, which compiles: it ends when it is asked to, and what keeps it from starting is told before."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from railgun.compiling import Compiling, CompilingLeftError
+from railgun.engine.engine import Engine
+from tests.forked import ROOT
+from tests.frontend.conftest import PAYMENTS
+from tests.frontend.serving import PATIENCE_S, until
+
+SERVE = ["serve", "--data", "data", "--http", "127.0.0.1:0"]
+# Nobody is asked there before all is compiled.
+NODE = ["node", "--data", "data", "--broker", "127.0.0.1:9", "--units", "1"]
+RUN = ["run", "d.toml", "events.csv", "--out", "out.csv"]
+
+
+@contextmanager
+def first_start(folder: Path, words: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """A command in a folder, where nothing is compiled yet."""
+    (folder / "tmp").mkdir(exist_ok=True)
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("RAILGUN_") and name != "NUMBA_CACHE_DIR"
+    }
+    own |= {
+        "RAILGUN_KERNEL_CACHE": str(folder / "cache"),
+        "TMPDIR": str(folder / "tmp"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-m", "railgun", *words]
+    child = subprocess.Popen(command, cwd=folder, env=own, stderr=subprocess.PIPE, text=True)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stderr is not None
+        child.stderr.close()
+
+
+def compiled(folder: Path) -> int:
+    """How many kernels there are by now."""
+    return sum(1 for _ in (folder / "cache").rglob("*.nbc"))
+
+
+def nobody_compiles(folder: Path) -> bool:
+    with (folder / "cache" / "compiling.lock").open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "code", "said"),
+    [
+        (SERVE, signal.SIGTERM, 0, "stopped"),
+        (NODE, signal.SIGINT, 0, "stopped"),
+        (RUN, signal.SIGTERM, 143, "railgun run: terminated"),
+    ],
+)
+def test_a_first_start_can_be_ended_while_it_compiles(
+    words: list[str], number: signal.Signals, code: int, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "d.toml").write_text(PAYMENTS)
+    (tmp_path / "events.csv").write_text("tx_id,ts,card,amount\n")
+    with first_start(tmp_path, words) as child:
+        until(lambda: compiled(tmp_path) > 0)
+        child.send_signal(number)
+        _, told = child.communicate(timeout=PATIENCE_S)
+        assert child.returncode == code, told
+        assert said in told.splitlines()[-1]
+    assert "Traceback" not in told
+    # Nothing was opened, nothing goes on, and nothing is left.
+    found = {each.name for each in (tmp_path / "data").rglob("*")}
+    assert not found & {"VERSION", "log", "units"}
+    assert nobody_compiles(tmp_path)
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert not list((tmp_path / "cache").rglob("*.image"))
+
+
+def test_a_folder_in_use_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
+    with Engine(tmp_path / "data"), first_start(tmp_path, SERVE) as child:
+        _, told = child.communicate(timeout=PATIENCE_S)
+        assert child.returncode == 2
+    assert f"in use by process {os.getpid()}" in told
+    assert compiled(tmp_path) == 0
+
+
+def test_a_nodes_folder_in_use_is_told_before_anything_is_compiled(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with (data / "node.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711")
+        lock.flush()
+        with first_start(tmp_path, NODE) as child:
+            _, told = child.communicate(timeout=PATIENCE_S)
+            assert child.returncode == 2
+    assert "another node, process 4711, uses this folder" in told
+    assert compiled(tmp_path) == 0
+
+
+def test_what_was_left_before_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("railgun.compiling._started", begun)
+    compiling = Compiling()
+    compiling.leave()
+    with pytest.raises(CompilingLeftError):
+        compiling.run()
