@@ -95,11 +95,8 @@ class LineStream:
                     lines += self._splitter.end()
                 self._keep(self._splitter.held_bytes)
                 self._is_held_up = True
-                for lines_of_block in blocks(lines):
-                    if not await self._room():
-                        break
-                    await self._paced(len(lines_of_block))
-                    await self._submit(stream, options, lines_of_block)
+                for block in blocks(lines):
+                    await self._submit_in_turn(stream, options, block)
                 self._is_held_up = False
         except PermissionEndedError as error:
             await self._end_with(error)
@@ -132,14 +129,12 @@ class LineStream:
         done, _ = await asyncio.wait(awaited, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
 
-    async def _paced(self, n: int) -> None:
-        """Wait until the token may send n more lines. Raises PermissionEndedError."""
-        self._permission.check()
-        while (wait_s := self._permission.wait_s(n)) > 0:
-            await asyncio.sleep(min(wait_s, CHECK_S))
-            self._permission.check()
-            if self._has_failed or self._stopping.is_set():
-                break
+    async def _submit_in_turn(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
+        """Submit lines as fast as the token may send them. Raises PermissionEndedError."""
+        while lines and await self._room():
+            n = await self._permission.turn(len(lines), lambda: self._has_failed or self._stopping.is_set())
+            await self._submit(stream, options, lines[:n])
+            lines = lines[n:]
 
     async def _end_with(self, error: PermissionEndedError) -> None:
         """End with a line that says why. Raises it where no line was taken: then the request is refused as a whole."""
@@ -184,6 +179,7 @@ class LineStream:
             await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
             answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
         except ProblemError as error:
+            self._permission.give_back(len(lines))
             if not self._is_taken:
                 raise
             # Lines before them count: these alone were refused.

@@ -154,8 +154,12 @@ class Guard:
         return current
 
     def wait_s(self, caller: Caller, events: int) -> float:
-        """Count events of a caller: 0, or the seconds until they may be sent."""
+        """Count events of a caller: 0, or the seconds until they may be sent; they are not counted then."""
         return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
+
+    def queue_s(self, rate: Rate, events: int) -> float:
+        """Have events wait for their turn: the seconds until then. `Rate.leave` follows."""
+        return rate.queue(events, self._now_s())
 
     def _known(self, callers: Mapping[bytes, Caller], head: _Head) -> Caller | None:
         """Who asks for what is open: nobody need say."""
