@@ -1,6 +1,7 @@
 """A request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,19 +158,21 @@ class LineStream:
         """Wait while as much is under way as may be: nothing is read meanwhile. False where the request has failed.
 
         The first block goes alone: where it is refused, so is the request, of which nothing may have been taken then.
+        Raises PermissionEndedError: a client that does not read may have it wait for long.
         """
-        unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
         async with self._changed:
-            await self._changed.wait_for(
-                lambda: (
-                    self._has_failed
-                    or (
-                        len(self._blocks) < (BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1)
-                        and self._encoded_bytes < unsent_max
-                    )
-                )
-            )
+            while not self._has_room():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(CHECK_S):
+                        await self._changed.wait_for(self._has_room)
+                self._permission.check()
             return not self._has_failed
+
+    def _has_room(self) -> bool:
+        """Whether another block may be submitted, or the request has failed."""
+        blocks_max = BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1
+        unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
+        return self._has_failed or (len(self._blocks) < blocks_max and self._encoded_bytes < unsent_max)
 
     async def _submit(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
         texts = [line for line in lines if not isinstance(line, TooLong)]
