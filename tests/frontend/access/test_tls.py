@@ -418,6 +418,31 @@ def test_the_answer_under_way_is_finished(files: Files) -> None:
             assert is_ended(client.socket)
 
 
+@pytest.mark.parametrize("size", [1, len(STREAMS) - 2])
+def test_a_request_whose_head_is_half_there_is_not_answered(files: Files, size: int) -> None:
+    good = files.context(files.clients.pair())
+    files.crl.write_bytes(files.clients.revoking())
+    with (
+        files.serve(files.settings(crl=True), context=good) as running,
+        RawClient(running.address, good) as client,
+    ):
+        client.send(STREAMS)
+        assert client.response().status == 200
+        client.send(STREAMS[:size])
+        until(lambda: "HEAD" in stages(running))
+        files.crl.write_bytes(files.clients.revoking(files.clients.pair()))
+        replaced(running, files, crl=True)
+        with contextlib.suppress(OSError):
+            client.send(STREAMS[size:])
+        assert is_ended(client.socket)
+
+
+def stages(running: Server) -> list[str]:
+    """Of its connections: what they wait for."""
+    assert running.service._server is not None
+    return [each._stage.name for each in running.service._server._connections()]
+
+
 def test_a_handshake_that_began_before_is_not_let_in(files: Files) -> None:
     """By certificates that said of other clients that they are good."""
     good, bad = files.clients.pair(), files.clients.pair()
