@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from railgun.access.guard import WARNS_BEFORE_S
 from railgun.logs.setup import fields
@@ -45,11 +46,21 @@ class Certificates:
     notes: tuple[str, ...] = ()
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+def _call(function: Callable[[], None]) -> None:
+    function()
+
+
 class Tls:
     """TLS of one port. certificates: in force for handshakes that begin now.
 
     handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
     on_new_clients: called when other certificates of clients are good than before, once those are in force.
+    uninterrupted: calls a function and waits for it, so that the port serves nothing meanwhile; a server sets it that
+    has an event loop.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
@@ -57,9 +68,17 @@ class Tls:
         self.handshakes: Counter[str] = Counter()
         self.under_way = 0
         self.on_new_clients: Callable[[], object] = _nothing
+        self.uninterrupted: Callable[[Callable[[], None]], object] = _call
 
-    def replace(self, certificates: Certificates) -> None:
-        """Use these from now on. From any thread. Returns once `on_new_clients` has."""
+    def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> None:
+        """Use these from now on. From any thread, but that of the event loop. Returns once `on_new_clients` has.
+
+        also: replaces what is to change with them: nothing is served by the one and not by the other.
+        """
+        self.uninterrupted(partial(self._replace, certificates, also))
+
+    def _replace(self, certificates: Certificates, also: Callable[[], object]) -> None:
+        also()
         before, self.certificates = self.certificates, certificates
         if certificates.clients != before.clients:
             self.on_new_clients()
@@ -119,7 +138,3 @@ def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> boo
 def in_words(time_s: float) -> str:
     """A time since the epoch, in UTC."""
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

@@ -1,5 +1,6 @@
 """TLS of a server: what it speaks, its limits, who does nothing, and other certificates in place of those before."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -323,6 +324,22 @@ def replaced(running: Server, files: Files, **more: Any) -> None:
     certificates = certificates_of(settings)
     assert certificates is not None
     tls_of(running).replace(certificates)
+
+
+def test_nothing_is_served_between_two_changes_that_belong_together(files: Files) -> None:
+    with files.serve() as running:
+        tls, seen = tls_of(running), list[bool]()
+        before, after = tls.certificates, certificates_of(HttpSettings(anonymous=True, tls=files.settings()))
+        assert after is not None
+
+        def also() -> None:
+            # In the loop, which does the next thing only once the certificates are there too.
+            asyncio.get_running_loop().call_soon(lambda: seen.append(tls.certificates is after))
+            assert tls.certificates is before
+
+        tls.replace(after, also)
+        until(lambda: bool(seen))
+        assert seen == [True]
 
 
 def test_a_new_certificate_is_shown_to_who_comes_then(files: Files) -> None:
