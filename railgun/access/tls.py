@@ -1,6 +1,5 @@
 """TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
 
-import logging
 import math
 import ssl
 import time
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from railgun.access.guard import WARNS_BEFORE_S
+from railgun.access.refusals import refusals
 from railgun.logs.setup import fields
 
 HANDSHAKE_S = 10.0
@@ -18,9 +18,6 @@ HANDSHAKE_S = 10.0
 OUTCOMES = ("done", "failed", "untrusted", "late", "full")
 """Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
 not begin, since there were as many connections as may be."""
-
-
-_audit = logging.getLogger("railgun.audit")
 
 
 class CertificateError(Exception):
@@ -94,9 +91,7 @@ class Tls:
         late = isinstance(error, ConnectionAbortedError | TimeoutError)
         self.handshakes["untrusted" if untrusted else "late" if late else "failed"] += 1
         if isinstance(error, ssl.SSLCertVerificationError):
-            _audit.warning(
-                "refused: the client's certificate: %s", error.verify_message, extra=fields(client=address)
-            )
+            refusals.note(f"the client's certificate: {error.verify_message}", fields(client=address))
 
     def warnings(self) -> list[str]:
         """What to warn of: files that others may read, and certificates that have run out or soon will."""
