@@ -1,4 +1,4 @@
-"""What a caller who was let in may go on doing: so many events per second, and lines as long as the token is good."""
+"""What an authorized caller may go on doing: so many events per second, and lines as long as the token is good."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def check_rate(guard: Guard, caller: Caller, events: int) -> None:
 
 
 class PermissionEndedError(ProblemError):
-    """A caller was let in, and may not go on."""
+    """A caller was authorized, and is no more."""
 
 
 class Permission:
@@ -39,14 +39,14 @@ class Permission:
         Raises PermissionEndedError (401, 403) if it expired, was replaced, or lost its scope.
         """
         try:
-            self._caller = self._guard.check_again(self._caller, self._found)
+            self._caller = self._guard.reauthorize(self._caller, self._found)
         except AccessError as error:
             ended = refused(error)
             raise PermissionEndedError(ended.problem, ended.headers) from None
 
-    def as_told(self, error: ProblemError) -> ProblemError:
+    def for_caller(self, error: ProblemError) -> ProblemError:
         """A problem as the caller may be told of it."""
-        return error.as_told_to(self._caller)
+        return error.for_caller(self._caller)
 
     async def turn(self, events: int, is_over: Callable[[], bool]) -> int:
         """Wait for the turn of the first of some events, and count them; how many these are.

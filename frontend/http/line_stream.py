@@ -261,7 +261,7 @@ class LineStream:
         except ProblemError as error:
             if is_first:
                 raise
-            return [self._permission.as_told(error).problem] * block.n
+            return [self._permission.for_caller(error).problem] * block.n
 
     async def _send(self, options: ScoreOptions, send: Send) -> None:
         started = False

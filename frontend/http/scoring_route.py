@@ -55,7 +55,7 @@ class ScoringRoute:
         self._stopping, self._guard = stopping, guard
 
     async def __call__(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
-        """Answer a request that was let in; the status that it got. found: its row."""
+        """Answer an authorized request; the status that it got. found: its row."""
         stream = found.parameters["stream"]
         try:
             return await self._answer(found, scope, receive, send)

@@ -81,7 +81,7 @@ class Tls:
             self.on_new_clients()
 
     def is_outdated(self, certificates: Certificates) -> bool:
-        """Whether a client was let in by certificates that do not say any more who is good."""
+        """Whether a client was verified by certificates that do not say any more who is good."""
         return certificates.clients != self.certificates.clients
 
     def note_failure(self, error: BaseException, address: str) -> None:

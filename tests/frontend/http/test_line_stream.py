@@ -13,7 +13,7 @@ from frontend.http.line_stream import LineStream
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, refusal
 from frontend.scoring.backend import Backend
-from railgun.access.guard import ANYBODY, Caller, Guard
+from railgun.access.guard import ANONYMOUS, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.access.scopes import Scopes
 from railgun.access.tokens import Token
@@ -66,7 +66,7 @@ def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
         async def send(message: object) -> None:
             raise AssertionError(f"nothing is to be sent: {message}")
 
-        anybody = Permission(Guard(), ANYBODY, RouteMatch(None, {}, {}))
+        anybody = Permission(Guard(), ANONYMOUS, RouteMatch(None, {}, {}))
         stream = LineStream(
             cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event(), anybody
         )
