@@ -45,7 +45,7 @@ class ProblemError(Exception):
         self.problem, self.headers = problem, tuple(headers)
         super().__init__(problem.detail)
 
-    def as_told_to(self, caller: Caller) -> "ProblemError":
+    def for_caller(self, caller: Caller) -> "ProblemError":
         """The same in the words that a caller may read. `problem` itself has nothing that only some may read."""
         return self
 
@@ -74,7 +74,7 @@ class UnknownStreamError(ProblemError):
         self._stream, self._known = stream, tuple(known)
         super().__init__(problem(404, unknown_name("stream", stream, ())))
 
-    def as_told_to(self, caller: Caller) -> ProblemError:
+    def for_caller(self, caller: Caller) -> ProblemError:
         readable = filter(caller.scopes.may_read, self._known)
         return refusal(404, unknown_name("stream", self._stream, readable))
 
@@ -88,7 +88,7 @@ class FailureError(ProblemError):
         self._failure, self._advice = failure, advice
         super().__init__(problem(503, _FAILED + advice), headers)
 
-    def as_told_to(self, caller: Caller) -> ProblemError:
+    def for_caller(self, caller: Caller) -> ProblemError:
         if not caller.scopes.have("metrics"):
             return self
         return ProblemError(problem(503, self._failure + self._advice), self.headers)

@@ -282,7 +282,8 @@ class _Server(uvicorn.Server):
         if self._tls is None:
             return
         loop, connections = asyncio.get_running_loop(), self.server_state.connections
-        self._tls.on_new_clients = partial(_in_loop, loop, self._end_connections)
+        self._tls.uninterrupted = partial(_in_loop, loop)
+        self._tls.on_new_clients = self._end_connections
         kind = cast(type[Connection], self.config.http_protocol_class)
 
         def make(tls: Tls, certificates: Certificates) -> Connection:

@@ -6,6 +6,7 @@ from typing import Any
 
 from frontend.access.caller import origin_of
 from railgun.access.guard import AccessError
+from railgun.access.refusals import refusals
 from railgun.access.routes import Route
 from railgun.logs.setup import fields
 
@@ -26,10 +27,9 @@ def note_refusal(scope: MutableMapping[str, Any], error: AccessError) -> None:
     # As it was sent: percent-encoded, without what a terminal could take for a command.
     path = scope.get("raw_path") or scope["path"].encode()
     asked = f"{scope['method']} {path.decode('ascii', 'backslashreplace')[:_PATH_MAX]}"
-    _log.warning(
-        "refused: %s",
+    refusals.note(
         error.detail,
-        extra=fields(request=asked, status=error.status, who=error.who, client=origin_of(scope).address),
+        fields(request=asked, status=error.status, who=error.who, client=origin_of(scope).address),
     )
 
 

@@ -4,20 +4,20 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from frontend.problems import ProblemError
-from railgun.access.guard import NOBODY, Caller
+from railgun.access.guard import UNAUTHENTICATED, Caller
 from railgun.registry.origin import Origin
 
 _CALLER = "railgun.caller"
 
 
-def let_in(scope: MutableMapping[str, Any], caller: Caller) -> None:
+def set_caller(scope: MutableMapping[str, Any], caller: Caller) -> None:
     """Note who asks, once that is decided."""
     scope[_CALLER] = caller
 
 
 def caller_of(scope: MutableMapping[str, Any]) -> Caller:
-    """Who asks; nobody where the request was not let in."""
-    found = scope.get(_CALLER, NOBODY)
+    """Who asks; UNAUTHENTICATED where the request was not authorized."""
+    found = scope.get(_CALLER, UNAUTHENTICATED)
     assert isinstance(found, Caller)
     return found
 
@@ -28,6 +28,6 @@ def origin_of(scope: MutableMapping[str, Any]) -> Origin:
     return Origin(caller_of(scope).name, client[0] if client else None)
 
 
-def as_told(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
+def for_caller_of(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
     """A problem as the caller of a request may be told of it."""
-    return error.as_told_to(caller_of(scope))
+    return error.for_caller(caller_of(scope))

@@ -1,5 +1,7 @@
-"""What a caller who was let in may go on doing: so many events per second, and lines as long as the token is good."""
+"""What an authorized caller may go on doing: so many events per second, and lines as long as the token is good."""
 
+import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 
 from frontend.problems import ProblemError, problem, refused
@@ -22,7 +24,7 @@ def check_rate(guard: Guard, caller: Caller, events: int) -> None:
 
 
 class PermissionEndedError(ProblemError):
-    """A caller was let in, and may not go on."""
+    """A caller was authorized, and is no more."""
 
 
 class Permission:
@@ -37,15 +39,39 @@ class Permission:
         Raises PermissionEndedError (401, 403) if it expired, was replaced, or lost its scope.
         """
         try:
-            self._caller = self._guard.check_again(self._caller, self._found)
+            self._caller = self._guard.reauthorize(self._caller, self._found)
         except AccessError as error:
             ended = refused(error)
             raise PermissionEndedError(ended.problem, ended.headers) from None
 
-    def as_told(self, error: ProblemError) -> ProblemError:
+    def for_caller(self, error: ProblemError) -> ProblemError:
         """A problem as the caller may be told of it."""
-        return error.as_told_to(self._caller)
+        return error.for_caller(self._caller)
 
-    def wait_s(self, events: int) -> float:
-        """Count events: 0, or the seconds until they may be sent."""
-        return self._guard.wait_s(self._caller, events)
+    async def turn(self, events: int, is_over: Callable[[], bool]) -> int:
+        """Wait for the turn of the first of some events, and count them; how many these are.
+
+        is_over: whether to wait no longer; they are sent then, all the same.
+        Raises PermissionEndedError (401, 403), as `check`; nothing is counted then.
+        """
+        self.check()
+        rate = self._caller.rate
+        if rate is None:
+            return events
+        events, are_sent = min(events, rate.portion), False
+        left_s = self._guard.queue_s(rate, events)
+        try:
+            while left_s > 0 and not is_over():
+                step_s = min(left_s, CHECK_S)
+                await asyncio.sleep(step_s)
+                left_s -= step_s
+                self.check()
+            are_sent = True
+        finally:
+            rate.leave(events, are_sent=are_sent)
+        return events
+
+    def give_back(self, events: int) -> None:
+        """Count events no more, which were refused for another reason."""
+        if self._caller.rate is not None:
+            self._caller.rate.give_back(events)

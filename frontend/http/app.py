@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from frontend.access.audit import is_change, note_refusal
-from frontend.access.caller import caller_of, let_in
+from frontend.access.caller import caller_of, set_caller
 from frontend.http.asgi import (
     HAS_CERTIFICATE,
     Body,
@@ -29,7 +29,7 @@ from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
 from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
 from frontend.scoring.backend import Backend, unavailable
-from railgun.access.guard import NOBODY, AccessError, Caller
+from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
@@ -106,9 +106,9 @@ class Application:
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])
         has_certificate = scope.get(HAS_CERTIFICATE, False)
-        let_in(
+        set_caller(
             scope,
-            self.guard.decide(scope["method"], found, scope["headers"], has_certificate=has_certificate),
+            self.guard.authorize(scope["method"], found, scope["headers"], has_certificate=has_certificate),
         )
         route = _check_route(found, scope)
         match found.served_by:
@@ -133,7 +133,7 @@ class Application:
         caller = caller_of(scope)
         standing = self._backend.readiness()
         if not standing.ready:
-            raise refusal(503, "not ready") if caller is NOBODY else unavailable(standing)
+            raise refusal(503, "not ready") if caller is UNAUTHENTICATED else unavailable(standing)
         said: dict[str, Any] = {"status": "ready"}
         shown = [each for each in self._backend.unanswered() if _may_see(caller, each["stream"])]
         if shown:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.access.caller import as_told
+from frontend.access.caller import for_caller_of
 from frontend.http.in_flight import InFlight
 from frontend.problems import ProblemError, refusal
 
@@ -43,7 +43,7 @@ async def answer_problem(
     scope: Scope, send: Send, error: ProblemError, headers: Sequence[Header] = ()
 ) -> None:
     """Send a problem, in the words that its caller may read."""
-    error = as_told(scope, error)
+    error = for_caller_of(scope, error)
     body = encoder.encode(error.problem)
     await answer(send, error.problem.status, body, PROBLEM_TYPE, (*error.headers, *headers))
 

@@ -28,7 +28,8 @@ HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
 """Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
 HEAD_S, DISCARD_S = 10.0, 10.0
-"""How long a head may take to arrive; how long what is left of a request is read once it is answered."""
+"""How long a head may take to arrive, the first one from when the connection was made; how long what is left of a
+request is read once it is answered."""
 CLOSING_S = 0.25
 """How long a client that has had all its answers may take to say that it has seen the end of TLS. It need not."""
 _CLOSE: Header = (b"connection", b"close")
@@ -93,7 +94,7 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._stage = _Stage.IDLE
+        self._stage, self._is_new = _Stage.IDLE, True
         self._since_s = self._heard_s = self.loop.time()
         self._framing_bytes = self._body_bytes = 0
         self._unsent_bytes, self._unsent_s = 0, self._since_s
@@ -110,6 +111,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Over TLS it has shaken hands just now.
+        self._since_s = self._heard_s = self.loop.time()
         secured = transport.get_extra_info("ssl_object")
         if secured is not None:
             self._is_secure, self._certificate_end_s = True, certificate_end_s(secured)
@@ -140,6 +143,8 @@ class Connection(HttpToolsProtocol):
         if self._framing_bytes > HEAD_BYTES_MAX + FRAMING_SHARE_MAX * self._body_bytes:
             if not self.transport.is_closing():
                 self._refuse(431, f"more than {HEAD_BYTES_MAX} bytes of headers, or of trailers")
+        elif self._is_last and self._stage is _Stage.HEAD and self._is_answered():
+            self._close()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that has sent all it will may still wait for its answer. Over TLS the event loop sends none then."""
@@ -244,7 +249,9 @@ class Connection(HttpToolsProtocol):
             self._wait_no_longer()
 
     def end(self) -> None:
-        """Close after the answer that is under way, or that to a request which has reached this machine already."""
+        """Close after the answer that is under way, or that to a request which has reached this machine already, as a
+        whole: one whose head is half there is not taken.
+        """
         self._is_last = True
         if self.transport.is_closing():
             return
@@ -254,6 +261,8 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         elif self._stage is _Stage.IDLE:
             self._close_unread()
+        elif self._stage is _Stage.HEAD:
+            self._close()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
@@ -267,7 +276,7 @@ class Connection(HttpToolsProtocol):
             return
         if self._admitted is not None and now_s - self._since_s > _WHOLE_S:
             self._leave_to_application()
-        answered = self._admitted is None and (self.cycle is None or self.cycle.response_complete)
+        answered = self._admitted is None and self._is_answered()
         if self._is_answering():
             self._heard_s = now_s
         if self._stage is _Stage.HEAD and answered and now_s - self._since_s > HEAD_S:
@@ -282,7 +291,10 @@ class Connection(HttpToolsProtocol):
     def _enter(self, stage: _Stage) -> None:
         if stage is self._stage:
             return
-        self._stage, self._since_s = stage, self.loop.time()
+        self._stage = stage
+        self._is_new = self._is_new and stage is _Stage.HEAD
+        if not self._is_new:
+            self._since_s = self.loop.time()
         if stage is _Stage.HEAD:
             self._framing_bytes = self._body_bytes = 0
             self._discarding_s = None
@@ -325,6 +337,10 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
+    def _is_answered(self) -> bool:
+        """Whether all that was left to the application, or scored beside it, has its answer."""
+        return self.cycle is None or self.cycle.response_complete
+
     def _is_answering(self) -> bool:
         """Is the server at work on what has arrived, or not reading what it could?"""
         if self.cycle is None or self.cycle.response_complete:
@@ -341,8 +357,11 @@ class Connection(HttpToolsProtocol):
         arrived = select.poll()
         arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if not arrived.poll(0):
-            self.transport.close()
-            self._wait_no_longer()
+            self._close()
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._wait_no_longer()
 
     def _wait_no_longer(self) -> None:
         """Closing TLS waits for the client to say that it has seen it; one that idles does not look."""
@@ -363,7 +382,7 @@ class Connection(HttpToolsProtocol):
         return now_s - self._closing_s > DISCARD_S and self.transport.get_write_buffer_size() == 0
 
     def _is_silent(self, now_s: float) -> bool:
-        return now_s - self._heard_s > self.patience_s
+        return now_s - self._heard_s > (min(HEAD_S, self.patience_s) if self._is_new else self.patience_s)
 
     def _is_sent(self, now_s: float) -> bool:
         """Does the client take what it is sent?"""

@@ -1,6 +1,7 @@
 """A request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,11 +96,8 @@ class LineStream:
                     lines += self._splitter.end()
                 self._keep(self._splitter.held_bytes)
                 self._is_held_up = True
-                for lines_of_block in blocks(lines):
-                    if not await self._room():
-                        break
-                    await self._paced(len(lines_of_block))
-                    await self._submit(stream, options, lines_of_block)
+                for block in blocks(lines):
+                    await self._submit_in_turn(stream, options, block)
                 self._is_held_up = False
         except PermissionEndedError as error:
             await self._end_with(error)
@@ -132,14 +130,12 @@ class LineStream:
         done, _ = await asyncio.wait(awaited, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
 
-    async def _paced(self, n: int) -> None:
-        """Wait until the token may send n more lines. Raises PermissionEndedError."""
-        self._permission.check()
-        while (wait_s := self._permission.wait_s(n)) > 0:
-            await asyncio.sleep(min(wait_s, CHECK_S))
-            self._permission.check()
-            if self._has_failed or self._stopping.is_set():
-                break
+    async def _submit_in_turn(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
+        """Submit lines as fast as the token may send them. Raises PermissionEndedError."""
+        while lines and await self._room():
+            n = await self._permission.turn(len(lines), lambda: self._has_failed or self._stopping.is_set())
+            await self._submit(stream, options, lines[:n])
+            lines = lines[n:]
 
     async def _end_with(self, error: PermissionEndedError) -> None:
         """End with a line that says why. Raises it where no line was taken: then the request is refused as a whole."""
@@ -162,19 +158,21 @@ class LineStream:
         """Wait while as much is under way as may be: nothing is read meanwhile. False where the request has failed.
 
         The first block goes alone: where it is refused, so is the request, of which nothing may have been taken then.
+        Raises PermissionEndedError: a client that does not read may have it wait for long.
         """
-        unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
         async with self._changed:
-            await self._changed.wait_for(
-                lambda: (
-                    self._has_failed
-                    or (
-                        len(self._blocks) < (BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1)
-                        and self._encoded_bytes < unsent_max
-                    )
-                )
-            )
+            while not self._has_room():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(CHECK_S):
+                        await self._changed.wait_for(self._has_room)
+                self._permission.check()
             return not self._has_failed
+
+    def _has_room(self) -> bool:
+        """Whether another block may be submitted, or the request has failed."""
+        blocks_max = BLOCKS_IN_FLIGHT_MAX if self._is_taken else 1
+        unsent_max = self._in_flight.bytes_limit // _UNSENT_SHARE
+        return self._has_failed or (len(self._blocks) < blocks_max and self._encoded_bytes < unsent_max)
 
     async def _submit(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
         texts = [line for line in lines if not isinstance(line, TooLong)]
@@ -184,6 +182,7 @@ class LineStream:
             await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
             answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
         except ProblemError as error:
+            self._permission.give_back(len(lines))
             if not self._is_taken:
                 raise
             # Lines before them count: these alone were refused.
@@ -262,7 +261,7 @@ class LineStream:
         except ProblemError as error:
             if is_first:
                 raise
-            return [self._permission.as_told(error).problem] * block.n
+            return [self._permission.for_caller(error).problem] * block.n
 
     async def _send(self, options: ScoreOptions, send: Send) -> None:
         started = False

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 import railgun
-from frontend.access.caller import as_told
+from frontend.access.caller import for_caller_of
 from frontend.access.routes import callers
 from frontend.cluster.routes import cluster
 from frontend.http.asgi import Message, encoder
@@ -100,6 +100,6 @@ async def _tried(pages: FastAPI) -> None:
 
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ProblemError)
-    error = as_told(request.scope, error)
+    error = for_caller_of(request.scope, error)
     headers = {name.decode(): value.decode() for name, value in error.headers}
     return Response(encoder.encode(error.problem), error.problem.status, headers, "application/problem+json")

@@ -31,7 +31,7 @@ from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
 from frontend.scoring.backend import Answer, Backend
-from railgun.access.guard import Guard
+from railgun.access.guard import Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
 
@@ -55,7 +55,7 @@ class ScoringRoute:
         self._stopping, self._guard = stopping, guard
 
     async def __call__(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
-        """Answer a request that was let in; the status that it got. found: its row."""
+        """Answer an authorized request; the status that it got. found: its row."""
         stream = found.parameters["stream"]
         try:
             return await self._answer(found, scope, receive, send)
@@ -81,14 +81,13 @@ class ScoringRoute:
         with body.held():
             text = await body.read(self._settings.timeout_ms / 1000)
             if text.lstrip(_SPACE)[:1] == b"[":
-                texts: Sequence[Any] = self._texts(text)
-                check_rate(self._guard, caller, len(texts))
-                return await self._array(stream, texts, options, send)
-            check_rate(self._guard, caller, 1)
-            return await self._event(stream, text, options, send)
+                return await self._array(caller, stream, self._texts(text), options, send)
+            return await self._event(caller, stream, text, options, send)
 
-    async def _event(self, stream: str, text: bytes, options: ScoreOptions, send: Send) -> int:
-        (found,) = await self._score(stream, [text], options)
+    async def _event(
+        self, caller: Caller, stream: str, text: bytes, options: ScoreOptions, send: Send
+    ) -> int:
+        (found,) = await self._score(caller, stream, [text], options)
         if isinstance(found, Problem):
             await answer(send, found.status, encoder.encode(found), PROBLEM_TYPE)
             return found.status
@@ -97,8 +96,10 @@ class ScoringRoute:
         await answer(send, 200, encoder.encode(found))
         return 200
 
-    async def _array(self, stream: str, texts: Sequence[Any], options: ScoreOptions, send: Send) -> int:
-        answers = await self._score(stream, texts, options) if texts else []
+    async def _array(
+        self, caller: Caller, stream: str, texts: Sequence[Any], options: ScoreOptions, send: Send
+    ) -> int:
+        answers = await self._score(caller, stream, texts, options) if texts else []
         if not options.reply:
             return await self._receipt(answers, send)
         await answer(send, 200, encoder.encode(answers))
@@ -120,9 +121,13 @@ class ScoringRoute:
             )
         return texts
 
-    async def _score(self, stream: str, texts: Sequence[Any], options: ScoreOptions) -> list[Answer | None]:
+    async def _score(
+        self, caller: Caller, stream: str, texts: Sequence[Any], options: ScoreOptions
+    ) -> list[Answer | None]:
         self._in_flight.take(len(texts), 0)
         try:
+            # After that: what there is no room for does not count against the limit of its token.
+            check_rate(self._guard, caller, len(texts))
             return await self._backend.score(
                 stream,
                 texts,

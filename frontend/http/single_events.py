@@ -84,7 +84,9 @@ class SingleEvents:
         if target is None:
             return None
         try:
-            caller = self._guard.decide(SCORE.method, target.found, headers, has_certificate=has_certificate)
+            caller = self._guard.authorize(
+                SCORE.method, target.found, headers, has_certificate=has_certificate
+            )
         except AccessError:
             return None
         return Admitted(target, caller)
@@ -135,7 +137,7 @@ class SingleEvents:
         if not isinstance(found, ProblemError):
             _log.error("a defect: an event of %s", stream, exc_info=found)
             found = of_defect()
-        found = found.as_told_to(caller)
+        found = found.for_caller(caller)
         self._backend.refused(stream, found.problem.status)
         reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
 

@@ -51,9 +51,9 @@ class Caller:
     rate: Rate | None = None
 
 
-NOBODY = Caller(None, Scopes())
+UNAUTHENTICATED = Caller(None, Scopes())
 """Has no token; may use open routes."""
-ANYBODY = Caller(None, Scopes((EVERYTHING,)))
+ANONYMOUS = Caller(None, Scopes((EVERYTHING,)))
 """Whoever asks where there are no tokens."""
 
 
@@ -109,7 +109,7 @@ class Guard:
         self._state = _State(callers, needs_certificate)
         self.tokens = tuple(tokens)
 
-    def decide(
+    def authorize(
         self, method: str, found: RouteMatch, headers: Iterable[Header], *, has_certificate: bool = False
     ) -> Caller:
         """Who asks, if they may. headers: with names in lower case.  found: without a row, whoever may ask for nothing
@@ -124,25 +124,25 @@ class Guard:
         _check_browser(self._hosts, method, head, is_any_host_good=is_any_host_good)
         if needs_certificate and not has_certificate:
             if need is not None and need.is_open:
-                return NOBODY
+                return UNAUTHENTICATED
             raise AccessError(403, _NO_CERTIFICATE)
         if not callers:
-            return ANYBODY
+            return ANONYMOUS
         if need is not None and need.is_open:
-            return self._known(callers, head) or NOBODY
+            return self._known(callers, head) or UNAUTHENTICATED
         caller = self._caller(callers, head)
         missing = _missing(found, caller)
         if missing is not None:
             raise forbidden(missing, caller)
         return caller
 
-    def check_again(self, caller: Caller, found: RouteMatch) -> Caller:
+    def reauthorize(self, caller: Caller, found: RouteMatch) -> Caller:
         """The caller of a request under way, by the tokens of now. found: the request's row.
 
         Raises AccessError where they may not go on.
         """
         callers = self._state.callers
-        if not callers and caller is ANYBODY:
+        if not callers and caller is ANONYMOUS:
             return caller
         current = None if caller.hash is None else callers.get(caller.hash)
         if current is None:
@@ -154,8 +154,12 @@ class Guard:
         return current
 
     def wait_s(self, caller: Caller, events: int) -> float:
-        """Count events of a caller: 0, or the seconds until they may be sent."""
+        """Count events of a caller: 0, or the seconds until they may be sent; they are not counted then."""
         return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
+
+    def queue_s(self, rate: Rate, events: int) -> float:
+        """Have events wait for their turn: the seconds until then. `Rate.leave` follows."""
+        return rate.queue(events, self._now_s())
 
     def _known(self, callers: Mapping[bytes, Caller], head: _Head) -> Caller | None:
         """Who asks for what is open: nobody need say."""

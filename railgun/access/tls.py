@@ -1,6 +1,5 @@
 """TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
 
-import logging
 import math
 import ssl
 import time
@@ -8,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from railgun.access.guard import WARNS_BEFORE_S
+from railgun.access.refusals import refusals
 from railgun.logs.setup import fields
 
 HANDSHAKE_S = 10.0
@@ -17,9 +18,6 @@ HANDSHAKE_S = 10.0
 OUTCOMES = ("done", "failed", "untrusted", "late", "full")
 """Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
 not begin, since there were as many connections as may be."""
-
-
-_audit = logging.getLogger("railgun.audit")
 
 
 class CertificateError(Exception):
@@ -45,11 +43,21 @@ class Certificates:
     notes: tuple[str, ...] = ()
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+def _call(function: Callable[[], None]) -> None:
+    function()
+
+
 class Tls:
     """TLS of one port. certificates: in force for handshakes that begin now.
 
     handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
     on_new_clients: called when other certificates of clients are good than before, once those are in force.
+    uninterrupted: calls a function and waits for it, so that the port serves nothing meanwhile; a server sets it that
+    has an event loop.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
@@ -57,15 +65,23 @@ class Tls:
         self.handshakes: Counter[str] = Counter()
         self.under_way = 0
         self.on_new_clients: Callable[[], object] = _nothing
+        self.uninterrupted: Callable[[Callable[[], None]], object] = _call
 
-    def replace(self, certificates: Certificates) -> None:
-        """Use these from now on. From any thread. Returns once `on_new_clients` has."""
+    def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> None:
+        """Use these from now on. From any thread, but that of the event loop. Returns once `on_new_clients` has.
+
+        also: replaces what is to change with them: nothing is served by the one and not by the other.
+        """
+        self.uninterrupted(partial(self._replace, certificates, also))
+
+    def _replace(self, certificates: Certificates, also: Callable[[], object]) -> None:
+        also()
         before, self.certificates = self.certificates, certificates
         if certificates.clients != before.clients:
             self.on_new_clients()
 
     def is_outdated(self, certificates: Certificates) -> bool:
-        """Whether a client was let in by certificates that do not say any more who is good."""
+        """Whether a client was verified by certificates that do not say any more who is good."""
         return certificates.clients != self.certificates.clients
 
     def note_failure(self, error: BaseException, address: str) -> None:
@@ -75,9 +91,7 @@ class Tls:
         late = isinstance(error, ConnectionAbortedError | TimeoutError)
         self.handshakes["untrusted" if untrusted else "late" if late else "failed"] += 1
         if isinstance(error, ssl.SSLCertVerificationError):
-            _audit.warning(
-                "refused: the client's certificate: %s", error.verify_message, extra=fields(client=address)
-            )
+            refusals.note(f"the client's certificate: {error.verify_message}", fields(client=address))
 
     def warnings(self) -> list[str]:
         """What to warn of: files that others may read, and certificates that have run out or soon will."""
@@ -119,7 +133,3 @@ def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> boo
 def in_words(time_s: float) -> str:
     """A time since the epoch, in UTC."""
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

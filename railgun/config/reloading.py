@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from railgun.access.guard import Guard
 from railgun.access.tls import CertificateError, Certificates, Tls
@@ -91,9 +92,11 @@ class Reload:
         http: HttpSettings,
     ) -> None:
         self._asked_for = http.tls
-        guard.replace(tokens, needs_certificate=needs_certificate(http))
+        replace_tokens = partial(guard.replace, tokens, needs_certificate=needs_certificate(http))
         if tls is not None and certificates is not None:
-            tls.replace(certificates)
+            tls.replace(certificates, replace_tokens)
+        else:
+            replace_tokens()
 
     def _others(self, settings: Settings) -> list[str]:
         """The keys that have changed, and of which a reload takes nothing over."""

@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from railgun.access.browsers import RESPONSE_HEADERS
-from railgun.access.guard import NOBODY, AccessError, Guard
+from railgun.access.guard import UNAUTHENTICATED, AccessError, Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
 from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
@@ -52,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         found = ROUTES.find(self.command, self.path.partition("?")[0])
         try:
-            self._caller = self.guard.decide(
+            self._caller = self.guard.authorize(
                 self.command, found, self._head(), has_certificate=self._has_certificate()
             )
         except AccessError as error:
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         if waits_for is None:
             self._answer(200, _TEXT, b"ready\n")
         else:
-            reason = "starting" if self._caller is NOBODY else f"starting: {waits_for}"
+            reason = "starting" if self._caller is UNAUTHENTICATED else f"starting: {waits_for}"
             self._answer(503, _TEXT, f"{reason}\n".encode())
 
     _handlers = ROUTES.bind(_NODE, {"metrics": _metrics, "alive": _alive, "ready": _ready})

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from railgun.access.certificate_files import CertificateFiles, read_certificates
+from railgun.access.refusals import LINES_PER_S, RefusalLog
 from railgun.access.tls import OUTCOMES, CertificateError, Certificates, Tls
 from tests.certificates import DAY, Authority, encrypted
 
@@ -202,3 +203,20 @@ def test_failures_are_counted_by_what_they_are(caplog: pytest.LogCaptureFixture)
     assert not caplog.records
     assert dict(tls.handshakes) == {"failed": 2, "late": 2}
     assert set(tls.handshakes) <= set(OUTCOMES)
+
+
+def test_each_refused_certificate_is_counted_whether_it_has_a_line_or_not(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "railgun.access.tls.refusals", RefusalLog(lambda: 0.0, lambda after_s, function: None)
+    )
+    tls, error = (
+        Tls(Certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), None, {})),
+        ssl.SSLCertVerificationError(),
+    )
+    error.verify_message = "certificate revoked"
+    for _ in range(1_000):
+        tls.note_failure(error, "127.0.0.1")
+    assert tls.handshakes["untrusted"] == 1_000
+    assert len(caplog.records) == LINES_PER_S

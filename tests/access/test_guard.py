@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from railgun.access.guard import ANYBODY, NOBODY, AccessError, Caller, Guard
+from railgun.access.guard import ANONYMOUS, UNAUTHENTICATED, AccessError, Caller, Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import OPEN, PROBE, TOKEN, needs
 from railgun.access.tokens import Token, hash_of, new_token
@@ -37,7 +37,7 @@ def guard(*tokens: Token, hosts: tuple[str, ...] = (), now_s: float = NOW_S) -> 
 def decided(made: Guard, method: str, path: str, *headers: tuple[bytes, bytes]) -> Caller | int:
     """Who asks, or the status of the refusal."""
     try:
-        return made.decide(method, ROUTES.find(method, path), headers)
+        return made.authorize(method, ROUTES.find(method, path), headers)
     except AccessError as error:
         refusal = error
     assert (refusal.status == 401) == (dict(refusal.headers) == {b"www-authenticate": b"Bearer"})
@@ -112,7 +112,7 @@ def test_what_stands_in_the_header(headers: list[tuple[bytes, bytes]], status: i
     # What is open stays so, for whoever sends whatever.
     whoever = decided(made, "GET", "/open", HOST, *headers)
     assert isinstance(whoever, Caller)
-    assert (whoever is NOBODY) == (status != 200)
+    assert (whoever is UNAUTHENTICATED) == (status != 200)
 
 
 def test_the_end_of_a_token() -> None:
@@ -181,11 +181,11 @@ def test_going_on() -> None:
     now_s = [NOW_S]
     made = Guard([token("score:a", expires_s=NOW_S + 10)], now_s=lambda: now_s[0])
     found = ROUTES.find("POST", "/s/a")
-    caller = made.decide("POST", found, [sent()])
-    made.check_again(caller, found)
+    caller = made.authorize("POST", found, [sent()])
+    made.reauthorize(caller, found)
     now_s[0] += 10
     with pytest.raises(AccessError, match="expired"):
-        made.check_again(caller, found)
+        made.reauthorize(caller, found)
     for changed, status in (
         ([token("score:a")], 0),
         ([token("read:a")], 403),
@@ -194,18 +194,18 @@ def test_going_on() -> None:
     ):
         made.replace(changed)
         if status == 0:
-            assert made.check_again(caller, found).expires_s is None
+            assert made.reauthorize(caller, found).expires_s is None
             continue
         with pytest.raises(AccessError) as raised:
-            made.check_again(caller, found)
+            made.reauthorize(caller, found)
         assert raised.value.status == status
     # Whoever came before there were tokens may not go on beside them.
-    anybody = made.decide("POST", found, [HOST])
-    assert anybody is ANYBODY
-    made.check_again(anybody, found)
+    anybody = made.authorize("POST", found, [HOST])
+    assert anybody is ANONYMOUS
+    made.reauthorize(anybody, found)
     made.replace([token("*")])
     with pytest.raises(AccessError):
-        made.check_again(anybody, found)
+        made.reauthorize(anybody, found)
 
 
 def test_warnings() -> None:
@@ -253,9 +253,9 @@ def test_hosts_where_no_token_guards(host: bytes, is_answered: bool) -> None:
     made = guard(hosts=("railgun.example.com",))
     for _ in range(2):
         found = decided(made, "GET", "/any", (b"host", host))
-        assert found is ANYBODY if is_answered else found == 421
-    assert decided(made, "GET", "/probe", (b"host", host)) is ANYBODY
-    assert decided(made, "GET", "/none", (b"host", host)) == (421 if not is_answered else ANYBODY)
+        assert found is ANONYMOUS if is_answered else found == 421
+    assert decided(made, "GET", "/probe", (b"host", host)) is ANONYMOUS
+    assert decided(made, "GET", "/none", (b"host", host)) == (421 if not is_answered else ANONYMOUS)
     # With tokens a proxy may use any name.
     assert isinstance(decided(guard(token("*")), "GET", "/any", (b"host", host), sent()), Caller)
 
@@ -263,12 +263,12 @@ def test_hosts_where_no_token_guards(host: bytes, is_answered: bool) -> None:
 def test_hosts_that_are_missing_or_many() -> None:
     assert decided(guard(), "GET", "/any") == 421
     assert decided(guard(), "GET", "/any", HOST, HOST) == 421
-    assert decided(guard(), "GET", "/probe") is ANYBODY
+    assert decided(guard(), "GET", "/probe") is ANONYMOUS
 
 
 def test_the_refusal_of_a_host_names_the_setting() -> None:
     with pytest.raises(AccessError, match=r"http\.hosts"):
-        guard().decide("GET", ROUTES.find("GET", "/any"), [(b"host", b"evil.example.com")])
+        guard().authorize("GET", ROUTES.find("GET", "/any"), [(b"host", b"evil.example.com")])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import logging
 import signal
 import ssl
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -158,6 +159,21 @@ def test_certificates_and_tokens_are_taken_over_together(with_tls: WithTls) -> N
     with_tls.pair = with_tls.servers.pair(until=2 * DAY)
     assert "runs out in 2.0 days" in with_tls.configured.reloaded(with_tls.text())
     assert told == [True]
+
+
+def test_tokens_change_where_certificates_do_and_nowhere_else(with_tls: WithTls) -> None:
+    """The server sees to it that nothing is served meanwhile."""
+    tls, seen = with_tls.tls, list[tuple[list[str], bool]]()
+    before = tls.certificates
+
+    def uninterrupted(function: Callable[[], None]) -> None:
+        seen.append((with_tls.configured.names, tls.certificates is before))
+        function()
+        seen.append((with_tls.configured.names, tls.certificates is before))
+
+    tls.uninterrupted = uninterrupted
+    with_tls.configured.reloaded(with_tls.text(tokens="bc"))
+    assert seen == [(["a"], True), (["b", "c"], False)]
 
 
 def test_a_bad_file_changes_neither_certificates_nor_tokens(with_tls: WithTls, tmp_path: Path) -> None:

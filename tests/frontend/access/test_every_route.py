@@ -418,15 +418,15 @@ def test_rotation(running: Server) -> None:
 
 def test_a_cache_that_outlives_a_reload_is_noticed(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A canary."""
-    decide, known = Guard.decide, {}
+    authorize, known = Guard.authorize, {}
 
     def cached(self: Guard, method: str, found: Any, headers: Any, **more: Any) -> Any:
         key = method, str(found), str(headers)
         if key not in known:
-            known[key] = decide(self, method, found, headers, **more)
+            known[key] = authorize(self, method, found, headers, **more)
         return known[key]
 
-    monkeypatch.setattr(Guard, "decide", cached)
+    monkeypatch.setattr(Guard, "authorize", cached)
     with pytest.raises(AssertionError, match="after a reload"):
         check_rotation(running)
 

@@ -87,7 +87,7 @@ def test_whoever_is_not_told_what_it_is_is_told_what_to_do() -> None:
     error = of_scoring(FolderError(FAILURE), has_stopped=True)
     advice = "; the events may count; sending them again with their ids is safe"
     assert (error.problem.detail, error.headers) == (GENERAL + advice, ())
-    told_all = error.as_told_to(Caller("monitoring", Scopes(("metrics",))))
+    told_all = error.for_caller(Caller("monitoring", Scopes(("metrics",))))
     assert (told_all.problem.detail, told_all.headers) == (FAILURE + advice, ())
 
 

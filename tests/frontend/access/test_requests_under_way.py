@@ -1,5 +1,6 @@
 """What is asked of a caller after they were let in: not more than so many events, and a token that is still good."""
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from frontend.access import permission
 from tests.frontend.access.callers import OWN, bearer, guarded, secret, token
 from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, NDJSON, asked, head_of, length
-from tests.frontend.raw_client import RawClient, chunked
+from tests.frontend.raw_client import PATIENCE_S, RawClient, chunked
 from tests.frontend.serving import Server, until
 
 CHUNKED = (f"Content-Type: {NDJSON}", "Transfer-Encoding: chunked")
@@ -108,6 +109,56 @@ def test_lines_are_slowed_by_a_limit_and_not_refused(tmp_path: Any, monkeypatch:
         assert ["metrics" in each for each in found] == [True] * 4_000
         assert took_s > 1.0
         assert permission.CHECK_S == 1.0
+
+
+def test_more_lines_than_the_burst_leave_room_for_single_events(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, n = token("few", "score:*", limit_per_s=200), 800
+    body = (EVENT + b"\n") * n
+    with (
+        guarded(
+            tmp_path / "data", monkeypatch, tokens=(few, token("all", "*")), batch_limit_events=1
+        ) as running,
+        RawClient(running.address) as client,
+    ):
+        client.send(head_of("POST", EVENTS, [bearer("few")], *length(body, NDJSON)) + body)
+        assert client.head()[0] == 200
+        found = client.chunk()
+        # The first lines are those of the burst, others wait by then.
+        until(
+            lambda: asked(running, "POST", EVENTS, [bearer("few")], *length(EVENT), body=EVENT).status == 200
+        )
+        client.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while piece := client.socket.recv(1 << 20):
+                client._rest += piece
+        client.socket.settimeout(PATIENCE_S)
+        assert b"\r\n0\r\n\r\n" not in client._rest, "lines are to be on their way still"
+        while piece := client.chunk():
+            found += piece
+        assert ["metrics" in json.loads(line) for line in found.splitlines()] == [True] * n
+
+
+def test_what_there_is_no_room_for_does_not_count(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = token("few", "score:*", limit_per_s=1)
+    array = b"[" + b",".join([EVENT] * 10) + b"]"
+    with guarded(
+        tmp_path / "data",
+        monkeypatch,
+        tokens=(few, token("all", "*")),
+        batch_limit_events=10,
+        in_flight_limit_events=10,
+    ) as running:
+        in_flight = running.service.application.in_flight
+        in_flight.take(10, 0)
+        for body in (array, EVENT, array):
+            refused = asked(running, "POST", EVENTS, [bearer("few")], *length(body), body=body)
+            assert refused.status == 429
+            assert "in flight" in json.loads(refused.body)["detail"]
+        in_flight.release(10, 0)
+        response = asked(running, "POST", EVENTS, [bearer("few")], *length(array), body=array)
+        assert response.status == 200
 
 
 def test_a_single_event_above_the_limit_is_not_counted(

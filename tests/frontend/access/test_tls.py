@@ -1,5 +1,6 @@
 """TLS of a server: what it speaks, its limits, who does nothing, and other certificates in place of those before."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -358,6 +359,22 @@ def replaced(running: Server, files: Files, **more: Any) -> None:
     tls_of(running).replace(certificates)
 
 
+def test_nothing_is_served_between_two_changes_that_belong_together(files: Files) -> None:
+    with files.serve() as running:
+        tls, seen = tls_of(running), list[bool]()
+        before, after = tls.certificates, certificates_of(HttpSettings(anonymous=True, tls=files.settings()))
+        assert after is not None
+
+        def also() -> None:
+            # In the loop, which does the next thing only once the certificates are there too.
+            asyncio.get_running_loop().call_soon(lambda: seen.append(tls.certificates is after))
+            assert tls.certificates is before
+
+        tls.replace(after, also)
+        until(lambda: bool(seen))
+        assert seen == [True]
+
+
 def test_a_new_certificate_is_shown_to_who_comes_then(files: Files) -> None:
     with files.serve() as running:
         with RawClient(running.address, files.context()) as kept:
@@ -449,6 +466,31 @@ def test_the_answer_under_way_is_finished(files: Files) -> None:
                 received += piece
             assert b'"metrics"' in received
             assert is_ended(client.socket)
+
+
+@pytest.mark.parametrize("size", [1, len(STREAMS) - 2])
+def test_a_request_whose_head_is_half_there_is_not_answered(files: Files, size: int) -> None:
+    good = files.context(files.clients.pair())
+    files.crl.write_bytes(files.clients.revoking())
+    with (
+        files.serve(files.settings(crl=True), context=good) as running,
+        RawClient(running.address, good) as client,
+    ):
+        client.send(STREAMS)
+        assert client.response().status == 200
+        client.send(STREAMS[:size])
+        until(lambda: "HEAD" in stages(running))
+        files.crl.write_bytes(files.clients.revoking(files.clients.pair()))
+        replaced(running, files, crl=True)
+        with contextlib.suppress(OSError):
+            client.send(STREAMS[size:])
+        assert is_ended(client.socket)
+
+
+def stages(running: Server) -> list[str]:
+    """Of its connections: what they wait for."""
+    assert running.service._server is not None
+    return [each._stage.name for each in running.service._server._connections()]
 
 
 def test_a_handshake_that_began_before_is_not_let_in(files: Files) -> None:

@@ -244,6 +244,20 @@ def test_connections_that_say_nothing(payments: Payments, event: Event) -> None:
         until(lambda: is_idle(server))
 
 
+def test_a_new_connection_is_to_say_something_soon(
+    payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has had an answer may idle for longer."""
+    monkeypatch.setattr(connection, "HEAD_S", 0.1)
+    with payments.serve() as server, RawClient(server.address) as used:
+        used.post(EVENTS, json.dumps(event()).encode())
+        assert used.response().status == 200
+        with RawClient(server.address) as fresh:
+            assert fresh.is_ended()
+        used.post(EVENTS, json.dumps(event()).encode())
+        assert used.response().status == 200
+
+
 def test_patience_begins_with_the_answer_however_long_that_took(payments: Payments, event: Event) -> None:
     with payments.serve(keep_alive_s=3.0) as server, RawClient(server.address) as client:
         payments.gate.shut()

@@ -7,14 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from frontend.access.permission import Permission
+from frontend.access.permission import Permission, PermissionEndedError
 from frontend.http.in_flight import InFlight
 from frontend.http.line_stream import LineStream
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, refusal
 from frontend.scoring.backend import Backend
-from railgun.access.guard import ANYBODY, Guard
+from railgun.access.guard import ANONYMOUS, Caller, Guard
 from railgun.access.routes import RouteMatch
+from railgun.access.scopes import Scopes
+from railgun.access.tokens import Token
 from railgun.config.settings import HttpSettings
 from tests.frontend.serving import Server
 
@@ -64,12 +66,67 @@ def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
         async def send(message: object) -> None:
             raise AssertionError(f"nothing is to be sent: {message}")
 
-        anybody = Permission(Guard(), ANYBODY, RouteMatch(None, {}, {}))
+        anybody = Permission(Guard(), ANONYMOUS, RouteMatch(None, {}, {}))
         stream = LineStream(
             cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event(), anybody
         )
         with pytest.raises(ProblemError, match="starting"):
             await stream.answer("s", ScoreOptions(reply=False), receive, send)
         assert backend.pending == [1_024]
+
+    asyncio.run(play())
+
+
+class _Taking:
+    """Takes everything."""
+
+    async def score(self, stream: str, texts: Sequence[bytes], **more: object) -> list[object]:
+        return [None] * len(texts)
+
+
+class _Watched(Permission):
+    """ended: set once it is noticed that the token is good no more."""
+
+    def __init__(self, guard: Guard, caller: Caller) -> None:
+        super().__init__(guard, caller, RouteMatch(None, {}, {}))
+        self.ended = asyncio.Event()
+
+    def check(self) -> None:
+        try:
+            super().check()
+        except PermissionEndedError:
+            self.ended.set()
+            raise
+
+
+def test_the_token_is_looked_at_while_the_client_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.01)
+
+    async def play() -> None:
+        guard, sending = Guard([Token("a", (b"a" * 32,), ("*",))]), asyncio.Event()
+        permission = _Watched(guard, Caller("a", Scopes(("*",)), b"a" * 32))
+
+        async def receive() -> dict[str, object]:
+            return {"type": "http.request", "body": b"{}\n" * 1_024, "more_body": True}
+
+        async def send(message: object) -> None:
+            sending.set()
+            # Whoever should read does not.
+            await asyncio.Event().wait()
+
+        stream = LineStream(
+            cast(Backend, _Taking()), HttpSettings(), InFlight(100_000, 4_096), asyncio.Event(), permission
+        )
+        answering = asyncio.ensure_future(stream.answer("s", ScoreOptions(), receive, send))
+        await sending.wait()
+        # By now it waits for room, if for anything.
+        await asyncio.sleep(0.1)
+        assert not permission.ended.is_set()
+        guard.replace([Token("b", (b"b" * 32,), ("*",))])
+        try:
+            await asyncio.wait_for(permission.ended.wait(), 10.0)
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
 
     asyncio.run(play())

@@ -1,0 +1,58 @@
+"""Lines about refusals: some a second, and how many there were besides."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from railgun.access.refusals import LINES_PER_S, PERIOD_S, RefusalLog
+from railgun.logs.setup import fields
+
+
+class Log:
+    """A log of refusals whose time the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._log = RefusalLog(lambda: self.now_s, self._call_later)
+
+    def _call_later(self, after_s: float, function: Callable[[], None]) -> None:
+        self._later.append((self.now_s + after_s, function))
+
+    def refuse(self, times: int) -> None:
+        for _ in range(times):
+            self._log.note("no token", fields(client="192.0.2.7"))
+
+    def pass_time(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [each for each in self._later if each[0] <= self.now_s]
+        self._later = [each for each in self._later if each not in due]
+        for _, function in due:
+            function()
+
+
+def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    log = Log()
+    for times in (1_000, 0, LINES_PER_S, 0, LINES_PER_S + 1):
+        log.refuse(times)
+        log.pass_time(PERIOD_S)
+    said = [each.getMessage() for each in caplog.records]
+    line = "refused: no token"
+    assert said == [
+        *[line] * LINES_PER_S,
+        f"refused: {1_000 - LINES_PER_S} more within 1 s, which have no lines of their own",
+        *[line] * (2 * LINES_PER_S),
+        "refused: 1 more within 1 s, which have no lines of their own",
+    ]
+    assert {each.levelno for each in caplog.records} == {logging.WARNING}
+
+
+def test_how_many_were_left_out_is_said_though_no_other_comes(caplog: pytest.LogCaptureFixture) -> None:
+    log = Log()
+    log.refuse(LINES_PER_S + 5)
+    log.pass_time(PERIOD_S / 2)
+    log.refuse(5)
+    log.pass_time(PERIOD_S / 2)
+    assert caplog.records[-1].getMessage().startswith("refused: 10 more ")
+    assert len(caplog.records) == LINES_PER_S + 1
