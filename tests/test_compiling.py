@@ -14,13 +14,11 @@ import pytest
 from railgun.compiling import Compiling, CompilingLeftError
 from railgun.engine.engine import Engine
 from tests.forked import ROOT
-from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import PATIENCE_S, until
 
 SERVE = ["serve", "--data", "data", "--http", "127.0.0.1:0"]
 # Nobody is asked there before all is compiled.
 NODE = ["node", "--data", "data", "--broker", "127.0.0.1:9", "--units", "1"]
-RUN = ["run", "d.toml", "events.csv", "--out", "out.csv"]
 
 
 @contextmanager
@@ -67,14 +65,11 @@ def nobody_compiles(folder: Path) -> bool:
     [
         (SERVE, signal.SIGTERM, 0, "stopped"),
         (NODE, signal.SIGINT, 0, "stopped"),
-        (RUN, signal.SIGTERM, 143, "railgun run: terminated"),
     ],
 )
 def test_a_first_start_can_be_ended_while_it_compiles(
     words: list[str], number: signal.Signals, code: int, said: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "d.toml").write_text(PAYMENTS)
-    (tmp_path / "events.csv").write_text("tx_id,ts,card,amount\n")
     with first_start(tmp_path, words) as child:
         until(lambda: compiled(tmp_path) > 0)
         child.send_signal(number)

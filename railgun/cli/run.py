@@ -49,10 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.cli.offline import Job, run
     from railgun.cli.progress import RunProgress
     from railgun.cli.streams import the_stream
-    from railgun.compiling import Compiling
     from railgun.engine.offline import OfflineRun
     from railgun.files.formats import writable_format
-    from reservoir.native.jit import is_image
 
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
@@ -66,8 +64,6 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{folder}: a run begins anew, and the folder is not empty; name another with --data"
         )
-    if not is_image():
-        Compiling().run()
     derived = definitions.derived_of(stream.name)
     job = Job(stream, metrics, events, out, arguments.skip_bad)
     with RunProgress() as progress:
