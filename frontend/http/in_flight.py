@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from frontend.problems import refusal
 
@@ -30,8 +31,13 @@ class InFlight:
         self.events += events
         self.size_bytes += size_bytes
 
-    async def wait(self, events: int, size_bytes: int, timeout_s: float) -> None:
-        """Count them in once they fit, in the order of asking. Raises ProblemError when that takes too long."""
+    async def wait(
+        self, events: int, size_bytes: int, timeout_s: float, check: Callable[[], None], check_s: float
+    ) -> None:
+        """Count them in once they fit, in the order of asking. Raises ProblemError when that takes too long.
+
+        check: called each `check_s` meanwhile; what it raises ends the waiting.
+        """
         if not self._waiting and self._fits(events, size_bytes):
             self.take(events, size_bytes)
             return
@@ -42,9 +48,11 @@ class InFlight:
         self._waiting.append(entry)
         try:
             async with asyncio.timeout(timeout_s):
-                await turn
+                while not turn.done():
+                    await asyncio.wait((turn,), timeout=check_s)
+                    check()
         except BaseException as error:
-            if turn.done() and not turn.cancelled():
+            if turn.done():
                 self.release(events, size_bytes)
             elif entry in self._waiting:
                 self._waiting.remove(entry)

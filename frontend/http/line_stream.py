@@ -179,11 +179,12 @@ class LineStream:
         size_bytes = sum(map(len, texts))
         answers: asyncio.Future[list[Answer | None]]
         try:
-            await self._in_flight.wait(len(texts), size_bytes, self._settings.timeout_ms / 1000)
+            timeout_s, check = self._settings.timeout_ms / 1000, self._permission.check
+            await self._in_flight.wait(len(texts), size_bytes, timeout_s, check, CHECK_S)
             answers = asyncio.ensure_future(self._score(stream, options, lines, texts))
         except ProblemError as error:
             self._permission.give_back(len(lines))
-            if not self._is_taken:
+            if not self._is_taken or isinstance(error, PermissionEndedError):
                 raise
             # Lines before them count: these alone were refused.
             answers, size_bytes = asyncio.get_running_loop().create_future(), 0

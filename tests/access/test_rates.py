@@ -19,6 +19,7 @@ class Lines:
         while now_s >= self._due_s:
             self._rate.leave(self._rate.portion, are_sent=True)
             self.sent += self._rate.portion
+            assert self.sent <= 2 * EVENTS, "nothing limits it"
             self._due_s = now_s + self._rate.queue(self._rate.portion, now_s)
 
 

@@ -99,29 +99,29 @@ class _Watched(Permission):
             raise
 
 
-def test_the_token_is_looked_at_while_the_client_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_full", [False, True])
+def test_the_token_is_looked_at_while_lines_wait(monkeypatch: pytest.MonkeyPatch, is_full: bool) -> None:
+    """For a client that does not read its replies; for room, where others have taken all there is."""
     monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.01)
 
     async def play() -> None:
-        guard, sending = Guard([Token("a", (b"a" * 32,), ("*",))]), asyncio.Event()
+        guard, in_flight = Guard([Token("a", (b"a" * 32,), ("*",))]), InFlight(10_000, 1 << 16)
+        if is_full:
+            in_flight.take(10_000, 0)
         permission = _Watched(guard, Caller("a", Scopes(("*",)), b"a" * 32))
 
         async def receive() -> dict[str, object]:
             return {"type": "http.request", "body": b"{}\n" * 1_024, "more_body": True}
 
         async def send(message: object) -> None:
-            sending.set()
-            # Whoever should read does not.
             await asyncio.Event().wait()
 
-        stream = LineStream(
-            cast(Backend, _Taking()), HttpSettings(), InFlight(100_000, 4_096), asyncio.Event(), permission
-        )
+        stream = LineStream(cast(Backend, _Taking()), HttpSettings(), in_flight, asyncio.Event(), permission)
         answering = asyncio.ensure_future(stream.answer("s", ScoreOptions(), receive, send))
-        await sending.wait()
-        # By now it waits for room, if for anything.
+        # By then it waits.
         await asyncio.sleep(0.1)
         assert not permission.ended.is_set()
+        assert not answering.done()
         guard.replace([Token("b", (b"b" * 32,), ("*",))])
         try:
             await asyncio.wait_for(permission.ended.wait(), 10.0)
