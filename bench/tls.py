@@ -182,8 +182,10 @@ async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: s
     """CPU time of the event loop's thread per event, in µs, without TLS and with it: the least of rounds, in turn."""
     make, ports = answering_at_once(Guard()), []
     servers: list[TlsServer | asyncio.AbstractServer] = []
+    listeners: list[socket.socket] = []
     for has_tls in (False, True):
         listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
         ports.append((listener.getsockname()[1], ca if has_tls else None))
         if has_tls:
             servers.append(TlsServer(listener, Tls(certificates), (), 1_000, lambda _: make()))
@@ -203,6 +205,8 @@ async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: s
     for server in servers:
         server.close()
         await server.wait_closed()
+    for listener in listeners:
+        listener.close()
     return least[0], least[1]
 
 

@@ -1,5 +1,6 @@
 """Spark jobs on a broker with SASL and ACLs, as spark-submit runs them: with the rights of their roles, and without."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -50,7 +51,7 @@ class Jobs:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._numbers = folder, itertools.count()
         self.broker = SecuredBroker(folder / "broker", [_AUDIT])
         self.broker.begin()
         with small_engine(folder / "engine") as engine:
@@ -64,7 +65,6 @@ class Jobs:
             self.broker.add_user(role, password(role))
             self.broker.grant(role, self.rights[role])
         pq.write_table(payments(0, N), folder / "h.parquet")
-        (folder / "older.toml").write_text(DEFINITIONS.replace("payments", "older"))
 
     def _fill(self, engine: Path, replies: list[bytes]) -> None:
         """Have the topics of a cluster, with the records of an engine and what it has replied."""
@@ -85,7 +85,10 @@ class Jobs:
                         to.append(name, partition, log.read(topic, partition, 0, N, 1 << 20).values())
 
     def words(self, job: str, given: str | None = None) -> list[str]:
-        """Of a job, as spark-submit is given them. given: the password; None: the right one."""
+        """Of a job, as spark-submit is given them; a backfill is of a new stream each time.
+
+        given: the password; None: the right one.
+        """
         role = ROLES[job]
         config = self.folder / f"{job}.toml"
         own = passed(role, given or password(role))
@@ -95,7 +98,10 @@ class Jobs:
         )
         if job == "validate":
             return [job, "--config", str(config), "--stream", "payments", "--json"]
-        files = [str(self.folder / "older.toml"), str(self.folder / "h.parquet")]
+        stream = f"older_{next(self._numbers)}"
+        definitions = self.folder / f"{stream}.toml"
+        definitions.write_text(DEFINITIONS.replace("payments", stream))
+        files = [str(definitions), str(self.folder / "h.parquet")]
         cut_ms = START_MS + STEP_MS * N
         where = ["--data", str(self.folder / "node"), "--until", str(cut_ms)]
         return [job, *files, *where, "--config", str(config), "--json"]
