@@ -86,10 +86,12 @@ def _measured(
 ) -> tuple[float, float, float]:
     """p50 and p99.9 in ms, and the server's CPU time per event in µs, of single events at the rate.
 
-    beside: what is done meanwhile. The connections that carry events are there before.
+    beside: what is done meanwhile. It begins first: the server ends connections that say nothing for 10 s, those that
+    are to carry events too.
     """
-    injection = Injection(target.order(Schedule.constant(_RATE_PER_S, seconds), connections=_CONNECTIONS))
+    order = target.order(Schedule.constant(_RATE_PER_S, seconds), connections=_CONNECTIONS)
     with beside or contextlib.nullcontext():
+        injection = Injection(order)
         cpu_s = target.service.cpu_s()
         injection.start()
         outcome = injection.outcome()
