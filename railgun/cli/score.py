@@ -101,8 +101,11 @@ class _Beginning:
 def _is_object(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+    except RecursionError:
+        # Nested too deep: the server says so.
+        return True
     return True
 
 

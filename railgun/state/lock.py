@@ -34,12 +34,20 @@ class FolderLock:
 
 
 def is_any_held(above: Path) -> bool:
-    """Whether anybody, this process too, holds a folder at or below `above`. Each is held for a moment to find out."""
-    for file in above.rglob(_NAME):
-        try:
-            FolderLock(file.parent).release()
-        except StoreLockedError:
-            return True
-        except FileNotFoundError:
-            continue
+    """Whether anybody, this process too, holds a folder at or below `above`, which others may be deleting meanwhile."""
+    return any(_is_held(os.path.join(folder, _NAME)) for folder, _, files in os.walk(above) if _NAME in files)
+
+
+def _is_held(file: str) -> bool:
+    """Whether a lock file is held. One that is gone, or that this user may not read, is not."""
+    try:
+        fd = os.open(file, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
     return False

@@ -142,7 +142,8 @@ class _Server(ThreadingHTTPServer):
             if now_s - begun_s >= REQUEST_S:
                 # It may have ended by now. Its thread, which waits for it, closes it.
                 with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+                    # Not by TLS's own, which takes the encryption off first: a reply under way would go out in clear.
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
