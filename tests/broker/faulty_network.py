@@ -69,8 +69,13 @@ class FaultyNetwork:
         started.set()
         self._loop.run_forever()
         self._server.close()
-        for task in asyncio.all_tasks(self._loop):
+        # What is not sent yet would keep a connection that is only closed.
+        for writer in self._open:
+            writer.transport.abort()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
             task.cancel()
+        self._loop.run_until_complete(asyncio.wait(tasks, timeout=1.0) if tasks else asyncio.sleep(0))
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
