@@ -39,12 +39,12 @@ class DroppedStreams:
         now_s = self._clock.now()
         for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
             # A live backfill of another stream of that name may have begun there meanwhile.
-            if not _is_dropped(folder, catalog):
-                del self._due_s[folder]
-            elif is_any_held(folder):
+            is_dropped = _is_dropped(folder, catalog)
+            if is_dropped and is_any_held(folder):
                 self._due_s[folder] = now_s + _OPEN_S
-            else:
-                del self._due_s[folder]
+                continue
+            del self._due_s[folder]
+            if is_dropped:
                 _log.info("the folder of a dropped stream is deleted: %s", folder)
                 shutil.rmtree(folder, ignore_errors=True)
 
