@@ -92,11 +92,15 @@ def _killed(report: Report) -> None:
                         time.sleep(scaled.seconds(_QUIET_S, 5.0))
                     node = cluster.nodes[chance.choice(cluster.answering())]
                     outcome, first, _ = load.during(before_s, _AFTER_S, partial(kill, node))
-                    worst_s = _worst_ms(outcome, max(0, first - 1), len(outcome.by_phase)) / 1000
-                    found.setdefault(f"{name}_killed_{when}_s", []).append(worst_s)
-                    if worst_s > _LONG_S:
+                    away_s = _worst_ms(outcome, first, first + 2) / 1000
+                    later_s = _worst_ms(outcome, first + 2, len(outcome.by_phase)) / 1000
+                    found.setdefault(f"{name}_killed_{when}_s", []).append(away_s)
+                    found.setdefault(f"{name}_killed_{when}_later_s", []).append(later_s)
+                    if before_s:
+                        found.setdefault("before_s", []).append(_worst_ms(outcome, 1, first) / 1000)
+                    if away_s > _LONG_S:
                         print(
-                            f"{name}: {worst_s:.1f} s away; logs are kept in {cluster.keep_logs()}",
+                            f"{name}: {away_s:.1f} s away; logs are kept in {cluster.keep_logs()}",
                             flush=True,
                         )
                     if name == "node":

@@ -14,7 +14,7 @@ from typing import Any
 from bench import filling, flights_run, killing
 from bench.command_line import Case, measure
 from bench.report import Report
-from bench.unit_cases import FAMILIES, MONOTONE, THROUGHPUT, WINDOWS
+from bench.unit_cases import EXCLUDING, FAMILIES, MONOTONE, THROUGHPUT, WINDOWS
 
 
 def _column(measured: list[dict[str, Any]], key: str) -> list[float]:
@@ -68,11 +68,22 @@ def _families(report: Report) -> None:
             report.note(f"{name}_over_sum", ratios, 3, f"   page pool at most {pool:,.1f} MiB")
 
 
+def _excluding(report: Report) -> None:
+    for name in EXCLUDING:
+        plain = name.removesuffix("_excluding")
+        measured = report.in_turn([plain, name])
+        pairs = zip(
+            _column(measured[name], "events_per_s"), _column(measured[plain], "events_per_s"), strict=True
+        )
+        report.note(f"{name}_over_plain", [of_it / of_plain for of_it, of_plain in pairs], 3)
+
+
 CASES: dict[str, Case] = {
     **{name: _throughput(name) for name in THROUGHPUT},
     "batch1": _batch1,
     "windows": _windows,
     "families": _families,
+    "excluding": _excluding,
     "fill": filling.measure,
     "recovery": killing.measure,
     "run_flights_3m": flights_run.measure,

@@ -165,4 +165,19 @@ def _monotone(name: str) -> Workload:
 FAMILIES = {f"{name}": _family(name, _payments(), 60_000, 300_000, "merchant") for name in _FAMILIES}
 MONOTONE = {f"monotone_{name}": _monotone(name) for name in _FAMILIES}
 
-WORKLOADS: dict[str, Workload] = {**THROUGHPUT, "batch1": BATCH1, **WINDOWS, **FAMILIES, **MONOTONE}
+
+def _excluding(workload: Workload) -> Workload:
+    return replace(workload, over=tuple(f"{each} EXCLUDE CURRENT" for each in workload.over))
+
+
+_EXCLUDED = ("payments_1x3", "payments_10x3")
+EXCLUDING = {f"{name}_excluding": _excluding(THROUGHPUT[name]) for name in _EXCLUDED}
+
+WORKLOADS: dict[str, Workload] = {
+    **THROUGHPUT,
+    "batch1": BATCH1,
+    **WINDOWS,
+    **FAMILIES,
+    **MONOTONE,
+    **EXCLUDING,
+}

@@ -73,19 +73,21 @@ T = TypeVar("T")
 # Value queries that may wait.
 _QUERIES_MAX = 256
 _STARTING = Readiness(False, "starting: the data is being recovered")
-COMPILING = "kernels are being compiled, which takes a minute or a few, once"
 
 
 class EmbeddedBackend(InThread, NoCluster):
     """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop.
 
-    leave_opening: has `open_engine` raise CompilingLeftError, unless it is opening the data already.
+    stop_opening: has `open_engine` raise CompilingStoppedError, unless it is opening the data already.
     """
 
+    # What is being recovered can only be closed once it is open.
+    cancels_start = False
+
     def __init__(
-        self, open_engine: Callable[[], Engine], leave_opening: Callable[[], object] = lambda: None
+        self, open_engine: Callable[[], Engine], stop_opening: Callable[[], object] = lambda: None
     ) -> None:
-        self._open_engine, self._leave_opening = open_engine, leave_opening
+        self._open_engine, self._stop_opening = open_engine, stop_opening
         self._engine: Engine | None = None
         self._thread: ScoringThread | None = None
         self._views: dict[str, StreamView] = {}
@@ -98,7 +100,7 @@ class EmbeddedBackend(InThread, NoCluster):
         self._installs = Installs()
 
     async def start(self) -> None:
-        """Recover and compile. Raises EngineError; CompilingLeftError after `leave_start`."""
+        """Recover and compile. Raises EngineError; CompilingStoppedError after `stop_starting`."""
         engine = await asyncio.to_thread(self._open_engine)
         self._engine = engine
         await asyncio.to_thread(self.refresh)
@@ -106,10 +108,8 @@ class EmbeddedBackend(InThread, NoCluster):
         if self._standing is _STARTING:
             self._standing = READY
 
-    def leave_start(self) -> bool:
-        # What is being recovered can only be closed once it is open.
-        self._leave_opening()
-        return False
+    def stop_starting(self) -> None:
+        self._stop_opening()
 
     def is_doing(self, what: str) -> None:
         """Told what its start is about, for people. From any thread."""

@@ -19,7 +19,7 @@ import uvicorn
 import uvloop
 from prometheus_client.registry import Collector
 
-from frontend.embedded import COMPILING, EmbeddedBackend
+from frontend.embedded import EmbeddedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
 from frontend.http.handshakes import TlsServer
@@ -29,7 +29,7 @@ from railgun.access.guard import Guard
 from railgun.access.tls import Certificates, Tls
 from railgun.access.tls_collector import TlsCollector
 from railgun.catalog.model import Definitions
-from railgun.compiling import Compiling, CompilingLeftError
+from railgun.compiling import COMPILING, Compiling, CompilingStoppedError
 from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.hangup import hangup_ends_it
 from railgun.config.settings import EngineSettings, HttpSettings, Settings
@@ -74,9 +74,9 @@ def serve(
     """
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    compiling = Compiling(is_quiet=True)
+    compiling = Compiling()
     backend = EmbeddedBackend(
-        lambda: open_engine(settings.engine, definitions, backend.is_doing, compiling), compiling.leave
+        lambda: open_engine(settings.engine, definitions, backend.is_doing, compiling), compiling.stop
     )
     with contextlib.closing(listener):
         service = Service(settings.http, backend, listener, on_ready, reload=reload)
@@ -91,7 +91,7 @@ def open_engine(
 ) -> Engine:
     """The engine of a data folder, every kernel loaded. notify: told what takes long.
 
-    Raises EngineError; CompilingLeftError, with nothing opened, where the compiling was left.
+    Raises EngineError; CompilingStoppedError, with nothing opened, where the compiling was stopped.
     """
     if not is_image():
         # What would keep it from being opened is not to be told after minutes.
@@ -186,10 +186,10 @@ class Service:
         with _signals(server, self._hangup()):
             starting = asyncio.ensure_future(self._start(server))
             await server.serve([self._listener])
-            if not starting.done() and self._backend.leave_start():
+            if not starting.done() and self._backend.cancels_start:
                 starting.cancel()
             try:
-                with contextlib.suppress(asyncio.CancelledError, CompilingLeftError):
+                with contextlib.suppress(asyncio.CancelledError, CompilingStoppedError):
                     await starting
             finally:
                 code = await self._close()
@@ -268,9 +268,10 @@ class _Server(uvicorn.Server):
         self._tls = tls
 
     def stop(self) -> None:
-        """Take no more connections, answer what is in flight."""
+        """Take no more connections, answer what is in flight; a start that is under way goes no further."""
         self.should_exit = True
         self._stopping.set()
+        self._backend.stop_starting()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from railgun.child_python import child_python
 from railgun.engine.engine import Engine
 from railgun.exclusive import exclusive
 from railgun.state.paged import access, eviction, ordered_map
@@ -258,7 +259,9 @@ def main() -> None:
         # Another process may have made it meanwhile; one that is not whole is made again.
         if kernel_image.load() is None and not compile_and_link():
             again = "from railgun.kernels import compile_and_link; compile_and_link()"
-            subprocess.run([sys.executable, "-c", again], check=True)
+            # Why it fails it says itself.
+            if code := subprocess.run(child_python("-c", again), check=False).returncode:
+                sys.exit(code if code > 0 else 1)
     if found < _FEW:
         sys.stderr.write(f"Compiled in {time.perf_counter() - started:.0f} s.\n")
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from railgun.compiling import Compiling, CompilingLeftError
+from railgun.compiling import Compiling, CompilingStoppedError
 from railgun.engine.engine import Engine
 from tests.forked import ROOT
 from tests.frontend.serving import PATIENCE_S, until
@@ -107,12 +108,51 @@ def test_a_nodes_folder_in_use_is_told_before_anything_is_compiled(tmp_path: Pat
     assert compiled(tmp_path) == 0
 
 
-def test_what_was_left_before_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [SERVE, NODE])
+def test_nobody_compiles_for_a_process_that_was_killed(words: list[str], tmp_path: Path) -> None:
+    with first_start(tmp_path, words) as child:
+        until(lambda: compiled(tmp_path) > 0)
+        child.kill()
+        child.wait()
+        until(lambda: nobody_compiles(tmp_path))
+
+
+def test_what_compiles_ends_with_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where one has outlived the process that started it."""
+    pid_file = tmp_path / "pid"
+    sleeper = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+    starts = (
+        f"import subprocess, sys; print(subprocess.Popen({sleeper}).pid, file=open({str(pid_file)!r}, 'w'))"
+    )
+
+    def starts_another(*_: str) -> list[str]:
+        return [sys.executable, "-c", starts]
+
+    monkeypatch.setattr("railgun.compiling.child_python", starts_another)
+    Compiling().run()
+    pid = int(pid_file.read_text())
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_kernels_that_cannot_be_compiled_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: str) -> list[str]:
+        return [sys.executable, "-c", "raise SystemExit('no room')"]
+
+    monkeypatch.setattr("railgun.compiling.child_python", fails)
+    Compiling().run()
+    assert caplog.messages == [
+        "kernels could not be compiled beforehand, and are when they are called: exit code 1; no room"
+    ]
+
+
+def test_what_was_stopped_before_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(*_: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr("railgun.compiling._started", begun)
     compiling = Compiling()
-    compiling.leave()
-    with pytest.raises(CompilingLeftError):
+    compiling.stop()
+    with pytest.raises(CompilingStoppedError):
         compiling.run()

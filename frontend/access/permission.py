@@ -73,5 +73,4 @@ class Permission:
 
     def give_back(self, events: int) -> None:
         """Count events no more, which were refused for another reason."""
-        if self._caller.rate is not None:
-            self._caller.rate.give_back(events)
+        self._guard.give_back(self._caller, events)

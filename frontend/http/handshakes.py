@@ -18,7 +18,7 @@ from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
 """An accept that failed says no more than that one client is gone."""
 _AGAIN_S = 1.0
-"""After an accept that failed otherwise, as it does when there are too many open files."""
+"""After one that failed otherwise, as it does when there are too many open files, or too many that are watched."""
 _LEAST_S = 0.1
 """What a handshake has at least, whenever it begins."""
 _CLOSED_WITHIN_S = 3_600.0
@@ -65,21 +65,28 @@ class TlsServer:
         while True:
             try:
                 client, address = await self._loop.sock_accept(self._listener)
+                if len(self._connections) + self._tls.under_way >= self._limit:
+                    self._tls.handshakes["full"] += 1
+                    client.close()
+                    continue
+                self._await_first_byte(client, str(address[0]))
             except OSError as error:
                 if error.errno in _OF_ONE_CLIENT:
                     continue
                 _log.warning("no connection can be accepted: %s", error.strerror or error)
                 await asyncio.sleep(_AGAIN_S)
-                continue
-            if len(self._connections) + self._tls.under_way >= self._limit:
-                self._tls.handshakes["full"] += 1
-                client.close()
-                continue
+
+    def _await_first_byte(self, client: socket.socket, address: str) -> None:
+        """Have a client's handshake begin when it says something. Raises OSError, the client's connection closed."""
+        due_s = self._loop.time() + HANDSHAKE_S
+        try:
             client.setblocking(False)
-            self._tls.under_way += 1
-            due_s = self._loop.time() + HANDSHAKE_S
-            self._silent[client] = self._loop.call_at(due_s, self._late, client)
-            self._loop.add_reader(client, self._begin, client, str(address[0]), due_s)
+            self._loop.add_reader(client, self._begin, client, address, due_s)
+        except OSError:
+            client.close()
+            raise
+        self._tls.under_way += 1
+        self._silent[client] = self._loop.call_at(due_s, self._late, client)
 
     def _begin(self, client: socket.socket, address: str, due_s: float) -> None:
         """A client has said something, or has gone. due_s: until then the handshake has to be over."""

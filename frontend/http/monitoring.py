@@ -33,10 +33,11 @@ class Exposition:
 class ServedBackend(Backend, Protocol):
     """A backend that a server starts, and that says for monitoring how it stands."""
 
-    def leave_start(self) -> bool:
-        """Called where the server is asked to stop before `start` has returned: whether to cancel that. False: it is
-        waited for, and may raise CompilingLeftError.
-        """
+    cancels_start: bool
+    """Whether a `start` under way is cancelled when the server stops. Else it is waited for."""
+
+    def stop_starting(self) -> None:
+        """Have a `start` under way end soon, with CompilingStoppedError where it can. Harmless when it is over."""
 
     async def start(self) -> None:
         """Make it ready. Raises EngineError."""

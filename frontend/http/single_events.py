@@ -116,6 +116,7 @@ class SingleEvents:
             )
         except Exception:  # noqa: BLE001 - the application finds the same, and says it
             self._in_flight.release(1, size_bytes)
+            self._guard.give_back(caller, 1)
             return False
         return True
 

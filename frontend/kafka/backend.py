@@ -118,6 +118,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
     """
 
     submission_type = Request
+    cancels_start = True
 
     def __init__(
         self,
@@ -138,8 +139,8 @@ class KafkaBackend(InThread, NoLiveBackfill):
         self._changes = Changes(lambda: self._wait.reason)
         self._recording = Recording()
 
-    def leave_start(self) -> bool:
-        return True
+    def stop_starting(self) -> None:
+        """Nothing: it is cancelled."""
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""

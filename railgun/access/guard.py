@@ -157,6 +157,11 @@ class Guard:
         """Count events of a caller: 0, or the seconds until they may be sent; they are not counted then."""
         return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
 
+    def give_back(self, caller: Caller, events: int) -> None:
+        """Count events no more, which `wait_s` counted and which were not sent."""
+        if caller.rate is not None:
+            caller.rate.give_back(events)
+
     def queue_s(self, rate: Rate, events: int) -> float:
         """Have events wait for their turn: the seconds until then. `Rate.leave` follows."""
         return rate.queue(events, self._now_s())

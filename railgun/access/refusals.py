@@ -25,6 +25,8 @@ class RefusalLog:
         self._log = logging.getLogger("railgun.audit")
         self._lock = threading.Lock()
         self._began_s, self._lines, self._left_out = now_s(), 0, 0
+        # Whether the count of those that were left out will be told.
+        self._is_awaited = False
 
     def note(self, why: str, extra: dict[str, Any]) -> None:
         """Write a line about a refusal, or count it. extra: its figures and names, as `fields` gives them."""
@@ -40,14 +42,20 @@ class RefusalLog:
             if self._lines <= LINES_PER_S:
                 return True
             self._left_out += 1
-            is_first = self._left_out == 1
-        if is_first:
+            if self._is_awaited:
+                return False
+            self._is_awaited = True
+        try:
             self._later(PERIOD_S, self._tell_left_out)
+        except RuntimeError:
+            # No thread can be had: the next refusal tries again.
+            with self._lock:
+                self._is_awaited = False
         return False
 
     def _tell_left_out(self) -> None:
         with self._lock:
-            left_out, self._left_out = self._left_out, 0
+            left_out, self._left_out, self._is_awaited = self._left_out, 0, False
         self._log.warning(
             "refused: %d more within %g s, which have no lines of their own", left_out, PERIOD_S
         )

@@ -4,7 +4,6 @@ import argparse
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from railgun.child_python import child_python
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     hold_hangup()
     from railgun import __version__
-    from railgun.compiling import Compiling, CompilingLeftError
+    from railgun.compiling import COMPILING, Compiling, CompilingStoppedError
     from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
     from railgun.config.reloading import Reload
@@ -104,6 +104,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         def prepare() -> None:
             if not is_image():
+                log.info(COMPILING)
                 compiling.run()
             loaded.set()
             if arguments.until_input_ends:
@@ -111,7 +112,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         try:
             is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True), prepare=prepare)
-        except CompilingLeftError:
+        except CompilingStoppedError:
             is_well = True
         log.info("stopped")
     return 0 if is_well else EXIT_NO
@@ -127,8 +128,9 @@ def _leader(folder: Path, units: int, extra: list[str]) -> list[str]:
     """The command of the process that may lead the cluster."""
     from railgun import __version__
 
-    command = [sys.executable, "-m", "railgun.leader", "--node-folder", str(folder), "--units", str(units)]
-    return [*command, "--release", __version__, "--began-ms", str(time.time_ns() // 1_000_000), *extra]
+    words = ["--node-folder", str(folder), "--units", str(units), "--release", __version__]
+    words += ["--began-ms", str(time.time_ns() // 1_000_000), *extra]
+    return child_python("-m", "railgun.leader", *words)
 
 
 def _on_end(stopped: threading.Event, compiling: "Compiling") -> None:
@@ -136,7 +138,7 @@ def _on_end(stopped: threading.Event, compiling: "Compiling") -> None:
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
         stopped.set()
-        compiling.leave()
+        compiling.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)

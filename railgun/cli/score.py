@@ -207,7 +207,7 @@ SCORE = Command(
         "object where the event was refused, which harms no other. Lines go out as they come in, so a pipe\n"
         "that is kept open is answered at once; memory stays bounded. Empty lines are passed over.\n\n"
         "Exit codes: 0, every event was answered; 1, some were refused (the first is told on stderr);\n"
-        "2, the input or the server could not be used, as where none of the first lines is a JSON object.\n"
+        "2, the server or the input could not be used: no line at its beginning is a JSON object, say.\n"
         "A server that is starting, or dies and comes back, is waited for. What a dead server may have taken\n"
         "is sent again if the stream has an id field, and counts once; without one that is an error, which\n"
         "names the lines in doubt."

@@ -3,9 +3,9 @@
 import argparse
 import gc
 import os
-import sys
 from functools import partial
 
+from railgun.child_python import child_python
 from railgun.cli.parser import Command
 from railgun.cli.serving import add_server_options, serve_until_stopped
 
@@ -51,7 +51,7 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
 
 def _node_command(arguments: argparse.Namespace) -> list[str]:
     """The node that does the work of a server on Kafka, with the same options."""
-    command = [sys.executable, "-m", "railgun", "node", "--until-input-ends"]
+    command = child_python("-m", "railgun", "node", "--until-input-ends")
     given = (
         ("--broker", arguments.broker),
         ("--data", arguments.data),

@@ -2,7 +2,6 @@
 
 import contextlib
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from railgun.child_python import child_python
 from railgun.client.client import Client
 from railgun.client.errors import ClientError
 from railgun.config.settings import ENVIRONMENT_PREFIX
@@ -123,7 +123,7 @@ class Nodes:
 
     def as_shown(self) -> str:
         """Return what `railgun cluster` shows. Raises ServerError."""
-        command = [sys.executable, "-m", "railgun", "cluster", "--url", self._url]
+        command = child_python("-m", "railgun", "cluster", "--url", self._url)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True)
         except subprocess.SubprocessError as error:

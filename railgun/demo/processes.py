@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -13,6 +12,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+from railgun.child_python import child_python
 from railgun.client.client import Client
 from railgun.client.errors import ClientError
 from railgun.config.settings import ENVIRONMENT_PREFIX
@@ -45,7 +45,7 @@ class Child:
         """Start it; also once more, after it has ended."""
         inherited = {name: value for name, value in os.environ.items() if not _is_setting(name)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "railgun", *self._words],
+            child_python("-m", "railgun", *self._words),
             env={**inherited, "RAILGUN_LOGGING__FORMAT": "json", **self._settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -4,7 +4,6 @@ import fcntl
 import logging
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from railgun.child_python import child_python
 from railgun.host.place import TASKS
 from railgun.private_folder import exposure, make_private
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
@@ -247,7 +247,7 @@ class Supervisor:
 
 def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list[str]:
     place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
-    return [sys.executable, "-m", "railgun.unit", *place, *extra]
+    return child_python("-m", "railgun.unit", *place, *extra)
 
 
 def _check_folder(folder: Path) -> None:

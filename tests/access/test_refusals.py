@@ -48,6 +48,22 @@ def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert {each.levelno for each in caplog.records} == {logging.WARNING}
 
 
+def test_where_no_thread_can_be_had_the_next_one_tries_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log()
+
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(log._log, "_later", no_thread)
+        log.refuse(LINES_PER_S + 2)
+    log.refuse(1)
+    log.pass_time(PERIOD_S)
+    assert caplog.records[-1].getMessage().startswith("refused: 3 more ")
+
+
 def test_how_many_were_left_out_is_said_though_no_other_comes(caplog: pytest.LogCaptureFixture) -> None:
     log = Log()
     log.refuse(LINES_PER_S + 5)

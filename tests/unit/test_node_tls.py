@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -94,6 +95,21 @@ def test_bad_certificates_and_a_reload(node: Node, tmp_path: Path, caplog: pytes
         "certificate has expired",
     ]
     assert "Traceback" not in caplog.text
+
+
+def test_a_slow_request_says_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: Any
+) -> None:
+    monkeypatch.setattr(node_server, "REQUEST_S", 0.5)
+    context = node.servers.client_context(node.clients.pair())
+    with context.wrap_socket(
+        socket.create_connection(node.address, timeout=60), server_hostname="localhost"
+    ) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
+        with contextlib.suppress(OSError):
+            assert client.recv(1) == b""
+    assert node.get("/healthz", node.clients.pair()).status_code == 200
+    assert (capsys.readouterr().err, caplog.text) == ("", "")
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

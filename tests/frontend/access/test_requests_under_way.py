@@ -168,6 +168,29 @@ def test_what_there_is_no_room_for_does_not_count(tmp_path: Any, monkeypatch: py
         assert response.status == 200
 
 
+def test_an_event_that_is_submitted_a_second_time_counts_once(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = token("few", "score:*", limit_per_s=1)
+    with guarded(
+        tmp_path / "data", monkeypatch, tokens=(few, token("all", "*")), batch_limit_events=10
+    ) as running:
+
+        def fails(*_: object, **__: object) -> None:
+            raise OSError
+
+        with monkeypatch.context() as broken:
+            # Single events are handed to the application then.
+            broken.setattr(running.backend, "submit", fails)
+            for _ in range(5):
+                assert (
+                    asked(running, "POST", EVENTS, [bearer("few")], *length(EVENT, JSON), body=EVENT).status
+                    == 200
+                )
+        array = b"[" + b",".join([EVENT] * 5) + b"]"
+        assert asked(running, "POST", EVENTS, [bearer("few")], *length(array), body=array).status == 200
+
+
 def test_a_single_event_above_the_limit_is_not_counted(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
+import gc
 import json
 import logging
+import os
 import socket
 import ssl
 import time
@@ -265,6 +268,56 @@ def test_two_thousand_silent_connections(files: Files, monkeypatch: pytest.Monke
             assert kept.response().status == 200
         until(lambda: tls_of(running).under_way == 0)
         assert counted(running)["failed"] == limit - 1
+
+
+def test_who_says_nothing_costs_no_encryption(files: Files) -> None:
+    """Objects of TLS by the thousand would make garbage collections long."""
+    with files.serve() as running, contextlib.ExitStack() as held:
+        before = _encrypted()
+        for _ in range(20):
+            held.enter_context(connected(running))
+        until(lambda: _under_way(running) == 20)
+        assert _encrypted() == before
+        with RawClient(running.address, files.context()) as client:
+            client.send(ALIVE)
+            assert client.response().status == 200
+            # The server's: a client of this kind has none.
+            assert _encrypted() == before + 1
+
+
+def _encrypted() -> int:
+    gc.collect()
+    return sum(isinstance(each, ssl.SSLObject) for each in gc.get_objects())
+
+
+def test_a_client_that_cannot_be_watched(files: Files, caplog: pytest.LogCaptureFixture) -> None:
+    """The system watches only so many files: a client is lost then, and no more."""
+    with files.serve() as running:
+        assert running.service._server is not None
+        (accepting,) = running.service._server.servers
+        loop = accepting._loop  # type: ignore[attr-defined]
+        accepting._loop = Unwatched(loop)  # type: ignore[attr-defined]
+        with connected(running) as client:
+            assert is_ended(client)
+        accepting._loop = loop  # type: ignore[attr-defined]
+        assert "no connection can be accepted: No space left on device" in caplog.text
+        assert _under_way(running) == 0
+        with RawClient(running.address, files.context()) as client:
+            client.send(ALIVE)
+            assert client.response().status == 200
+
+
+class Unwatched:
+    """An event loop that cannot watch one file more."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def add_reader(self, *_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"])
