@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from frontend.access.audit import is_change, note_refusal
+from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of, set_caller
 from frontend.http.asgi import (
     HAS_CERTIFICATE,
@@ -79,8 +79,8 @@ class Application:
         except ProblemError as error:
             await answer_problem(scope, send, error, ends_waiting_body(scope))
         except AccessError as error:
-            if is_change(ROUTES.find(scope["method"], scope["path"]).route):
-                note_refusal(scope, error)
+            route = ROUTES.find(scope["method"], scope["path"]).route
+            note_refusal(scope, error, is_logged=has_line(error, route))
             await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
         except GoneError:
             return
