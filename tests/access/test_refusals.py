@@ -66,9 +66,9 @@ def test_how_many_were_left_out_is_said_though_no_other_comes(caplog: pytest.Log
 
 def test_requests_are_counted_whether_or_not_they_have_lines(caplog: pytest.LogCaptureFixture) -> None:
     log = Log()
+    log.refuse_request(403, is_logged=False)
     for _ in range(LINES_PER_S + 5):
         log.refuse_request(401, is_logged=True)
-    log.refuse_request(403, is_logged=False)
     figures = {"request": "GET /v1/a%1B\\xff", "status": 401, "who": "app", "client": "192.0.2.7"}
     assert [each.__dict__["fields"] for each in caplog.records] == [figures] * LINES_PER_S
     (family,) = RefusalCollector(log.log).collect()
