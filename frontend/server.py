@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -318,15 +319,24 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call a function in an event loop, from another thread, and wait until it has returned."""
+def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> bool:
+    """Call a function in an event loop, from another thread, and wait until it has returned; whether it has. Where it
+    has not, it is called once the loop comes to that, unless the loop ends.
+    """
 
     async def called() -> None:
         call()
 
-    # Where the loop has ended meanwhile, so have its connections.
-    with contextlib.suppress(RuntimeError, TimeoutError):
-        asyncio.run_coroutine_threadsafe(called(), loop).result(_IN_LOOP_S)
+    coroutine = called()
+    try:
+        asyncio.run_coroutine_threadsafe(coroutine, loop).result(_IN_LOOP_S)
+    except RuntimeError:
+        # The loop has ended meanwhile, and so have its connections.
+        coroutine.close()
+        return False
+    except (TimeoutError, CancelledError):
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from railgun.urls import shown_url
+
 URL_VARIABLE = "RAILGUN_HEALTH_URL"
 DEFAULT_URL = "http://127.0.0.1:8080/healthz"
 # The setting http.tls.certificate, by its name in the environment, and the value of one that is not set.
@@ -34,6 +36,9 @@ def check(url: str, environment: Mapping[str, str] = os.environ) -> None:
 
 
 def _ask(url: str) -> None:
+    if "@" in url:
+        # Nothing of it goes on into what other errors say.
+        raise ValueError("it has an @, and takes no user or password")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("it is no address of a server; write one as in " + DEFAULT_URL)
@@ -61,7 +66,7 @@ def main() -> int:
     try:
         check(url)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        sys.stderr.write(f"{url}: {error}\n")
+        sys.stderr.write(f"{shown_url(url)}: {error}\n")
         return 1
     return 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from railgun.access.refusals import PERIOD_S, refusals
 from railgun.broker.local import LocalBroker
 from tests import temporary
 from tests.broker import shared_broker
@@ -70,6 +71,13 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
         return None
     marks = getattr(obj, "pytestmark", ())
     return [] if any(mark.name == "torture" for mark in marks) else None
+
+
+def pytest_runtest_setup() -> None:
+    # Lines about refusals are so many a second, whichever test they are of; and one that says how many there were
+    # besides comes when another test is run.
+    refusals._began_s -= 2 * PERIOD_S
+    refusals._later = lambda after_s, function: None
 
 
 def pytest_collection_finish() -> None:

@@ -17,6 +17,13 @@ def children(pid: int) -> list[int]:
     return [int(child) for line in of_threads(pid, "children") for child in line.split()]
 
 
+def command_lines(pid: int) -> str:
+    """Those of a process and of all that it has started, as everybody on the machine sees them."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return " ".join((*_words(pid), *map(command_lines, children(pid))))
+    return ""
+
+
 def units(node: int) -> list[int]:
     """The processes of a node's units."""
     return [child for child in children(node) if "railgun.unit" in _words(child)]

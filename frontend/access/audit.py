@@ -1,4 +1,4 @@
-"""Lines of the process log about changes that the catalogue does not keep: those refused, and those of the cluster."""
+"""Lines of the process log about who did what that the catalogue does not keep, and about who was refused."""
 
 import logging
 from collections.abc import MutableMapping
@@ -6,14 +6,13 @@ from typing import Any
 
 from frontend.access.caller import origin_of
 from railgun.access.guard import AccessError
-from railgun.access.refusals import refusals
+from railgun.access.refusals import UNAUTHORIZED, refusals
 from railgun.access.routes import Route
 from railgun.logs.setup import fields
 
 _log = logging.getLogger("railgun.audit")
 _SAFE = "GET"
-_CHANGING = ("define:", "operate")
-_PATH_MAX = 200
+_CHANGING, _INSPECTING = ("define:", "operate"), "inspect:"
 
 
 def note(scope: MutableMapping[str, Any], what: str) -> None:
@@ -22,21 +21,23 @@ def note(scope: MutableMapping[str, Any], what: str) -> None:
     _log.info(what, extra=fields(who=origin.who, client=origin.address))
 
 
-def note_refusal(scope: MutableMapping[str, Any], error: AccessError) -> None:
-    """Note that a request for a change was refused for who asks."""
-    # As it was sent: percent-encoded, without what a terminal could take for a command.
-    path = scope.get("raw_path") or scope["path"].encode()
-    asked = f"{scope['method']} {path.decode('ascii', 'backslashreplace')[:_PATH_MAX]}"
-    refusals.note(
-        error.detail,
-        fields(request=asked, status=error.status, who=error.who, client=origin_of(scope).address),
+def note_refusal(scope: MutableMapping[str, Any], error: AccessError, *, is_logged: bool = True) -> None:
+    """Count a request that was refused for who asks, and log it. is_logged: whether to do that."""
+    refusals.note_request(
+        error,
+        scope["method"],
+        scope.get("raw_path") or scope["path"].encode(),
+        origin_of(scope).address,
+        is_logged=is_logged,
     )
 
 
-def is_change(route: Route | None) -> bool:
-    """Whether a route changes what is registered, or the cluster."""
-    return (
-        route is not None
-        and route.method != _SAFE
-        and any(each.startswith(_CHANGING) for each in route.needs.scopes)
-    )
+def has_line(error: AccessError, route: Route | None) -> bool:
+    """Whether the log names a request that was refused: where nobody is known to stand behind it, and where it asked
+    for a change, or for what is known of a cardholder. route: its row; None where it has none.
+    """
+    if error.status == UNAUTHORIZED or route is None:
+        return error.status == UNAUTHORIZED
+    scopes = route.needs.scopes
+    is_change = route.method != _SAFE and any(each.startswith(_CHANGING) for each in scopes)
+    return is_change or any(each.startswith(_INSPECTING) for each in scopes)

@@ -28,10 +28,20 @@ class PermissionEndedError(ProblemError):
 
 
 class Permission:
-    """A caller's permission to go on with a request that runs for long. found: its row."""
+    """A caller's permission to go on with a request that runs for long. found: its row.
 
-    def __init__(self, guard: Guard, caller: Caller, found: RouteMatch) -> None:
+    on_end: told why it ended, once.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        caller: Caller,
+        found: RouteMatch,
+        on_end: Callable[[AccessError], object] = lambda error: None,
+    ) -> None:
         self._guard, self._caller, self._found = guard, caller, found
+        self._on_end, self._has_ended = on_end, False
 
     def check(self) -> None:
         """Go on by the token's scopes and limit of now.
@@ -41,6 +51,9 @@ class Permission:
         try:
             self._caller = self._guard.reauthorize(self._caller, self._found)
         except AccessError as error:
+            if not self._has_ended:
+                self._has_ended = True
+                self._on_end(error)
             ended = refused(error)
             raise PermissionEndedError(ended.problem, ended.headers) from None
 

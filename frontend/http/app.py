@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from frontend.access.audit import is_change, note_refusal
+from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of, set_caller
 from frontend.http.asgi import (
     HAS_CERTIFICATE,
@@ -79,8 +79,8 @@ class Application:
         except ProblemError as error:
             await answer_problem(scope, send, error, ends_waiting_body(scope))
         except AccessError as error:
-            if is_change(ROUTES.find(scope["method"], scope["path"]).route):
-                note_refusal(scope, error)
+            route = ROUTES.find(scope["method"], scope["path"]).route
+            note_refusal(scope, error, is_logged=has_line(error, route))
             await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
         except GoneError:
             return
@@ -91,6 +91,8 @@ class Application:
             await answer_problem(scope, send, uncertain(_UNANSWERED))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
+            if answering.is_whole:
+                return
             if answering.started:
                 raise
             await answer_problem(scope, send, of_defect())
@@ -175,11 +177,12 @@ def _check_route(found: RouteMatch, scope: Scope) -> Route:
 
 
 class _Answering:
-    """Passes messages on, and knows whether an answer has begun."""
+    """Passes messages on, and knows whether an answer has begun, and whether it is sent as a whole."""
 
     def __init__(self, send: Send) -> None:
-        self._send, self.started = send, False
+        self._send, self.started, self.is_whole = send, False, False
 
     async def __call__(self, message: Message) -> None:
         self.started = True
         await self._send(message)
+        self.is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)

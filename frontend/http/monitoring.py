@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 import railgun
 from frontend.http.in_flight import InFlight
 from frontend.scoring.backend import Backend
+from railgun.access.refusal_collector import RefusalCollector
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.reading import DiskReading, EngineReading
 from railgun.telemetry.recording import Recording
@@ -65,6 +66,6 @@ def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Colle
             railgun.__version__,
         )
     )
-    for collector in more:
+    for collector in (RefusalCollector(), *more):
         made.registry.register(collector)
     return made

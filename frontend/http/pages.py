@@ -20,7 +20,7 @@ from frontend.http.asgi import Message, encoder
 from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.page_handlers import PageHandler, PageHandlers
-from frontend.problems import ProblemError
+from frontend.problems import ProblemError, of_defect
 from frontend.registry.log import change_log
 from frontend.registry.routes import deepening, registry
 from frontend.scoring.backend import Backend
@@ -49,6 +49,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)
+    pages.add_exception_handler(Exception, _on_defect)
     asyncio.run(_tried(pages))
     return pages
 
@@ -96,6 +97,11 @@ async def _tried(pages: FastAPI) -> None:
         "headers": [],
     }
     await pages(scope, receive, send)
+
+
+async def _on_defect(request: Request, error: Exception) -> Response:
+    """The framework raises the error once this is sent; whoever called it logs that."""
+    return await _on_problem(request, of_defect())
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of
 from frontend.access.permission import Permission, check_rate
 from frontend.http.asgi import (
@@ -31,7 +32,7 @@ from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
 from frontend.scoring.backend import Answer, Backend
-from railgun.access.guard import Caller, Guard
+from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
 
@@ -72,7 +73,11 @@ class ScoringRoute:
         options = read_options(scope["query_string"])
         check_metrics(options, self._backend.view(stream))
         if content_type == NDJSON_TYPE:
-            permission = Permission(self._guard, caller, found)
+
+            def note_end(error: AccessError) -> None:
+                note_refusal(scope, error, is_logged=has_line(error, found.route))
+
+            permission = Permission(self._guard, caller, found, note_end)
             lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping, permission)
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)

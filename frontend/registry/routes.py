@@ -11,9 +11,9 @@ import msgspec
 from fastapi import Depends, Request, Response
 
 from frontend.access.audit import note, note_refusal
-from frontend.access.caller import caller_of, origin_of
+from frontend.access.caller import caller_of, for_caller_of, origin_of
 from frontend.page_handlers import PageHandler, PageHandlers
-from frontend.problems import of_no_json, refusal, refused
+from frontend.problems import failed, of_no_json, refusal, refused
 from frontend.registry.models import (
     Deepening,
     DeepeningStart,
@@ -43,19 +43,19 @@ def deepening(backend: Backend) -> dict[str, PageHandler]:
         """Let older history be built for a stream; the same again where that has begun."""
         begun = await backend.begin_deepening(stream, checked(_cut, await read_json(request)))
         note(request.scope, f"the deepening of {stream} begins")
-        return begun
+        return _as_told(request, begun)
 
     @page(status_code=202, response_model=Deepening)
     async def install_deepening(stream: str, request: Request) -> dict[str, Any]:
         """Let the tasks that were built take over, once they have followed the log to its end."""
         installing = await backend.install_deepening(stream, origin_of(request.scope))
         note(request.scope, f"the deepening of {stream} is to be installed")
-        return installing
+        return _as_told(request, installing)
 
     @page(response_model=Deepening)
-    async def show_deepening(stream: str) -> dict[str, Any]:
+    async def show_deepening(stream: str, request: Request) -> dict[str, Any]:
         """How the deepening of a stream stands."""
-        return await backend.deepening(stream)
+        return _as_told(request, await backend.deepening(stream))
 
     @page(status_code=204)
     async def give_up_deepening(stream: str, request: Request) -> Response:
@@ -65,6 +65,14 @@ def deepening(backend: Backend) -> dict[str, PageHandler]:
         return Response(status_code=204)
 
     return page.by_name
+
+
+def _as_told(request: Request, standing: dict[str, Any]) -> dict[str, Any]:
+    """How a deepening stands, in the words that the caller may read: its failure may name folders of the server."""
+    failure = standing.get("failure")
+    if failure is None:
+        return standing
+    return {**standing, "failure": for_caller_of(request.scope, failed(failure)).problem.detail}
 
 
 def _cut(body: object) -> int | None:

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 import httpx
 
+from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
+from railgun.urls import address_of, shown_url
 
 _NONE = "none"
 _TIMEOUT_S, _UNKNOWN_S = 10.0, 10.0
@@ -30,22 +32,22 @@ class Schemas(Protocol):
 
 
 def schemas_of(settings: InputSettings) -> Schemas | None:
-    """Where the configuration says that they come from. Raises ValueError where that cannot be used."""
+    """Where the configuration says that they come from. Raises ConfigError where that cannot be used."""
     if settings.schema_registry_url != _NONE:
         if settings.schema_file != _NONE:
-            raise ValueError("input.schema_registry_url and input.schema_file: one of them, not both")
+            raise ConfigError("input.schema_registry_url and input.schema_file", "one of them, not both")
         return SchemaRegistry(settings.schema_registry_url)
     return None if settings.schema_file == _NONE else SchemaFile(Path(settings.schema_file))
 
 
 class SchemaFile:
-    """One schema for all records, whatever id they name. Raises ValueError where the file holds none."""
+    """One schema for all records, whatever id they name. Raises ConfigError where the file holds none."""
 
     def __init__(self, path: Path) -> None:
         try:
             self._schema = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ValueError(f"input.schema_file {path}: no Avro schema: {error}") from error
+            raise ConfigError("input.schema_file", f"{path}: no Avro schema: {error}") from error
 
     def schema(self, schema_id: SchemaId) -> Any:
         return self._schema
@@ -54,18 +56,22 @@ class SchemaFile:
 class SchemaRegistry:
     """Confluent's protocol. What was found stays known: schemas never change.
 
-    url: http:// or https://, with user and password where they are needed.  Raises ValueError for any other.
+    url: http:// or https://, with user and password where they are needed.  Raises ConfigError for any other.
     """
 
     def __init__(self, url: str) -> None:
+        place, shown = "input.schema_registry_url", shown_url(url)[:80]
         try:
-            parsed = httpx.URL(url)
-        except httpx.InvalidURL as error:
-            raise ValueError(f"input.schema_registry_url: {error}") from error
+            plain, credentials = address_of(url)
+            parsed = httpx.URL(plain)
+        except (httpx.InvalidURL, ValueError) as error:
+            # Not what it came from, which a trace would show.
+            raise ConfigError(place, f"{shown!r}: {error}") from None
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise ValueError(f"input.schema_registry_url: {url[:80]!r} is no http:// or https:// address")
+            raise ConfigError(place, f"{shown!r} is no http:// or https:// address")
         self._place = f"{parsed.scheme}://{parsed.netloc.decode()}"
-        self._http = httpx.Client(base_url=parsed, timeout=_TIMEOUT_S)
+        # Apart from the URL, which errors and logs name.
+        self._http = httpx.Client(base_url=parsed, auth=credentials, timeout=_TIMEOUT_S)
         self._known: dict[SchemaId, Any] = {}
         self._unknown: dict[SchemaId, tuple[float, str]] = {}
 
@@ -90,11 +96,16 @@ class SchemaRegistry:
                 raise UnknownSchemaError(f"the schema registry knows no schema {schema_id}")
             body = response.raise_for_status().json()
             return self._read(schema_id, body)
+        except UnknownSchemaError:
+            raise
+        except httpx.HTTPStatusError as error:
+            raise self._away(schema_id, f"status {error.response.status_code}") from error
         except (httpx.HTTPError, ValueError) as error:
-            if isinstance(error, UnknownSchemaError):
-                raise
-            remedy = "Check that the schema registry runs and input.schema_registry_url is right"
-            raise TransportUnavailableError(self._place, f"schema {schema_id}: {error}", remedy) from error
+            raise self._away(schema_id, str(error)) from error
+
+    def _away(self, schema_id: SchemaId, why: str) -> TransportUnavailableError:
+        remedy = "Check that the schema registry runs and input.schema_registry_url is right"
+        return TransportUnavailableError(self._place, f"schema {schema_id}: {why}", remedy)
 
     def _read(self, schema_id: SchemaId, body: Mapping[str, Any]) -> Any:
         kind = body.get("schemaType", "AVRO")

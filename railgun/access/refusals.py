@@ -1,19 +1,29 @@
-"""Lines of the process log about who was refused: so many a second, since anybody may ask as often as they like."""
+"""Requests and clients that were refused: counted, and in lines of the process log, of which there are so many a
+second, since anybody may ask as often as they like.
+"""
 
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from railgun.access.guard import AccessError
+from railgun.logs.setup import fields
+
 LINES_PER_S = 10
 PERIOD_S = 1.0
+STATUSES = (401, 403, 421)
+"""What a request is refused with for who asks, or by which name."""
+UNAUTHORIZED = 401
+_PATH_MAX = 200
 
 
 class RefusalLog:
     """Writes at most `LINES_PER_S` lines in a period, and one that says how many were left out. From any thread.
 
-    later: calls a function once, after so many seconds.
+    requests: how many were refused, by status.  later: calls a function once, after so many seconds.
     """
 
     def __init__(
@@ -27,6 +37,19 @@ class RefusalLog:
         self._began_s, self._lines, self._left_out = now_s(), 0, 0
         # Whether the count of those that were left out will be told.
         self._is_awaited = False
+        self.requests: Counter[int] = Counter()
+
+    def note_request(
+        self, error: AccessError, method: str, path: bytes, client: str | None, *, is_logged: bool
+    ) -> None:
+        """Count a request that was refused, and write a line about it where that is wanted. path: as it was sent,
+        without the query: percent-encoded, it has nothing that a terminal could take for a command.
+        """
+        with self._lock:
+            self.requests[error.status] += 1
+        if is_logged:
+            asked = f"{method} {path.decode('ascii', 'backslashreplace')[:_PATH_MAX]}"
+            self.note(error.detail, fields(request=asked, status=error.status, who=error.who, client=client))
 
     def note(self, why: str, extra: dict[str, Any]) -> None:
         """Write a line about a refusal, or count it. extra: its figures and names, as `fields` gives them."""

@@ -47,8 +47,9 @@ def _nothing() -> None:
     """Nobody wants to know."""
 
 
-def _call(function: Callable[[], None]) -> None:
+def _call(function: Callable[[], None]) -> bool:
     function()
+    return True
 
 
 class Tls:
@@ -56,8 +57,8 @@ class Tls:
 
     handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
     on_new_clients: called when other certificates of clients are good than before, once those are in force.
-    uninterrupted: calls a function and waits for it, so that the port serves nothing meanwhile; a server sets it that
-    has an event loop.
+    uninterrupted: calls a function and waits for it, so that the port serves nothing meanwhile, and says whether it has
+    returned; a server sets it that has an event loop.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
@@ -65,14 +66,15 @@ class Tls:
         self.handshakes: Counter[str] = Counter()
         self.under_way = 0
         self.on_new_clients: Callable[[], object] = _nothing
-        self.uninterrupted: Callable[[Callable[[], None]], object] = _call
+        self.uninterrupted: Callable[[Callable[[], None]], bool] = _call
 
-    def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> None:
-        """Use these from now on. From any thread, but that of the event loop. Returns once `on_new_clients` has.
+    def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> bool:
+        """Use these from now on. From any thread, but that of the event loop. Returns once `on_new_clients` has; False
+        where the port did not get round to it for long: it does later, or it ends.
 
         also: replaces what is to change with them: nothing is served by the one and not by the other.
         """
-        self.uninterrupted(partial(self._replace, certificates, also))
+        return self.uninterrupted(partial(self._replace, certificates, also))
 
     def _replace(self, certificates: Certificates, also: Callable[[], object]) -> None:
         also()

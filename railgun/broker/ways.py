@@ -1,5 +1,7 @@
 """Three ways to bring jars into a folder: from a configured repository, by Maven, by the Ivy that PySpark has."""
 
+import base64
+import http.client
 import importlib.util
 import os
 import shutil
@@ -13,6 +15,7 @@ from pathlib import Path
 
 from railgun.broker.artifacts import ROOTS, Jar
 from railgun.broker.errors import FetchError
+from railgun.urls import address_of, shown_url, with_shown_urls
 
 REPOSITORY_VARIABLE = "RAILGUN_MAVEN_REPOSITORY"
 # What `mirrorOf` may say for a mirror to stand for the public repository, which Maven calls `central`.
@@ -72,7 +75,7 @@ def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
     found: list[Way] = []
     if repository is not None:
         found.append(
-            (f"download from {_shown(repository)}", lambda out, work: _download(repository, jars, out))
+            (f"download from {shown_url(repository)}", lambda out, work: _download(repository, jars, out))
         )
     maven = shutil.which("mvn")
     if maven is not None:
@@ -83,26 +86,30 @@ def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
     return found
 
 
-def _shown(url: str) -> str:
-    """A URL without the password that may be in it."""
-    scheme, _, rest = url.rpartition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+def _request(repository: str, jar: Jar) -> urllib.request.Request:
+    """The request for a jar. Raises ValueError."""
+    url, credentials = address_of(repository)
+    request = urllib.request.Request(f"{url}/{jar.path}")
+    if credentials is not None:
+        encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
+        # A repository may send its clients elsewhere: the password does not go there.
+        request.add_unredirected_header("Authorization", f"Basic {encoded}")
+    return request
 
 
 def _download(repository: str, jars: Sequence[Jar], out: Path) -> None:
     def fetch(jar: Jar) -> None:
         try:
-            url = f"{repository}/{jar.path}"
             with (
-                urllib.request.urlopen(url, timeout=_REQUEST_S) as answer,
+                urllib.request.urlopen(_request(repository, jar), timeout=_REQUEST_S) as answer,
                 (out / jar.name).open("wb") as file,
             ):
                 shutil.copyfileobj(answer, file)
         except urllib.error.HTTPError as error:
             error.close()
             raise OSError(f"{jar.path}: {error.code} {error.reason}") from error
-        except ValueError as error:
-            raise OSError(str(error)) from error
+        except (ValueError, http.client.HTTPException) as error:
+            raise OSError(str(error) or type(error).__name__) from error
 
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         for done in [pool.submit(fetch, jar) for jar in jars]:
@@ -150,4 +157,5 @@ def _run(command: list[str]) -> None:
     if ran.returncode:
         lines = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
         reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
-        raise OSError(reason[:300])
+        # Maven names the mirrors of its settings.
+        raise OSError(with_shown_urls(reason)[:300])

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Section = TypeVar("_Section", bound="DataclassInstance")
-# By these a file says who gets in.
-_OF_ACCESS = frozenset({"tokens", "tokens_file", "anonymous"})
+# By these, and by all of [http.tls], a file says who gets in.
+_OF_ACCESS = frozenset({"tokens", "tokens_file", "anonymous", "hosts"})
 _PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"
 
 
@@ -55,7 +55,7 @@ def load_settings(
     if file is not None:
         passed.update(_passed_of_file(str(file), tables.pop(PASSED_THROUGH, {})))
         _put(values, _of_file(Path(file), tables))
-        if not _OF_ACCESS.isdisjoint(values["http"]):
+        if values["http.tls"] or not _OF_ACCESS.isdisjoint(values["http"]):
             check_nobody_else_writes(file)
     passed.update(_passed_of_environment(environment or {}))
     _put(values, _of_environment(environment or {}))

@@ -17,6 +17,7 @@ from railgun.wording import counted
 
 _TAKEN_OVER = frozenset({"http.tokens", "http.tokens_file", "http.anonymous"})
 _OF_CERTIFICATES = ("certificate", "key", "client_ca", "client_crl")
+_BUSY = "the server is too busy, or ends; it takes them over once it comes to that"
 _log = logging.getLogger("railgun.access")
 _audit = logging.getLogger("railgun.audit")
 
@@ -55,13 +56,15 @@ class Reload:
                 return
             missing = self._missing(guard, tokens, http)
             if missing is not None:
-                _audit.error("there %s any more; %s: restart the server to let more in", missing, self._kept)
+                what, remedy = missing
+                _audit.error("there %s; %s: %s", what, self._kept, remedy)
                 return
-            self._take_over(guard, tls, tokens, certificates, http)
-        said = counted(len(tokens), "token")
-        _audit.info(
-            "the configuration was read again: %s", said if tls is None else f"{said}, and certificates"
-        )
+            is_in_force = self._take_over(guard, tls, tokens, certificates, http)
+        said = counted(len(tokens), "token") + ("" if tls is None else ", and certificates")
+        if is_in_force:
+            _audit.info("the configuration was read again: %s", said)
+        else:
+            _audit.warning("the configuration was read again, and is not in force yet: %s; %s", said, _BUSY)
         for warning in (*guard.warnings(), *(() if tls is None else tls.warnings())):
             _log.warning(warning)
         others = self._others(settings)
@@ -74,13 +77,23 @@ class Reload:
             return replace(http, tls=self._asked_for)
         return replace(http, tls=replace(http.tls, min_version=self._asked_for.min_version))
 
-    def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> str | None:
-        """What kept somebody out and is gone: a file that lost its end by mistake would let them in."""
+    def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> tuple[str, str] | None:
+        """What is gone, with the remedy, of what says who gets in.
+
+        A file that lost its end by mistake would let others in. Where everybody gets in by `anonymous`, everybody
+        would go on doing so without it, though at a start it may be refused.
+        """
+        to_let_more_in = "restart the server to let more in"
         if guard.tokens and not tokens:
-            return "are no tokens"
+            return "are no tokens any more", to_let_more_in
+        if self._settings.http.anonymous and not http.anonymous and not tokens:
+            return (
+                "is no http.anonymous any more, and no token",
+                "everybody is let in as before; configure tokens, or restart the server",
+            )
         for name in ("client_ca", "client_crl"):
             if getattr(self._asked_for, name) != NONE and getattr(http.tls, name) == NONE:
-                return f"is no http.tls.{name}"
+                return f"is no http.tls.{name} any more", to_let_more_in
         return None
 
     def _take_over(
@@ -90,13 +103,14 @@ class Reload:
         tokens: tuple[Token, ...],
         certificates: Certificates | None,
         http: HttpSettings,
-    ) -> None:
+    ) -> bool:
+        """Take it over; whether it is in force."""
         self._asked_for = http.tls
         replace_tokens = partial(guard.replace, tokens, needs_certificate=needs_certificate(http))
         if tls is not None and certificates is not None:
-            tls.replace(certificates, replace_tokens)
-        else:
-            replace_tokens()
+            return tls.replace(certificates, replace_tokens)
+        replace_tokens()
+        return True
 
     def _others(self, settings: Settings) -> list[str]:
         """The keys that have changed, and of which a reload takes nothing over."""

@@ -41,6 +41,15 @@ IN_FLIGHT = (
     Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
 )
 
+ACCESS = (
+    Family(
+        "railgun_requests_refused_total",
+        Kind.COUNTER,
+        ("status",),
+        "requests refused for who asks, or by which name",
+    ),
+)
+
 TLS = (
     Family(
         "railgun_certificate_end_seconds",
@@ -236,9 +245,15 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every HTTP server says; one that speaks TLS, TLS too; a front-end on Kafka FRONT_END, ANSWERED and INPUT too."""
+"""What every HTTP server says, with ACCESS; one that speaks TLS, TLS too; a front-end on Kafka FRONT_END, ANSWERED
+and INPUT too.
+"""
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """Beside what its units say."""
-FAMILIES = (*SERVED[: -len(TASK)], *TLS, *FRONT_END, *ANSWERED, *INPUT, *TASK, *UNIT_TASK, *UNIT, *NODE)
+FAMILIES = (
+    *SERVED[: -len(TASK)],
+    *(*ACCESS, *TLS, *FRONT_END, *ANSWERED, *INPUT),
+    *(*TASK, *UNIT_TASK, *UNIT, *NODE),
+)
 """All of them, as docs/telemetry.md lists them."""

@@ -18,6 +18,8 @@ from prometheus_client.registry import Collector
 
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Guard
+from railgun.access.refusal_collector import RefusalCollector
+from railgun.access.refusals import UNAUTHORIZED, refusals
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
 from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
@@ -56,6 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.command, found, self._head(), has_certificate=self._has_certificate()
             )
         except AccessError as error:
+            self._note_refusal(error)
             self._answer(error.status, _TEXT, f"{error.detail}\n".encode(), error.headers)
             return
         if found.route is None:
@@ -65,6 +68,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._handlers[found.route](self)
 
     do_HEAD = do_GET
+
+    def _note_refusal(self, error: AccessError) -> None:
+        path = self.path.partition("?")[0].encode("latin-1", "replace")
+        is_logged = error.status == UNAUTHORIZED
+        refusals.note_request(error, self.command, path, str(self.client_address[0]), is_logged=is_logged)
 
     def _has_certificate(self) -> bool:
         connection = self.connection
@@ -209,6 +217,7 @@ def serving(
     """
     registry = CollectorRegistry()
     registry.register(collector)
+    registry.register(RefusalCollector())
     if tls is not None:
         registry.register(TlsCollector(tls))
     own = {"registry": registry, "waits_for": staticmethod(waits_for), "guard": guard}

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from railgun.access.tokens import Token, TokenError, hash_of, new_token, read_to
 from railgun.config.access import check_address, clear_text_warnings, guard_of, tokens_of
 from railgun.config.kinds import ConfigError
 from railgun.config.loading import load_settings
-from railgun.config.settings import HttpSettings
+from railgun.config.settings import HttpSettings, TlsSettings
 
 SECRET = "railgun_not-to-be-seen"
 HASH = hashlib.sha256(SECRET.encode()).hexdigest()
@@ -211,7 +212,15 @@ def test_a_time_that_is_none_in_utc(tmp_path: Path) -> None:
         load_settings(file)
 
 
-@pytest.mark.parametrize("line", ["tokens_file = '/t.toml'", "anonymous = true"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tokens_file = '/t.toml'",
+        "anonymous = true",
+        "hosts = ['example.com']",
+        *(f"tls.{name} = '{value}'" for name, value in asdict(TlsSettings()).items()),
+    ],
+)
 def test_nor_may_others_write_who_gets_in(line: str, tmp_path: Path) -> None:
     file = tmp_path / "r.toml"
     file.write_text(f"[http]\n{line}\n")

@@ -1,15 +1,19 @@
 """Kafka's jars come whole, as they are pinned, or not at all."""
 
+import base64
 import hashlib
+import os
 import threading
+import traceback
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from railgun.broker import installation
+from railgun.broker import installation, ways
 from railgun.broker.artifacts import Jar, locked_jars, unsound
 from railgun.broker.errors import FetchError
 from railgun.broker.installation import install
@@ -23,6 +27,12 @@ JARS = tuple(
 
 
 class _Silent(SimpleHTTPRequestHandler):
+    authorizations: ClassVar[set[str | None]] = set()
+
+    def do_GET(self) -> None:
+        self.authorizations.add(self.headers.get("Authorization"))
+        super().do_GET()
+
     def log_message(self, *args: object) -> None:
         pass
 
@@ -111,6 +121,44 @@ def test_a_repository_that_does_not_answer(cache: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(cache))
     with pytest.raises(FetchError, match="no way to fetch it"):
         _install([])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        # Without a port, what stands before the host looks like one.
+        "http://someone:secret@127.0.0.1/maven",
+        "http://someone:secr/et@127.0.0.1:1/maven",
+        "http://someone:secr#et@127.0.0.1:1/maven",
+        "http://someone:secret@127.0.0.1:port/maven",
+        "htp://someone:secret@127.0.0.1:1/maven",
+        "http:/someone:secret@127.0.0.1:1/maven",
+        "someone:secret@127.0.0.1:1/maven",
+    ],
+)
+def test_the_password_of_a_repository_is_not_told(
+    url: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REPOSITORY_VARIABLE, url)
+    said: list[str] = []
+    with pytest.raises(FetchError, match=r"127\.0\.0\.1") as caught:
+        _install(said)
+    assert "secr" not in "".join([*said, *traceback.format_exception(caught.value)])
+
+
+def test_the_password_of_a_repository_is_sent(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = os.environ[REPOSITORY_VARIABLE].replace("://", "://someone:se%2Fcret@")
+    monkeypatch.setenv(REPOSITORY_VARIABLE, own)
+    monkeypatch.setattr(_Silent, "authorizations", set())
+    _install([])
+    assert _Silent.authorizations == {"Basic " + base64.b64encode(b"someone:se/cret").decode()}
+
+
+def test_what_maven_says_has_no_password(tmp_path: Path) -> None:
+    words = "[ERROR] from/to central (https://someone:secret@127.0.0.1/x): refused"
+    with pytest.raises(OSError, match="central") as caught:
+        ways._run(["sh", "-c", f"echo '{words}'; exit 1"])
+    assert str(caught.value) == "[ERROR] from/to central (https://127.0.0.1/x): refused"
 
 
 def test_the_lock_names_whole_files_once() -> None:

@@ -166,14 +166,32 @@ def test_tokens_change_where_certificates_do_and_nowhere_else(with_tls: WithTls)
     tls, seen = with_tls.tls, list[tuple[list[str], bool]]()
     before = tls.certificates
 
-    def uninterrupted(function: Callable[[], None]) -> None:
+    def uninterrupted(function: Callable[[], None]) -> bool:
         seen.append((with_tls.configured.names, tls.certificates is before))
         function()
         seen.append((with_tls.configured.names, tls.certificates is before))
+        return True
 
     tls.uninterrupted = uninterrupted
     with_tls.configured.reloaded(with_tls.text(tokens="bc"))
     assert seen == [(["a"], True), (["b", "c"], False)]
+
+
+def test_what_is_not_in_force_is_not_said_to_be(with_tls: WithTls) -> None:
+    waiting: list[Callable[[], None]] = []
+
+    def uninterrupted(function: Callable[[], None]) -> bool:
+        waiting.append(function)
+        return False
+
+    with_tls.tls.uninterrupted = uninterrupted
+    said = with_tls.configured.reloaded(with_tls.text(tokens="bc"))
+    assert said.startswith(
+        "the configuration was read again, and is not in force yet: 2 tokens, and certificates; "
+    )
+    assert with_tls.configured.names == ["a"]
+    waiting.pop()()
+    assert with_tls.configured.names == ["b", "c"]
 
 
 def test_a_bad_file_changes_neither_certificates_nor_tokens(with_tls: WithTls, tmp_path: Path) -> None:
@@ -225,6 +243,18 @@ def test_the_first_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> N
     configured = Configured(tmp_path / "r.toml", "[http]\nanonymous = true\n", caplog)
     assert "1 token" in configured.reloaded(lines("a"))
     assert configured.names == ["a"]
+
+
+def test_everybody_is_not_kept_out_without_a_token(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without `anonymous` nothing would change, and the log would say that it was done."""
+    configured = Configured(tmp_path / "r.toml", "[http]\nanonymous = true\n", caplog)
+    for _ in range(2):
+        assert configured.reloaded("") == (
+            "there is no http.anonymous any more, and no token; the tokens stay as they were: everybody is let in as "
+            "before; configure tokens, or restart the server"
+        )
+    assert configured.reloaded(lines("a")) == "the configuration was read again: 1 token"
+    assert "there are no tokens any more" in configured.reloaded("")
 
 
 def test_a_limit_does_not_begin_anew(configured: Configured) -> None:

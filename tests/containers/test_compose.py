@@ -116,6 +116,14 @@ def test_the_cluster_with_a_secret_is_one_that_starts(tmp_path: Path) -> None:
         assert (http.tokens_file, http.anonymous) == ("/run/secrets/tokens", False)
 
 
+def test_files_for_secrets_are_ones_that_the_images_user_may_read() -> None:
+    """It says of which group they are to be: that of the user whom the image makes."""
+    [uid] = re.findall(r"useradd --uid (\d+) ", DOCKERFILE)
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    said = " ".join(line.lstrip("# ") for line in text.partition("\nname:")[0].splitlines())
+    assert f"chown root:{uid} and chmod 640 for tokens.toml, the certificate and the key" in said
+
+
 def test_the_cluster_with_tls_is_one_that_starts() -> None:
     """As the comments say: beside the lines of the secret, those of TLS."""
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

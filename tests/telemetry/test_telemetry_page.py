@@ -8,10 +8,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
 from frontend.topics.telemetry import InputCollector
+from railgun.access.refusal_collector import RefusalCollector
+from railgun.access.refusals import STATUSES
 from railgun.access.tls import OUTCOMES, Certificates, Tls
 from railgun.access.tls_collector import TlsCollector
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.families import ANSWERED, FAMILIES, FRONT_END, INPUT, SERVED, TLS
+from railgun.telemetry.families import ACCESS, ANSWERED, FAMILIES, FRONT_END, INPUT, SERVED, TLS
 from railgun.telemetry.recording import REASONS, STAGES, Recording
 from railgun.unit.figures import UNIT_STAGES
 
@@ -30,7 +32,7 @@ def test_the_page_lists_the_metrics() -> None:
 
 
 def test_the_page_explains_stages_and_reasons() -> None:
-    for words in (STAGES, REASONS, UNIT_STAGES, OUTCOMES):
+    for words in (STAGES, REASONS, UNIT_STAGES, OUTCOMES, STATUSES):
         block = "".join(rf"\| `{word}` \|[^\n]*\n" for word in words)
         assert re.search(rf"\| --- \| --- \|\n{block}\n", PAGE), words
 
@@ -46,7 +48,8 @@ def test_names_and_labels_are_as_prometheus_wants_them() -> None:
         assert re.fullmatch(r"railgun_[a-z_]+", family.name)
         assert (family.kind == "counter") == family.name.endswith("_total")
         assert set(family.labels) <= {
-            "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "state", "unit",
+            "stream", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "state", "status",
+            "unit",
         }  # fmt: skip
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
 
@@ -55,8 +58,8 @@ def test_what_a_front_end_on_kafka_says_can_stand_in_one_registry() -> None:
     registry = CollectorRegistry()
     served = RailgunCollector(Recording, lambda: None, lambda: None, lambda: (0, 0), lambda: True, "1.2")
     others = ExchangeCollector(lambda: None), UnansweredCollector(lambda: None), InputCollector(lambda: None)
-    for collector in (served, *others, TlsCollector(Tls(NO_CERTIFICATES))):
+    for collector in (served, *others, RefusalCollector(), TlsCollector(Tls(NO_CERTIFICATES))):
         registry.register(collector)
     text = generate_latest(registry).decode()
-    for family in (*SERVED, *FRONT_END, *ANSWERED, *INPUT, *TLS):
+    for family in (*SERVED, *FRONT_END, *ANSWERED, *INPUT, *ACCESS, *TLS):
         assert text.count(f"# TYPE {family.name} {family.kind}\n") == 1

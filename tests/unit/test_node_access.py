@@ -9,6 +9,7 @@ from prometheus_client import Gauge
 
 from railgun.access.binding import ExposedError
 from railgun.access.guard import Guard
+from railgun.access.refusals import refusals
 from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
 from railgun.unit.node_server import ROUTES, serving
@@ -57,6 +58,28 @@ def test_scopes(url: str) -> None:
         assert "secret reason" in httpx.get(f"{url}/readyz", headers=headers, trust_env=False).text
     assert httpx.get(f"{url}/none", trust_env=False).status_code == 401
     assert httpx.get(f"{url}/none", headers=headers, trust_env=False).status_code == 404
+
+
+def test_refusals_are_counted_and_callers_that_nobody_knows_are_logged(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = refusals.requests.copy()
+    for name, path, status in (
+        ("read-all", "/metrics", 403),
+        ("wrong", "/metrics?x=1", 401),
+        ("wrong", "/a%1B", 401),
+    ):
+        headers = {"Authorization": bearer(name)}
+        assert httpx.get(url + path, headers=headers, trust_env=False).status_code == status
+    logged = [each.__dict__["fields"] for each in caplog.records if each.name == "railgun.audit"]
+    assert [(each["request"], each["status"], each["client"]) for each in logged] == [
+        ("GET /metrics", 401, "127.0.0.1"),
+        ("GET /a%1B", 401, "127.0.0.1"),
+    ]
+    headers = {"Authorization": bearer("metrics")}
+    text = httpx.get(f"{url}/metrics", headers=headers, trust_env=False).text
+    for status, count in ((401, 2), (403, 1), (421, 0)):
+        assert f'railgun_requests_refused_total{{status="{status}"}} {before[status] + count}.0\n' in text
 
 
 def test_browsers() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,30 +173,62 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]
     ]
 
 
-def test_refused_changes_are_logged(running: Server, caplog: pytest.LogCaptureFixture) -> None:
+def refused(running: Server) -> dict[str, int]:
+    """How many requests were refused, by status."""
+    text = sent(running, "metrics", "GET", "/metrics").text
+    found = re.findall(r'^railgun_requests_refused_total\{status="(\d+)"\} (\d+)\.0$', text, re.MULTILINE)
+    return {status: int(count) for status, count in found}
+
+
+VALUES = f"{PLACE}/values?partitioner=card&card=x"
+EVENT = {"tx_id": "a", "ts": 1_700_000_000_000, "card": "c"}
+
+
+def test_refusals_are_counted_and_those_that_matter_are_logged(
+    running: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
+    before = refused(running)
     for name, method, path, status in (
         ("read-own", "DELETE", f"{PLACE}/metrics/n7", 403),
         ("wrong", "DELETE", f"{PLACE}?really=yes", 401),
         ("expired", "POST", "/v1/cluster/nodes/a%1B%0Ab/drain", 401),
         ("define-own", "POST", "/v1/streams", 403),
+        ("read-own", "GET", VALUES, 403),
+        ("read-own", "POST", f"{PLACE}/values", 403),
+        ("wrong", "POST", f"{PLACE}/explain", 401),
+        ("wrong", "POST", f"{PLACE}/events", 401),
+        ("wrong", "GET", "/metrics", 401),
+        ("wrong", "GET", "/none", 401),
     ):
-        body = {"name": FOREIGN, "fields": {"a": "string"}} if path == "/v1/streams" else None
+        body = {"name": FOREIGN, "fields": {"a": "string"}} if path == "/v1/streams" else EVENT
         assert sent(running, name, method, path, body).status_code == status
-    # Neither looks at anything nor events change what is registered.
-    assert sent(running, "score-own", "GET", PLACE).status_code == 403
-    assert sent(running, "read-own", "POST", f"{PLACE}/events", {}).status_code == 403
-    assert sent(running, "wrong", "POST", f"{PLACE}/explain", {}).status_code == 401
-    found = audited(caplog)
     keys = ("request", "status", "who", "client")
+    found = audited(caplog)
     assert [tuple(figures[key] for key in keys) for _, figures in found] == [
         (f"DELETE {PLACE}/metrics/n7", 403, "read-own", "127.0.0.1"),
         (f"DELETE {PLACE}", 401, None, "127.0.0.1"),
         ("POST /v1/cluster/nodes/a%1B%0Ab/drain", 401, "expired", "127.0.0.1"),
         ("POST /v1/streams", 403, "define-own", "127.0.0.1"),
+        (f"GET {PLACE}/values", 403, "read-own", "127.0.0.1"),
+        (f"POST {PLACE}/values", 403, "read-own", "127.0.0.1"),
+        (f"POST {PLACE}/explain", 401, None, "127.0.0.1"),
+        (f"POST {PLACE}/events", 401, None, "127.0.0.1"),
+        ("GET /metrics", 401, None, "127.0.0.1"),
+        ("GET /none", 401, None, "127.0.0.1"),
     ]
     assert found[0][0] == f"refused: the token lacks the scope define:{OWN}"
     assert found[3][0] == f"refused: the token lacks the scope define:{FOREIGN}"
+    caplog.clear()
+    # Who may only read asks for nothing that is anybody's secret.
+    for name, method, path in (
+        ("score-own", "GET", PLACE),
+        ("read-own", "POST", f"{PLACE}/events"),
+        ("read-own", "GET", "/metrics"),
+    ):
+        assert sent(running, name, method, path, EVENT).status_code == 403
+    assert audited(caplog) == []
+    assert refused(running) == {"401": before["401"] + 6, "403": before["403"] + 7, "421": before["421"]}
 
 
 def test_deepenings_are_logged(running: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """The text of a failure, which may name what is of other streams, is told to those alone who may see all streams."""
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from railgun.access.guard import Caller
 from railgun.access.scopes import Scopes
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
+from railgun.engine.status import LiveBackfillStatus
 from tests.frontend.access.callers import FOREIGN, OWN, bearer, guarded
 from tests.frontend.raw_client import RawClient, chunked, head
-from tests.frontend.serving import Server, server
+from tests.frontend.serving import Server, server, until
 
 FAILURE = f"data/streams/{FOREIGN}/card-0: damaged"
 GENERAL = (
@@ -73,6 +75,24 @@ def test_a_request_that_fails(
     assert told(running, "remove-own", "DELETE", f"{PLACE}/metrics/n7") == FAILURE
 
 
+def test_a_defect_of_a_page(
+    running: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def defect(self: Engine, *_: Any, **more: Any) -> Any:
+        raise RuntimeError("nobody expected this")
+
+    monkeypatch.setattr(Engine, "status", defect)
+    # One connection, which goes on.
+    for _ in range(2):
+        response = running.client.get("/v1/status")
+        assert (response.status_code, response.headers["content-type"]) == (500, "application/problem+json")
+        assert response.json()["detail"] == "a defect of this program; the server's log shows where"
+    # It is logged once it is answered.
+    until(lambda: len([each for each in caplog.records if each.exc_info]) == 2)
+    logged = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert [each.getMessage() for each in logged] == ["a defect: GET /v1/status"] * 2
+
+
 def test_a_server_that_has_failed(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frontend.server._Server.stop", lambda self: None)
     monkeypatch.setattr(running.backend, "readiness", lambda: Readiness(False, FAILURE, failed=True))
@@ -118,3 +138,32 @@ def test_without_tokens_everybody_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     with server(tmp_path / "data") as running:
         monkeypatch.setattr(Engine, "streams", failing)
         assert running.client.get("/v1/streams").json()["detail"] == FAILURE
+
+
+def test_a_deepening_that_came_to_nothing(
+    running: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = f"{PLACE}/deepening"
+
+    def standing(name: str, method: str = "GET", path: str = place) -> Any:
+        headers = {"Authorization": bearer(name), "Content-Type": JSON}
+        response = running.client.request(method, path, headers=headers, content=b"{}")
+        assert response.is_success, response.text
+        return response.json()
+
+    monkeypatch.setattr(Engine, "deepen", failing)
+    running.client.post(f"{PLACE}/events", json=json.loads(EVENT))
+    assert standing("define-own", "POST")["failure"] is None
+    standing("define-own", "POST", f"{place}/install")
+    until(lambda: standing("read-own")["state"] == "failed")
+    asked = (("read-own", "GET", place), ("define-own", "GET", place), ("define-own", "POST", place))
+    for ask in asked:
+        assert standing(*ask)["failure"] == GENERAL
+    for name in ("remove-own", "all"):
+        assert standing(name)["failure"] == FAILURE
+    assert f"was not installed: {FAILURE}" in caplog.text
+    # A task that does not follow says so by itself.
+    damaged = LiveBackfillStatus(OWN, "h", 1, "damaged", "data", 0, FAILURE)
+    monkeypatch.setattr(Engine, "deepening", lambda self, stream: damaged)
+    for name, said in (("read-own", GENERAL), ("all", FAILURE)):
+        assert standing(name)["failure"] == said

@@ -4,6 +4,9 @@ import contextlib
 import os
 import signal
 import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -15,66 +18,179 @@ from tests.certificates import Authority, encrypted
 from tests.frontend.access.callers import OWN, bearer, secret
 from tests.frontend.access.test_reload import AS_A_SERVICE
 from tests.frontend.access.test_reload_of_certificates import NOT_READ_AGAIN
-from tests.frontend.serving_process import process
+from tests.frontend.serving_process import ROOT, process
+from tests.proc import command_lines
 
 CONFIG = """
 [logging]
 level = "debug"
 [http]
 in_flight_limit_events = 1
+batch_limit_events = 1
 [[http.tokens]]
 name = "good"
 sha256 = ["{good}"]
 scopes = ["*"]
+[[http.tokens]]
+name = "few"
+sha256 = ["{few}"]
+scopes = ["read:others"]
+[[http.tokens]]
+name = "slow"
+sha256 = ["{slow}"]
+scopes = ["score:*"]
+limit_per_s = 1
 [[http.tokens]]
 name = "ended"
 sha256 = ["{ended}"]
 scopes = ["*"]
 expires = 2020-01-01T00:00:00Z
 """
-SENT = ("good", "ended", "unknown", "twice")
+KNOWN = ("good", "few", "slow", "ended")
+SENT = (*KNOWN, "unknown", "twice", "in-a-file", "in-the-environment")
+STATUSES = {200, 400, 401, 403, 404, 405, 413, 422, 429, 431, 500, 503, 504}
+FAULTY = (
+    sys.executable,
+    "-c",
+    """import sys, time
+from railgun.cli.main import main
+from railgun.engine.engine import Engine
+from railgun.engine.errors import FolderError
+
+def defect(*_, **more):
+    raise RuntimeError("nobody expected this")
+
+def damaged(*_, **more):
+    raise FolderError("data: damaged")
+
+Engine.change_log, Engine.explain = defect, damaged
+Engine.key_values = lambda *_, **more: time.sleep(0.5)
+sys.exit(main(sys.argv[4:]))""",
+)
+"""Runs the command of a server that is given to it, with faults."""
 
 
-def test_tokens_are_in_no_log_and_no_file(tmp_path: Path) -> None:
-    config = tmp_path / "r.toml"
-    hashes = {name: hash_of(secret(name).encode()).hex() for name in ("good", "ended")}
+def answers_to(client: httpx.Client, name: str) -> Iterator[httpx.Response]:
+    """What a token gets for requests of every kind."""
+    events, auth = f"/v1/streams/{OWN}/events", {"Authorization": bearer(name)}
+    for body in (b'{"tx_id": "a", "ts": 1, "card": "c"}', b"{", b"[{}, {}]", b"\xff" * 100_000):
+        yield client.post(events, content=body, headers={**auth, "Content-Type": "application/json"})
+    yield client.post(events, content=b"x\n" * 9, headers={**auth, "Content-Type": "application/x-ndjson"})
+    for path in (
+        f"/v1/streams/none?token={secret(name)}",
+        f"/v1/streams/{OWN}/values?card=c&timeout_ms=1",
+        *("/metrics", "/v1/status", "/docs", "/v1/whoami", "/v1/log", "/none"),
+    ):
+        yield client.get(path, headers=auth)
+    yield client.put("/v1/streams", headers=auth)
+    yield client.post("/v1/streams", json={"name": 7}, headers=auth)
+    yield client.post(f"/v1/streams/{OWN}/explain", json={"sql": "SELECT 1"}, headers=auth)
+    with contextlib.suppress(httpx.TransportError):
+        # The connection ends with it, which a client may see before the answer.
+        yield client.get("/metrics", headers={**auth, "X-Long": "x" * 70_000})
+
+
+def of_commands(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What commands say that a server refuses, that reach none, and that are given no token at all."""
+    file = folder / "token"
+    for text in (secret("in-a-file"), f"{secret('in-a-file')} and more"):
+        file.write_text(text)
+        file.chmod(0o604)
+        for words in (
+            ["status"],
+            ["log"],
+            ["values", OWN, "--key", "card=c"],
+            ["status", "--ca", str(folder)],
+        ):
+            assert main([*words, "--url", url, "--token-file", str(file), "--debug"]) == 2
+    for token in (secret("in-the-environment"), f"{secret('in-the-environment')} and more"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RAILGUN_TOKEN", token)
+            for address in (url, url.replace("://", f"://{token}@"), "http://127.0.0.1:1"):
+                assert main(["status", "--url", address, "--debug"]) == 2
+    return "".join(capsys.readouterr())
+
+
+def of_a_waiting_command(folder: Path) -> str:
+    """What is seen of a command, while it waits, by everybody on the machine; and what it says."""
+    file = folder / "token"
+    file.write_text(secret("in-a-file"))
+    file.chmod(0o600)
+    words = ["score", OWN, "--url", "http://127.0.0.1:1", "--token-file", str(file), "--debug"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "railgun", *words],
+        cwd=ROOT,
+        env={**os.environ, "RAILGUN_TOKEN": secret("in-the-environment")},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stdin is not None
+        assert command.stderr is not None
+        command.stdin.write("{}\n")
+        command.stdin.flush()
+        said = command.stderr.readline()
+        assert "waiting" in said
+        seen = command_lines(command.pid)
+        assert "--token-file" in seen
+        command.terminate()
+        return said + seen + command.stderr.read()
+
+
+def contents(folder: Path) -> str:
+    """All files in a folder."""
+    return "".join(file.read_bytes().decode("latin-1") for file in folder.rglob("*") if file.is_file())
+
+
+def test_tokens_are_in_no_log_and_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, data = tmp_path / "r.toml", tmp_path / "data"
+    hashes = {name: hash_of(secret(name).encode()).hex() for name in KNOWN}
     config.write_text(CONFIG.format(**hashes))
-    data = tmp_path / "data"
-    events = f"/v1/streams/{OWN}/events"
-    with process(data, "--config", str(config), "--debug") as (child, client):
-        answers = []
-        for name in SENT:
-            headers = {"Authorization": bearer(name)}
-            for body in (b'{"tx_id": "a", "ts": 1, "card": "c"}', b"{", b"[{}, {}]", b"\xff" * 100_000):
-                answers.append(
-                    client.post(events, content=body, headers={**headers, "Content-Type": "application/json"})
-                )
-            answers.append(
-                client.post(
-                    events, content=b"x\n" * 9, headers={**headers, "Content-Type": "application/x-ndjson"}
-                )
-            )
-            answers.append(client.get(f"/v1/streams/none?token={secret(name)}", headers=headers))
-            answers += [
-                client.get(path, headers=headers)
-                for path in ("/metrics", "/v1/status", "/docs", "/v1/whoami")
-            ]
-            answers.append(client.put("/v1/streams", headers=headers))
-            answers.append(client.post("/v1/streams", json={"name": 7}, headers=headers))
+    with process(data, "--config", str(config), "--debug", before=FAULTY) as (child, client):
+        answers = [each for name in SENT for each in answers_to(client, name)]
         answers.append(client.get("/v1/status", headers=[("Authorization", bearer("twice"))] * 2))
-        assert {each.status_code for each in answers} == {200, 400, 401, 405, 413, 422}
-        left = b"".join(str(each.headers).encode() + each.content for each in answers)
-        command_line = Path(f"/proc/{child.pid}/cmdline").read_bytes()
+        left = "".join(f"{each.headers}{each.text}" for each in answers)
+        statuses = {each.status_code for each in answers}
+        left += of_commands(str(client.base_url), tmp_path, capsys) + of_a_waiting_command(tmp_path)
+        left += command_lines(child.pid)
         os.kill(child.pid, signal.SIGTERM)
         assert child.stderr is not None
-        said = child.stderr.read()
-    for name in SENT:
-        # What stood in a URL is its sender's own doing.
-        assert secret(name).encode() not in left
-        assert secret(name) not in said
-        assert secret(name).encode() not in command_line
-        for file in data.rglob("*"):
-            assert not file.is_file() or secret(name).encode() not in file.read_bytes()
+        left += child.stderr.read()
+    assert statuses == STATUSES
+    for said in ("nobody expected this", "data: damaged", "Traceback", "refused: ", "--config"):
+        assert said in left
+    left += contents(data)
+    # What stood in a URL is its sender's own doing, and is not kept either.
+    assert not [name for name in SENT if secret(name) in left]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "htps://somebody:secret@127.0.0.1:1",
+        "https://somebody:secr/et@127.0.0.1:1",
+        "https://somebody:secret@127.0.0.1:port",
+    ],
+)
+def test_the_password_of_a_schema_registry_is_not_told(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "r.toml"
+    config.write_text(f'[logging]\nlevel = "debug"\n[input]\nschema_registry_url = "{url}"\n')
+    words = [
+        "frontend",
+        "--broker",
+        "127.0.0.1:1",
+        "--http",
+        "127.0.0.1:0",
+        "--config",
+        str(config),
+        "--debug",
+    ]
+    assert main(words) == 2
+    said = "".join(capsys.readouterr())
+    assert "input.schema_registry_url: '" in said
+    assert "secr" not in said
 
 
 def test_keys_are_in_no_log_and_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """SIGHUP to a server with TLS under load: certificates, CAs, revocations and tokens come and go together."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,12 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
+from frontend import server
 from tests.certificates import Authority, Pair
 from tests.config.test_reloading import lines
 from tests.counts import seeds
 from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, head_of, length
 from tests.frontend.access.test_reload import AS_A_SERVICE
-from tests.frontend.raw_client import RawClient
+from tests.frontend.raw_client import PATIENCE_S, RawClient
 from tests.frontend.serving_process import process
 
 ATTEMPTS = 5
@@ -219,3 +221,32 @@ def test_certificates_and_tokens_are_swapped_under_load(tmp_path: Path, swaps: i
             # At most the request that is on its way, and the connection in place of that one, meet a swap.
             assert sender.crossed <= 2 * swaps
         assert child.poll() is None
+
+
+def test_who_asks_a_busy_event_loop_learns_that_it_has_not_come_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    go_on, is_called = threading.Event(), threading.Event()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        assert server._in_loop(loop, lambda: None)
+        loop.call_soon_threadsafe(go_on.wait, PATIENCE_S)
+        monkeypatch.setattr(server, "_IN_LOOP_S", 0.01)
+        assert not server._in_loop(loop, is_called.set)
+        assert not is_called.is_set()
+        go_on.set()
+        # It has not forgotten.
+        assert is_called.wait(PATIENCE_S)
+    finally:
+        go_on.set()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_who_asks_an_event_loop_that_has_ended_learns_it() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    assert not server._in_loop(loop, lambda: None)

@@ -9,6 +9,7 @@ import pytest
 
 from frontend.access import permission
 from frontend.http.routes import ROUTES
+from railgun.access.refusals import refusals
 from tests.frontend.access.callers import OWN, bearer, guarded, secret, token
 from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, NDJSON, asked, head_of, length
 from tests.frontend.raw_client import PATIENCE_S, RawClient, chunked
@@ -39,9 +40,15 @@ def begun(running: Server, client: RawClient, *who: str) -> None:
 )
 @pytest.mark.parametrize("is_sending", [True, False])
 def test_lines_end_where_the_token_does(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, status: int, is_sending: bool
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    changed: Any,
+    status: int,
+    is_sending: bool,
 ) -> None:
     monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.05)
+    before = refusals.requests.copy()
     with guarded(tmp_path / "data", monkeypatch) as running, RawClient(running.address) as client:
         begun(running, client, "score-own")
         running.service.application.guard.replace([token("other", "*"), *changed])
@@ -51,6 +58,9 @@ def test_lines_end_where_the_token_does(
         assert problem["status"] == status
         assert secret("") not in json.dumps(problem)
         until(lambda: running.service.application.in_flight.size_bytes == 0)
+    assert refusals.requests - before == {status: 1}
+    logged = [each.__dict__["fields"] for each in caplog.records if each.name == "railgun.audit"]
+    assert [each["request"] for each in logged] == ([f"POST {EVENTS}"] if status == 401 else [])
 
 
 def test_lines_go_on_while_the_token_is_good(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +81,11 @@ def test_lines_of_which_none_was_taken_are_refused_as_a_whole(
         client.send(head_of("POST", EVENTS, [bearer("score-own")], *CHUNKED))
         until(lambda: running.service.application.guard is not None)
         time.sleep(0.02)
+        before = refusals.requests.copy()
         running.service.application.guard.replace([token("other", "*")])
         response = client.response()
         assert response.status == 401
+        assert refusals.requests - before == {401: 1}
         assert response.headers["www-authenticate"] == "Bearer"
 
 

@@ -22,6 +22,7 @@ from tests.broker.secured_broker import Right, SecuredBroker, passed, rights_of
 from tests.forked import Forked
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import until
+from tests.proc import command_lines
 
 STREAM = "payments"
 ROLES = {"frontend": [STREAM], "node": [], "spark": [], "backfill": [], "client": [STREAM]}
@@ -261,8 +262,22 @@ def _is_of(used: Right, granted: Right) -> bool:
     return used.name.startswith(granted.name[:-1]) if is_prefixed else used.name == granted.name
 
 
-def _check_nothing_tells_passwords(secured: Secured, answers: list[httpx.Response]) -> None:
-    said = [file.read_bytes() for file in secured.said] + [each.content for each in answers]
+def _errors(http: httpx.Client) -> list[httpx.Response]:
+    """Answers to what cannot be done."""
+    json_type = {"Content-Type": "application/json"}
+    found = [
+        http.get("/v1/streams/none"),
+        http.post(EVENTS, content=b"{", headers=json_type),
+        http.post(EVENTS, json={"tx_id": 1}),
+        http.post(f"/v1/streams/{STREAM}/deepening", json={}),
+    ]
+    assert [each.status_code for each in found] == [404, 400, 422, 409]
+    return found
+
+
+def _check_nothing_tells_passwords(secured: Secured, answers: list[httpx.Response], seen: str) -> None:
+    said = [seen.encode()]
+    said += [file.read_bytes() for file in secured.said] + [each.content for each in answers]
     said += [file.read_bytes() for file in secured.folder.glob("n*/**/*") if file.is_file()]
     assert b"ready" in b"".join(said)
     for role in ROLES:
@@ -288,6 +303,7 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     assert values["metrics"]["everyone"] == 25
     answers = [http.get(path) for path in ("/metrics", "/v1/status", "/v1/cluster", "/readyz", "/v1/log")]
     assert [each.status_code for each in answers] == [200] * len(answers)
+    answers += _errors(http)
     _what_clients_may_not(secured)
     _unreadable_record(secured)
     _as_spark(secured)
@@ -302,7 +318,11 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     secured.start("node", leader, "--units", "1", "--data", str(secured.folder / leader))
     _as_backfill(secured)
     _drop_other(secured, http)
+    # A unit that is asked to end while it is only starting does not end well.
+    until(lambda: b"\nready\n" in secured.said[-1].read_bytes())
+    seen = "".join(command_lines(each.pid) for each in secured.processes.values())
+    assert "railgun.unit" in seen
     for name in list(secured.processes):
         secured.end(name)
     _check_rights(secured)
-    _check_nothing_tells_passwords(secured, answers)
+    _check_nothing_tells_passwords(secured, answers, seen)

@@ -9,15 +9,19 @@ from typing import Any
 
 
 class RunningRegistry:
-    """answers: by path, the body. asked: paths, in order. is_down: it answers 503."""
+    """answers: by path, the body. pending: paths asked for, in order. authorization: of the last. is_down: it answers
+    503.
+    """
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self.answers, self.pending, self.is_down = dict(answers), list[str](), False
+        self.authorization: str | None = None
         registry = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 registry.pending.append(self.path)
+                registry.authorization = self.headers.get("Authorization")
                 found = registry.answers.get(self.path)
                 self.send_response(503 if registry.is_down else 404 if found is None else 200)
                 self.end_headers()

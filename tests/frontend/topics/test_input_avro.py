@@ -1,15 +1,18 @@
 """Avro in Confluent's framing: the same events as JSON get the same replies; what is wrong is said."""
 
 import json
+import traceback
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from frontend.topics.schemas import SchemaFile, SchemaRegistry, UnknownSchemaError, schemas_of
+from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
 from tests.frontend.conftest import PAYMENTS
@@ -46,7 +49,9 @@ def _avro(event: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> bytes:
     return encoded(event, schema)
 
 
-def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> None:
+def test_avro_is_read_as_json_is(
+    kafka: str, tmp_path: Path, event: Event, caplog: pytest.LogCaptureFixture
+) -> None:
     with (
         schema_registry(ANSWERS) as registry,
         LocalCluster(kafka, tmp_path) as cluster,
@@ -54,7 +59,8 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
     ):
         define(cluster, PAYMENTS)
         cluster.start_units(1)
-        cluster.serve(intake=InputSettings(schema_registry_url=registry.url))
+        with_password = registry.url.replace("://", "://somebody:secret@")
+        cluster.serve(intake=InputSettings(schema_registry_url=with_password))
         first = event(card="avro", price="1.50")
         bodies = [_avro({**event(card="avro"), "price": Decimal("2.25"), "unknown": [1]}) for _ in range(100)]
         topic.send([first])
@@ -89,6 +95,8 @@ def test_avro_is_read_as_json_is(kafka: str, tmp_path: Path, event: Event) -> No
         topic._await(lambda: len(registry.pending) > pending, "a question")
         registry.is_down = False
         assert topic.await_replies(102)[-1]["id"] == good["tx_id"]
+    assert "schema 5: status 503. Check that the schema registry runs" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_file_holds_the_schema_of_all(tmp_path: Path) -> None:
@@ -97,11 +105,11 @@ def test_a_file_holds_the_schema_of_all(tmp_path: Path) -> None:
     assert SchemaFile(file).schema(1) == SchemaFile(file).schema(2) == SCHEMA
     assert isinstance(schemas_of(InputSettings(schema_file=str(file))), SchemaFile)
     file.write_text("{")
-    with pytest.raises(ValueError, match=r"payment\.avsc"):
+    with pytest.raises(ConfigError, match=r"payment\.avsc"):
         SchemaFile(file)
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ConfigError, match="not both"):
         schemas_of(InputSettings(schema_file=str(file), schema_registry_url="http://127.0.0.1"))
-    with pytest.raises(ValueError, match="no http"):
+    with pytest.raises(ConfigError, match="no http"):
         schemas_of(InputSettings(schema_registry_url="ftp://example"))
     assert schemas_of(InputSettings()) is None
 
@@ -118,3 +126,43 @@ def test_a_registry_that_does_not_answer_is_asked_again() -> None:
             with pytest.raises(UnknownSchemaError):
                 schemas.schema(99)
         assert registry.pending == ["/schemas/ids/1", "/schemas/ids/1", "/schemas/ids/99"]
+
+
+def test_the_password_of_a_registry_is_sent_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    said = ""
+    with schema_registry(ANSWERS) as registry:
+        schemas = SchemaRegistry(registry.url.replace("://", "://somebody:secr%2Fet@"))
+        assert schemas.schema(1) == SCHEMA
+        assert registry.authorization == httpx.BasicAuth("somebody", "secr/et")._auth_header
+        for is_down in (True, False):
+            registry.is_down = is_down
+            # What it answers last is no JSON of a schema.
+            registry.answers["/schemas/ids/7"] = {"schema": "{"}
+            with pytest.raises(
+                TransportUnavailableError, match=r"^http://127\.0\.0\.1:\d+: schema 7: "
+            ) as caught:
+                schemas.schema(7)
+            said += "".join(traceback.format_exception(caught.value))
+    with pytest.raises(TransportUnavailableError) as caught:
+        schemas.schema(8)
+    said += "".join(traceback.format_exception(caught.value))
+    assert "status 503" in said
+    assert not [each for each in ("secr", "somebody") if each in said or each in caplog.text]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "htps://user:secret@example.com",
+        "https:/user:secret@example.com",
+        "https://user:secr/et@example.com",
+        "https://user:secr#et@example.com",
+        "https://user:secret@example.com:port",
+        "https://[user:secret@example.com",
+    ],
+)
+def test_the_password_of_a_wrong_address_is_not_told(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"^input\.schema_registry_url: '.*example\.com") as caught:
+        SchemaRegistry(url)
+    assert "secr" not in "".join(traceback.format_exception(caught.value))
