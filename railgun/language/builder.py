@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from lark import Token, Transformer, v_args
 
@@ -37,6 +37,51 @@ _ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
     ast.Function.SUBSTR: (2, 3),
 }
 _NUMBERS = ("no", "one", "two", "three")
+
+# What optional parts of a statement become. The rules around them tell them apart by these types.
+
+
+class _Where(NamedTuple):
+    """WHERE of a query."""
+
+    condition: ast.Expression
+
+
+class _Filter(NamedTuple):
+    """FILTER of an item."""
+
+    condition: ast.Expression
+
+
+class _GroupBy(NamedTuple):
+    """GROUP BY of a query."""
+
+    fields: tuple[ast.FieldReference, ...]
+
+
+class _Exclusion(NamedTuple):
+    """EXCLUDE CURRENT of a query."""
+
+
+class _Branch(NamedTuple):
+    """WHEN and THEN of a CASE."""
+
+    when: ast.Expression
+    then: ast.Expression
+
+
+class _Else(NamedTuple):
+    """ELSE of a CASE."""
+
+    value: ast.Expression
+
+
+_Part = TypeVar("_Part")
+
+
+def _part(parts: Sequence[object], kind: type[_Part]) -> _Part | None:
+    """The part of a kind, or None where it is not written. There is one at most."""
+    return next((part for part in parts if isinstance(part, kind)), None)
 
 
 def _start(token: Token) -> int:
@@ -218,17 +263,21 @@ class Builder(Transformer[Token, Any]):
         except TypeTextError as error:
             raise OffsetError(str(error), _start(name)) from None
 
-    def branch(self, when: ast.Expression, then: ast.Expression) -> tuple[ast.Expression, ast.Expression]:
-        return when, then
+    def branch(self, when: ast.Expression, then: ast.Expression) -> _Branch:
+        return _Branch(when, then)
 
-    def default(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def default(self, value: ast.Expression) -> _Else:
+        return _Else(value)
 
-    def case(self, token: Token, *parts: Any) -> ast.Case:
-        operand = parts[0] if isinstance(parts[0], ast.Expression) else None
-        default = parts[-1][0] if isinstance(parts[-1], list) else None
-        branches = tuple(part for part in parts if isinstance(part, tuple))
-        return ast.Case(operand, branches, default, position=_start(token))
+    def case(self, token: Token, *parts: object) -> ast.Case:
+        branches = tuple((part.when, part.then) for part in parts if isinstance(part, _Branch))
+        otherwise = _part(parts, _Else)
+        return ast.Case(
+            _part(parts, ast.Expression),
+            branches,
+            None if otherwise is None else otherwise.value,
+            position=_start(token),
+        )
 
     # --- windows
 
@@ -254,64 +303,59 @@ class Builder(Transformer[Token, Any]):
     def infinite(self, token: Token, delay_ms: int = 0) -> ast.Window:
         return ast.Window(ast.WindowKind.INFINITE, None, delay_ms, position=_start(token))
 
-    def exclusion(self) -> bool:
-        return True
+    def exclusion(self) -> _Exclusion:
+        return _Exclusion()
 
     # --- the query
 
     def select_item(self, token: Token, *parts: Any) -> ast.SelectItem:
         aggregator = _aggregator(token)
-        argument, *names = parts
+        argument, *options = parts
         if isinstance(argument, Token) and argument.type == "DISTINCT":
             if aggregator is not ast.Aggregator.COUNT:
                 raise OffsetError(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
             aggregator = ast.Aggregator.COUNT_DISTINCT
-            argument, *names = names
+            argument, *options = options
         elif isinstance(argument, Token):
             if aggregator is not ast.Aggregator.COUNT:
                 raise OffsetError(f"* is for count alone: {aggregator} wants an expression", _start(argument))
             argument = None
-        condition = next((part[0] for part in names if isinstance(part, list)), None)
-        names = [part for part in names if not isinstance(part, list)]
-        if not names:
-            return ast.SelectItem(aggregator, argument, condition=condition, position=_start(token))
-        name: ast.FieldReference = names[0]
+        only, name = _part(options, _Filter), _part(options, ast.FieldReference)
         return ast.SelectItem(
             aggregator,
             argument,
-            _metric_name(name),
-            condition,
-            name_position=name.position,
+            None if name is None else _metric_name(name),
+            None if only is None else only.condition,
+            name_position=_start(token) if name is None else name.position,
             position=_start(token),
         )
 
-    def where(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def where(self, condition: ast.Expression) -> _Where:
+        return _Where(condition)
 
-    def filter(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def filter(self, condition: ast.Expression) -> _Filter:
+        return _Filter(condition)
 
-    def group_by(self, *names: ast.FieldReference) -> tuple[ast.FieldReference, ...]:
+    def group_by(self, *names: ast.FieldReference) -> _GroupBy:
         if len(names) > GROUP_BY_LIMIT:
             raise OffsetError(
                 f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position
             )
-        return names
+        return _GroupBy(names)
 
     def query(self, *parts: Any) -> ast.Query:
         items = tuple(part for part in parts if isinstance(part, ast.SelectItem))
         _check_count(items)
         stream: ast.FieldReference = parts[len(items)]
-        where = next((part[0] for part in parts if isinstance(part, list)), None)
-        group_by = next((part for part in parts if isinstance(part, tuple)), ())
-        window = next(part for part in parts if isinstance(part, ast.Window))
+        where, group_by, window = _part(parts, _Where), _part(parts, _GroupBy), _part(parts, ast.Window)
+        assert window is not None, "each query has a window"
         return ast.Query(
             items,
             ast.StreamName(stream.name, position=stream.position),
-            where,
-            group_by,
+            None if where is None else where.condition,
+            () if group_by is None else group_by.fields,
             window,
-            excludes_current=parts[-1] is True,
+            excludes_current=_part(parts, _Exclusion) is not None,
         )
 
     # --- derived metrics
