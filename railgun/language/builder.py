@@ -27,14 +27,24 @@ _AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | 
 _FUNCTIONS = {str(function): function for function in ast.Function}
 _CAST = "cast"
 _UTC = "UTC"
-# The least and the most arguments of a function (None: any number). A function that is not listed takes one.
-_ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
-    ast.Function.COALESCE: (1, None),
-    ast.Function.GREATEST: (2, None),
-    ast.Function.LEAST: (2, None),
-    ast.Function.NULLIF: (2, 2),
-    ast.Function.ROUND: (1, 2),
-    ast.Function.SUBSTR: (2, 3),
+
+
+class _Arguments(NamedTuple):
+    """The least and the most arguments of a function (None: any number), and what a call looks like."""
+
+    least: int
+    most: int | None
+    example: str
+
+
+# A function that is not listed takes one argument.
+_ARGUMENTS = {
+    ast.Function.COALESCE: _Arguments(1, None, "COALESCE(a, b)"),
+    ast.Function.GREATEST: _Arguments(2, None, "GREATEST(a, b)"),
+    ast.Function.LEAST: _Arguments(2, None, "LEAST(a, b)"),
+    ast.Function.NULLIF: _Arguments(2, 2, "NULLIF(a, b)"),
+    ast.Function.ROUND: _Arguments(1, 2, "ROUND(x) or ROUND(x, 2)"),
+    ast.Function.SUBSTR: _Arguments(2, 3, "SUBSTR(s, 1) or SUBSTR(s, 1, 6)"),
 }
 _NUMBERS = ("no", "one", "two", "three")
 
@@ -94,7 +104,8 @@ def _not(operand: ast.Expression) -> ast.Not:
 
 def _in_list(operand: ast.Expression, items: tuple[ast.Expression, ...]) -> ast.InList:
     if len(items) > IN_LIMIT:
-        raise OffsetError(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position)
+        hint = "write several IN joined by OR, or several NOT IN joined by AND"
+        raise OffsetError(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position, hint)
     return ast.InList(operand, items, position=operand.position)
 
 
@@ -118,13 +129,15 @@ def _function(token: Token) -> ast.Function:
 
 
 def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ...], start: int) -> None:
-    least, most = _ARGUMENTS.get(function, (1, 1))
+    one = _Arguments(1, 1, f"{function.upper()}(x)")
+    least, most, example = _ARGUMENTS.get(function, one)
     if least <= len(arguments) and (most is None or len(arguments) <= most):
         return
     numbers = _NUMBERS[least] if most in (None, least) else f"{_NUMBERS[least]} or {_NUMBERS[most or least]}"
     noun = "argument" if least == most == 1 else "arguments"
     place = start if len(arguments) < least else arguments[most or least].position
-    raise OffsetError(f"{function} takes {numbers} {noun}{'' if most else ' or more'}", place)
+    message = f"{function} takes {numbers} {noun}{'' if most else ' or more'}"
+    raise OffsetError(message, place, f"as in {example}")
 
 
 def _unknown(what: str, token: Token, known: Iterable[str]) -> OffsetError:
@@ -144,7 +157,8 @@ def _metric_name(name: ast.FieldReference) -> str:
 
 def _check_count(items: Sequence[ast.SelectItem | ast.DerivedItem]) -> None:
     if len(items) > ITEMS_LIMIT:
-        raise OffsetError(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position)
+        hint = "write the others in a statement of their own"
+        raise OffsetError(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position, hint)
 
 
 @v_args(inline=True)
@@ -261,7 +275,7 @@ class Builder(Transformer[Token, Any]):
         try:
             return parse_type(text)
         except TypeTextError as error:
-            raise OffsetError(str(error), _start(name)) from None
+            raise OffsetError(error.message, _start(name), error.hint) from None
 
     def branch(self, when: ast.Expression, then: ast.Expression) -> _Branch:
         return _Branch(when, then)
@@ -284,11 +298,14 @@ class Builder(Transformer[Token, Any]):
     def duration(self, number: Token, unit: Token) -> int:
         digits = str(number).lstrip("0")
         if not digits:
-            raise OffsetError("a window's size and delay are at least 1 MILLISECOND", _start(number))
+            message = "a window's size and delay are at least 1 MILLISECOND"
+            hint = "write a greater number; without a delay leave out DELAYED BY"
+            raise OffsetError(message, _start(number), hint)
         unit_ms = MS_BY_UNIT[unit.upper().removesuffix("S")]
         if len(digits) > len(str(LIMIT_MS)) or int(digits) * unit_ms > LIMIT_MS:
             limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
-            raise OffsetError(f"a window's size and delay are at most {limit_days} DAYS", _start(number))
+            message = f"a window's size and delay are at most {limit_days} DAYS"
+            raise OffsetError(message, _start(number), "OVER INFINITE takes everything so far")
         return int(digits) * unit_ms
 
     def delay(self, delay_ms: int) -> int:
@@ -313,12 +330,15 @@ class Builder(Transformer[Token, Any]):
         argument, *options = parts
         if isinstance(argument, Token) and argument.type == "DISTINCT":
             if aggregator is not ast.Aggregator.COUNT:
-                raise OffsetError(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
+                message = f"DISTINCT is for count alone, not {aggregator}"
+                hint = f"write {aggregator}(x) or count(DISTINCT x)"
+                raise OffsetError(message, _start(argument), hint)
             aggregator = ast.Aggregator.COUNT_DISTINCT
             argument, *options = options
         elif isinstance(argument, Token):
             if aggregator is not ast.Aggregator.COUNT:
-                raise OffsetError(f"* is for count alone: {aggregator} wants an expression", _start(argument))
+                message = f"* is for count alone: {aggregator} wants an expression"
+                raise OffsetError(message, _start(argument), f"write {aggregator}(x) or count(*)")
             argument = None
         only, name = _part(options, _Filter), _part(options, ast.FieldReference)
         return ast.SelectItem(
@@ -338,8 +358,9 @@ class Builder(Transformer[Token, Any]):
 
     def group_by(self, *names: ast.FieldReference) -> _GroupBy:
         if len(names) > GROUP_BY_LIMIT:
+            message = f"GROUP BY with more than {GROUP_BY_LIMIT} fields"
             raise OffsetError(
-                f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position
+                message, names[GROUP_BY_LIMIT].position, "leave out those that others determine"
             )
         return _GroupBy(names)
 
