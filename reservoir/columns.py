@@ -34,7 +34,7 @@ class HotColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnData:
-    """The values of one hot column for n rows, as `derive` gives them.
+    """The values of one hot column for n rows, as `compute_columns` gives them.
 
     WORD: words uint64[n], nulls uint8[n] or None.  ENTITY: hi, lo uint64[n].
     STRING: words uint64[n], references heap << 62 | offset << 24 | length into heaps[heap] (uint8 arrays).
@@ -69,7 +69,7 @@ class StoredColumn:
 
 
 # (payload uint8[], offsets int64[n + 1], columns): the columns of n rows from their raw records, end to end.
-Derive = Callable[[NDArray[np.uint8], NDArray[np.int64], Sequence[HotColumn]], list[ColumnData]]
+ComputeColumns = Callable[[NDArray[np.uint8], NDArray[np.int64], Sequence[HotColumn]], list[ColumnData]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,13 @@ def no_recipe(_: Sequence[HotColumn]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
+class ColumnMaker:
     """Makes columns that rows lack. A recipe saves reading, unpacking and parsing their records."""
 
-    derive: Derive
+    from_records: ComputeColumns
     find_recipe: FindRecipe = no_recipe
 
-    def computed(
+    def from_columns(
         self,
         columns: Sequence[HotColumn],
         rows: int,

@@ -192,8 +192,8 @@ def gather_entity_column(column: HotColumn, pairs: int, slots: NDArray[np.uint32
     )
 
 
-def gather_derived(column: HotColumn, data: ColumnData, n: int) -> StoredColumn:
-    """A column that `derive` made for n rows, in the form of a sealed chunk."""
+def gather_computed(column: HotColumn, data: ColumnData, n: int) -> StoredColumn:
+    """A column that `compute_columns` made for n rows, in the form of a sealed chunk."""
     slots = np.arange(n, dtype=np.uint32)
     if column.kind is Kind.ENTITY:
         assert data.hi is not None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.columns import Derivation, Derive, FindRecipe, HotColumn, no_recipe
+from reservoir.columns import ColumnMaker, ComputeColumns, FindRecipe, HotColumn, no_recipe
 from reservoir.cursors.cache import CacheStats, FrameCache
 from reservoir.cursors.cursor import Changelog, Edges, Fills, FillSlice
 from reservoir.cursors.held_frame import Ahead
@@ -72,7 +72,7 @@ class Reservoir:
         files: Files,
         settings: Settings,
         recovered: Recovered,
-        derivation: Derivation,
+        maker: ColumnMaker,
         executor: Executor,
     ) -> None:
         """See `open`."""
@@ -86,7 +86,7 @@ class Reservoir:
         self.changelog = Changelog(self._context, settings.changelog_entries)
         self._index = ChunkIndex(self._context)
         self._reader = SegmentReader(files, folder)
-        self._source = ChunkSource(self._index, self._reader, derivation)
+        self._source = ChunkSource(self._index, self._reader, maker)
         frames_max = 4096 + (settings.cache_bytes + 64 * settings.changelog_entries) // (
             16 * settings.chunk_events
         )
@@ -114,7 +114,7 @@ class Reservoir:
         folder: Path,
         files: Files,
         *,
-        derive: Derive,
+        compute_columns: ComputeColumns,
         executor: Executor,
         find_recipe: FindRecipe = no_recipe,
         settings: Settings | None = None,
@@ -122,7 +122,7 @@ class Reservoir:
     ) -> "Reservoir":
         """Open a folder, cut back to a checkpoint's length (`Length()`: empty); None: all that is whole.
 
-        derive(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
+        compute_columns(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
         records; find_recipe(columns) how they are made of other columns, where they can be.  Both are called by the
         caller's thread and by a lane of the executor, by both at once too.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
@@ -132,7 +132,7 @@ class Reservoir:
             recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
         except OSError as error:
             raise StorageFailedError(str(folder), "opening", error) from error
-        return cls(folder, files, settings, recovered, Derivation(derive, find_recipe), executor)
+        return cls(folder, files, settings, recovered, ColumnMaker(compute_columns, find_recipe), executor)
 
     # --- a batch -----------------------------------------------------------------------------------
 
@@ -194,10 +194,10 @@ class Reservoir:
         memory that hold what a set is given stay.  Seal with the floor in force before.
         """
         self._cache.set_hot(columns)
-        self._open.set_columns(columns, self._source.derivation)
+        self._open.set_columns(columns, self._source.maker)
 
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
-        """Which hot columns, by number, frames of a set (0 to 255) hold. Chunks that lack one derive it.
+        """Which hot columns, by number, frames of a set (0 to 255) hold. What a chunk lacks is computed.
 
         What the cursors of the set meet next, and lacks one, is decoded anew, in the background.
         """
@@ -228,8 +228,10 @@ class Reservoir:
     def prefetch_columns(
         self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
     ) -> list[Ahead]:
-        """A set will get these columns besides its own, among these hot columns, which `derive` knows already: what its
-        edges are in, and meet next, is decoded with them in the background. Returns what may be waited for."""
+        """A set will get these columns besides its own, among these hot columns, which `compute_columns` knows
+        already: what its edges are in, and meet next, is decoded with them in the background. Returns what may be
+        waited for.
+        """
         return self._cache.prefetch_columns(column_set, columns, hot)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:

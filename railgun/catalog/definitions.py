@@ -13,7 +13,7 @@ from railgun.catalog.model import (
     StreamDefinition,
     home_partitioner,
 )
-from railgun.catalog.names import check_is_not_id
+from railgun.catalog.names import ANOTHER_NAME, check_is_not_id
 from railgun.catalog.stream_reading import stream_from_table
 from railgun.catalog.tables import Table
 from railgun.language.ast import Derivation, Query
@@ -84,19 +84,18 @@ def _statements(
         loc: Location = ("metrics", i, "sql")
         if isinstance(statement, Derivation):
             derivations.setdefault(stream.name, []).append(Statement(statement, loc))
-            names = [item.name for item in statement.items]
+            names = [(item.name, item.name_position) for item in statement.items]
         else:
             made = _metrics(statement, stream, named[stream.name], loc)
             metrics += made
-            names = [each.name for each in made]
-        for name in names:
+            positions = [item.name_position for item in statement.items]
+            names = [(each.name, at) for each, at in zip(made, positions, strict=True)]
+        for name, offset in names:
             earlier = place_by_name.setdefault((stream.name, name), i)
             if earlier != i:
-                raise DefinitionError(
-                    loc,
-                    f"{name} is the name of a metric of metrics.{earlier} too",
-                    "give one of them another name with AS",
-                )
+                message = f"{name} is the name of a metric of metrics.{earlier} too"
+                error = DefinitionError(loc, message, ANOTHER_NAME)
+                raise error.in_text(statement.text, offset)
     return metrics, derivations
 
 
@@ -140,9 +139,11 @@ def _read(
     if is_given_for_one:
         (only,) = streams
         message = f"the query is FROM {name[:80]} and was given for stream {only}"
-        raise DefinitionError(loc, message, f"write FROM {only}")
+        found = DefinitionError(loc, message, f"write FROM {only}")
+        raise found.in_text(sql, statement.stream.position)
     hint = "; ".join(filter(None, (meant(name, streams), remedy)))
-    raise DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
+    found = DefinitionError(loc, f"there is no stream {name[:80]!r}", hint or None)
+    raise found.in_text(sql, statement.stream.position)
 
 
 def _metrics(
@@ -151,9 +152,15 @@ def _metrics(
     """The metrics of a query. known: the names of the stream's metrics, which it cannot read."""
     try:
         resolved = resolve(query, stream.types, stream.name, metrics=known)
-        return [define_metric(each, stream, loc) for each in resolved]
     except QueryError as error:
         raise DefinitionError(loc, str(error)) from error
+    made = []
+    for item, each in zip(query.items, resolved, strict=True):
+        try:
+            made.append(define_metric(each, stream, loc))
+        except DefinitionError as error:
+            raise error.in_text(query.text, item.name_position) from None
+    return made
 
 
 def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Location) -> MetricDefinition:

@@ -1,14 +1,14 @@
 """The derived metrics of DERIVE statements, checked against a stream and its metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from railgun.catalog.errors import CatalogError, DefinitionError, Location
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.names import check_is_not_id
+from railgun.catalog.names import ANOTHER_NAME, check_is_not_id
 from railgun.language.ast import Derivation, DerivedItem
 from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
-from railgun.language.errors import OffsetError, QueryError
+from railgun.language.errors import QueryError
 from railgun.language.parser import parse_statement
 from railgun.language.zones import Zones, pinned_zone
 
@@ -31,21 +31,14 @@ def define_derived(
     places: dict[str, tuple[DerivedItem, Statement]] = {}
     for statement in statements:
         for item in statement.derivation.items:
-            check_is_not_id(item.name, stream.id, statement.loc)
-            if item.name in places:
-                raise DefinitionError(
-                    statement.loc,
-                    f"two metrics are named {item.name}",
-                    "give one of them another name with AS",
-                )
+            _check_name(item, stream, places, statement)
             places[item.name] = item, statement
     try:
         order = operands_first({name: item for name, (item, _) in places.items()})
     except CircleError as error:
         derivation, loc = places[error.circle[0]][1]
-        remedy = "take one of these names out of an expression"
-        located = OffsetError(str(error), error.offset, remedy).in_text(derivation.text)
-        raise DefinitionError(loc, str(located)) from None
+        found = DefinitionError(loc, str(error), "take one of these names out of an expression")
+        raise found.in_text(derivation.text, error.offset) from None
     grown, made = dict(known), []
     for name in order:
         item, (derivation, loc) = places[name]
@@ -56,6 +49,19 @@ def define_derived(
         grown[name] = derived
         made.append(derived)
     return made
+
+
+def _check_name(
+    item: DerivedItem, stream: StreamDefinition, earlier: Container[str], statement: Statement
+) -> None:
+    """Raise DefinitionError where an item cannot have its name. earlier: the names of items before it."""
+    derivation, loc = statement
+    try:
+        check_is_not_id(item.name, stream.id, loc)
+        if item.name in earlier:
+            raise DefinitionError(loc, f"two metrics are named {item.name}", ANOTHER_NAME)
+    except DefinitionError as error:
+        raise error.in_text(derivation.text, item.name_position) from None
 
 
 def derived_from_sql(sql: str, stream: StreamDefinition, known: Known, zones: Zones) -> ResolvedDerived:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from railgun.language.errors import nearest
+from railgun.language.errors import nearest, position_of
 
 Location = tuple[str | int, ...]
 
@@ -29,6 +29,12 @@ class DefinitionError(ValueError):
     def in_file(self, file: str) -> "DefinitionError":
         """The same error, with the name of the file."""
         return DefinitionError(self.loc, self.message, self.hint, file)
+
+    def in_text(self, text: str, offset: int) -> "DefinitionError":
+        """The same error, with the line and column of an offset in a query's text."""
+        place = position_of(text, offset)
+        message = f"line {place.line}, column {place.column}: {self.message}"
+        return DefinitionError(self.loc, message, self.hint, self.file)
 
 
 class CatalogError(ValueError):

@@ -7,6 +7,8 @@ from railgun.catalog.model import ALL
 from railgun.language.limits import NAME_LIMIT
 
 RESERVED_STREAMS = frozenset({"replies", "catalog", "positions"})
+# The remedy where two metrics have one name.
+ANOTHER_NAME = "give one of them another name with AS"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 

@@ -104,7 +104,7 @@ def _field(name: object, text: object, loc: Location) -> FieldDefinition:
     try:
         return FieldDefinition(checked, parse_type(text))
     except TypeTextError as error:
-        raise DefinitionError(loc, str(error)) from None
+        raise DefinitionError(loc, error.message, error.hint) from None
 
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:

@@ -252,6 +252,7 @@ class SelectItem(Node):
     """One item of a SELECT.
 
     argument: None for `count(*)` alone.  name: None without `AS`.  condition: None without `FILTER`.
+    name_position: of the name, or of the item where it has none.
     """
 
     aggregator: Aggregator

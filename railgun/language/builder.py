@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from lark import Token, Transformer, v_args
 
@@ -27,16 +27,71 @@ _AGGREGATORS = {str(aggregator): aggregator for aggregator in ast.Aggregator} | 
 _FUNCTIONS = {str(function): function for function in ast.Function}
 _CAST = "cast"
 _UTC = "UTC"
-# The least and the most arguments of a function (None: any number). A function that is not listed takes one.
-_ARGUMENTS: dict[ast.Function, tuple[int, int | None]] = {
-    ast.Function.COALESCE: (1, None),
-    ast.Function.GREATEST: (2, None),
-    ast.Function.LEAST: (2, None),
-    ast.Function.NULLIF: (2, 2),
-    ast.Function.ROUND: (1, 2),
-    ast.Function.SUBSTR: (2, 3),
+
+
+class _Arguments(NamedTuple):
+    """The least and the most arguments of a function (None: any number), and what a call looks like."""
+
+    least: int
+    most: int | None
+    example: str
+
+
+# A function that is not listed takes one argument.
+_ARGUMENTS = {
+    ast.Function.COALESCE: _Arguments(1, None, "COALESCE(a, b)"),
+    ast.Function.GREATEST: _Arguments(2, None, "GREATEST(a, b)"),
+    ast.Function.LEAST: _Arguments(2, None, "LEAST(a, b)"),
+    ast.Function.NULLIF: _Arguments(2, 2, "NULLIF(a, b)"),
+    ast.Function.ROUND: _Arguments(1, 2, "ROUND(x) or ROUND(x, 2)"),
+    ast.Function.SUBSTR: _Arguments(2, 3, "SUBSTR(s, 1) or SUBSTR(s, 1, 6)"),
 }
 _NUMBERS = ("no", "one", "two", "three")
+
+# What optional parts of a statement become. The rules around them tell them apart by these types.
+
+
+class _Where(NamedTuple):
+    """WHERE of a query."""
+
+    condition: ast.Expression
+
+
+class _Filter(NamedTuple):
+    """FILTER of an item."""
+
+    condition: ast.Expression
+
+
+class _GroupBy(NamedTuple):
+    """GROUP BY of a query."""
+
+    fields: tuple[ast.FieldReference, ...]
+
+
+class _Exclusion(NamedTuple):
+    """EXCLUDE CURRENT of a query."""
+
+
+class _Branch(NamedTuple):
+    """WHEN and THEN of a CASE."""
+
+    when: ast.Expression
+    then: ast.Expression
+
+
+class _Else(NamedTuple):
+    """ELSE of a CASE."""
+
+    value: ast.Expression
+
+
+_Part = TypeVar("_Part")
+
+
+def _part(parts: Sequence[object], kind: type[_Part]) -> _Part | None:
+    """The part of a kind, or None where it is not written. There is one at most."""
+    return next((part for part in parts if isinstance(part, kind)), None)
 
 
 def _start(token: Token) -> int:
@@ -49,7 +104,8 @@ def _not(operand: ast.Expression) -> ast.Not:
 
 def _in_list(operand: ast.Expression, items: tuple[ast.Expression, ...]) -> ast.InList:
     if len(items) > IN_LIMIT:
-        raise OffsetError(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position)
+        hint = "write several IN joined by OR, or several NOT IN joined by AND"
+        raise OffsetError(f"IN with more than {IN_LIMIT} items", items[IN_LIMIT].position, hint)
     return ast.InList(operand, items, position=operand.position)
 
 
@@ -73,13 +129,15 @@ def _function(token: Token) -> ast.Function:
 
 
 def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ...], start: int) -> None:
-    least, most = _ARGUMENTS.get(function, (1, 1))
+    one = _Arguments(1, 1, f"{function.upper()}(x)")
+    least, most, example = _ARGUMENTS.get(function, one)
     if least <= len(arguments) and (most is None or len(arguments) <= most):
         return
     numbers = _NUMBERS[least] if most in (None, least) else f"{_NUMBERS[least]} or {_NUMBERS[most or least]}"
     noun = "argument" if least == most == 1 else "arguments"
     place = start if len(arguments) < least else arguments[most or least].position
-    raise OffsetError(f"{function} takes {numbers} {noun}{'' if most else ' or more'}", place)
+    message = f"{function} takes {numbers} {noun}{'' if most else ' or more'}"
+    raise OffsetError(message, place, f"as in {example}")
 
 
 def _unknown(what: str, token: Token, known: Iterable[str]) -> OffsetError:
@@ -99,7 +157,8 @@ def _metric_name(name: ast.FieldReference) -> str:
 
 def _check_count(items: Sequence[ast.SelectItem | ast.DerivedItem]) -> None:
     if len(items) > ITEMS_LIMIT:
-        raise OffsetError(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position)
+        hint = "write the others in a statement of their own"
+        raise OffsetError(f"more than {ITEMS_LIMIT} items", items[ITEMS_LIMIT].position, hint)
 
 
 @v_args(inline=True)
@@ -216,30 +275,37 @@ class Builder(Transformer[Token, Any]):
         try:
             return parse_type(text)
         except TypeTextError as error:
-            raise OffsetError(str(error), _start(name)) from None
+            raise OffsetError(error.message, _start(name), error.hint) from None
 
-    def branch(self, when: ast.Expression, then: ast.Expression) -> tuple[ast.Expression, ast.Expression]:
-        return when, then
+    def branch(self, when: ast.Expression, then: ast.Expression) -> _Branch:
+        return _Branch(when, then)
 
-    def default(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def default(self, value: ast.Expression) -> _Else:
+        return _Else(value)
 
-    def case(self, token: Token, *parts: Any) -> ast.Case:
-        operand = parts[0] if isinstance(parts[0], ast.Expression) else None
-        default = parts[-1][0] if isinstance(parts[-1], list) else None
-        branches = tuple(part for part in parts if isinstance(part, tuple))
-        return ast.Case(operand, branches, default, position=_start(token))
+    def case(self, token: Token, *parts: object) -> ast.Case:
+        branches = tuple((part.when, part.then) for part in parts if isinstance(part, _Branch))
+        otherwise = _part(parts, _Else)
+        return ast.Case(
+            _part(parts, ast.Expression),
+            branches,
+            None if otherwise is None else otherwise.value,
+            position=_start(token),
+        )
 
     # --- windows
 
     def duration(self, number: Token, unit: Token) -> int:
         digits = str(number).lstrip("0")
         if not digits:
-            raise OffsetError("a window's size and delay are at least 1 MILLISECOND", _start(number))
+            message = "a window's size and delay are at least 1 MILLISECOND"
+            hint = "write a greater number; without a delay leave out DELAYED BY"
+            raise OffsetError(message, _start(number), hint)
         unit_ms = MS_BY_UNIT[unit.upper().removesuffix("S")]
         if len(digits) > len(str(LIMIT_MS)) or int(digits) * unit_ms > LIMIT_MS:
             limit_days = LIMIT_MS // MS_BY_UNIT["DAY"]
-            raise OffsetError(f"a window's size and delay are at most {limit_days} DAYS", _start(number))
+            message = f"a window's size and delay are at most {limit_days} DAYS"
+            raise OffsetError(message, _start(number), "OVER INFINITE takes everything so far")
         return int(digits) * unit_ms
 
     def delay(self, delay_ms: int) -> int:
@@ -254,64 +320,63 @@ class Builder(Transformer[Token, Any]):
     def infinite(self, token: Token, delay_ms: int = 0) -> ast.Window:
         return ast.Window(ast.WindowKind.INFINITE, None, delay_ms, position=_start(token))
 
-    def exclusion(self) -> bool:
-        return True
+    def exclusion(self) -> _Exclusion:
+        return _Exclusion()
 
     # --- the query
 
     def select_item(self, token: Token, *parts: Any) -> ast.SelectItem:
         aggregator = _aggregator(token)
-        argument, *names = parts
+        argument, *options = parts
         if isinstance(argument, Token) and argument.type == "DISTINCT":
             if aggregator is not ast.Aggregator.COUNT:
-                raise OffsetError(f"DISTINCT is for count alone, not {aggregator}", _start(argument))
+                message = f"DISTINCT is for count alone, not {aggregator}"
+                hint = f"write {aggregator}(x) or count(DISTINCT x)"
+                raise OffsetError(message, _start(argument), hint)
             aggregator = ast.Aggregator.COUNT_DISTINCT
-            argument, *names = names
+            argument, *options = options
         elif isinstance(argument, Token):
             if aggregator is not ast.Aggregator.COUNT:
-                raise OffsetError(f"* is for count alone: {aggregator} wants an expression", _start(argument))
+                message = f"* is for count alone: {aggregator} wants an expression"
+                raise OffsetError(message, _start(argument), f"write {aggregator}(x) or count(*)")
             argument = None
-        condition = next((part[0] for part in names if isinstance(part, list)), None)
-        names = [part for part in names if not isinstance(part, list)]
-        if not names:
-            return ast.SelectItem(aggregator, argument, condition=condition, position=_start(token))
-        name: ast.FieldReference = names[0]
+        only, name = _part(options, _Filter), _part(options, ast.FieldReference)
         return ast.SelectItem(
             aggregator,
             argument,
-            _metric_name(name),
-            condition,
-            name_position=name.position,
+            None if name is None else _metric_name(name),
+            None if only is None else only.condition,
+            name_position=_start(token) if name is None else name.position,
             position=_start(token),
         )
 
-    def where(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def where(self, condition: ast.Expression) -> _Where:
+        return _Where(condition)
 
-    def filter(self, expression: ast.Expression) -> list[ast.Expression]:
-        return [expression]
+    def filter(self, condition: ast.Expression) -> _Filter:
+        return _Filter(condition)
 
-    def group_by(self, *names: ast.FieldReference) -> tuple[ast.FieldReference, ...]:
+    def group_by(self, *names: ast.FieldReference) -> _GroupBy:
         if len(names) > GROUP_BY_LIMIT:
+            message = f"GROUP BY with more than {GROUP_BY_LIMIT} fields"
             raise OffsetError(
-                f"GROUP BY with more than {GROUP_BY_LIMIT} fields", names[GROUP_BY_LIMIT].position
+                message, names[GROUP_BY_LIMIT].position, "leave out those that others determine"
             )
-        return names
+        return _GroupBy(names)
 
     def query(self, *parts: Any) -> ast.Query:
         items = tuple(part for part in parts if isinstance(part, ast.SelectItem))
         _check_count(items)
         stream: ast.FieldReference = parts[len(items)]
-        where = next((part[0] for part in parts if isinstance(part, list)), None)
-        group_by = next((part for part in parts if isinstance(part, tuple)), ())
-        window = next(part for part in parts if isinstance(part, ast.Window))
+        where, group_by, window = _part(parts, _Where), _part(parts, _GroupBy), _part(parts, ast.Window)
+        assert window is not None, "each query has a window"
         return ast.Query(
             items,
             ast.StreamName(stream.name, position=stream.position),
-            where,
-            group_by,
+            None if where is None else where.condition,
+            () if group_by is None else group_by.fields,
             window,
-            excludes_current=parts[-1] is True,
+            excludes_current=_part(parts, _Exclusion) is not None,
         )
 
     # --- derived metrics

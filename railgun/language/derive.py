@@ -210,7 +210,7 @@ class _OperandInference(Inference):
             message = (
                 f"{node.name} is {known}: a decimal in an expression has at most {DECIMAL_DIGITS} digits"
             )
-            raise OffsetError(message, node.position)
+            raise OffsetError(message, node.position, "aggregate a CAST of fewer digits behind the point")
         self.operands[node.name] = type_
         return Field(type_, node.name)
 

@@ -36,7 +36,7 @@ class QueryError(ValueError):
     message: one sentence, without the place.
     position: where in the text.
     expected: what could have stood there; empty where that says nothing.
-    hint: the remedy, usually the nearest known name; None where there is none.
+    hint: the remedy, such as the nearest known name; None where `expected` has to do.
     """
 
     def __init__(
@@ -66,9 +66,12 @@ def _listed(words: tuple[str, ...]) -> str:
 
 
 class OffsetError(Exception):
-    """An error at an offset in query text, raised where the text is not at hand. Callers make a QueryError of it."""
+    """An error at an offset in query text, raised where the text is not at hand. Callers make a QueryError of it.
 
-    def __init__(self, message: str, offset: int, hint: str | None = None) -> None:
+    hint: the remedy. Each of these errors has one.
+    """
+
+    def __init__(self, message: str, offset: int, hint: str) -> None:
         super().__init__(message)
         self.message = message
         self.offset = offset

@@ -5,7 +5,7 @@ Literals become typed constants. The implicit conversions of the language are ad
 
 from collections.abc import Container, Mapping, Sequence
 
-from railgun.language import ast
+from railgun.language import ast, remedies
 from railgun.language.errors import OffsetError, nearest
 from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
 from railgun.language.types import (
@@ -50,7 +50,8 @@ def _rounded(unscaled: int, scale: int) -> float:
 def decimal_constant(node: ast.DecimalLiteral) -> Constant:
     digits = len(str(abs(node.unscaled)))
     if digits > DECIMAL_DIGITS or node.scale > DECIMAL_DIGITS:
-        raise OffsetError(f"a decimal has at most {DECIMAL_DIGITS} digits", node.position)
+        hint = "with an exponent (0.5e0) it is a double"
+        raise OffsetError(f"a decimal has at most {DECIMAL_DIGITS} digits", node.position, hint)
     return Constant(decimal(max(digits, node.scale), node.scale), node.unscaled)
 
 
@@ -60,6 +61,7 @@ def at_scale(node: ast.DecimalLiteral, scale: int) -> Constant:
         raise OffsetError(
             f"this number does not fit the other branches: decimals with {scale} digits after the point",
             node.position,
+            f"at most {DECIMAL_DIGITS - scale} digits may stand before the point and {scale} behind it",
         )
     return Constant(decimal(max(len(str(abs(unscaled))), scale), scale), unscaled)
 
@@ -163,7 +165,8 @@ class Inference:
     def _of_kind(self, node: ast.Expression, where: str, *kinds: Kind) -> TypedExpression:
         typed = self.infer(node)
         if typed.type.kind not in kinds:
-            raise OffsetError(f"{where} takes {' or '.join(kinds)}, not {typed.type}", node.position)
+            message = f"{where} takes {' or '.join(kinds)}, not {typed.type}"
+            raise OffsetError(message, node.position, remedies.of_conversion(typed.type, kinds[0]))
         return typed
 
     def _pair(
@@ -193,9 +196,8 @@ class Inference:
             if b.type == TIMESTAMP and operation is Operation.SUBTRACT:
                 return Apply(LONG, operation, (a, b))
         if not (a.type.is_numeric and b.type.is_numeric):
-            raise OffsetError(
-                f"{a.type} {operation} {b.type} is not defined", node.position, _number_hint(a.type, b.type)
-            )
+            message = f"{a.type} {operation} {b.type} is not defined"
+            raise OffsetError(message, node.position, remedies.of_arithmetic(a.type, b.type))
         if operation is Operation.DIVIDE or DOUBLE in (a.type, b.type):
             return Apply(DOUBLE, operation, (to_double(a), to_double(b)))
         if a.type == LONG and b.type == LONG:
@@ -274,9 +276,8 @@ class Inference:
         (operand,) = node.arguments
         typed = self.infer(operand)
         if typed.type != TIMESTAMP:
-            hint = "CAST(x AS timestamp) makes one of a long" if typed.type == LONG else None
             message = f"{node.function.upper()} takes timestamp, not {typed.type}"
-            raise OffsetError(message, operand.position, hint)
+            raise OffsetError(message, operand.position, remedies.of_conversion(typed.type, Kind.TIMESTAMP))
         if node.zone is None:
             return typed
         zone = self.zones(node.zone)
@@ -290,7 +291,7 @@ class Inference:
         left, right = node.arguments
         a, b = self._pair(left, right)
         if a.type == NULL:
-            raise OffsetError("NULLIF of NULL has no type", left.position)
+            raise OffsetError("NULLIF of NULL has no type", left.position, "put a value that has one first")
         equal = _comparison(node, Operation.EQUAL, a, b)
         return a if isinstance(equal, Constant) else Apply(a.type, Operation.NULLIF, (a, b))
 
@@ -323,14 +324,15 @@ class Inference:
             values = [value if value.type == NULL else to_double(value) for value in values]
         types = dict.fromkeys(value.type for value in values if value.type != NULL)
         if not types:
-            raise OffsetError(f"{where} with nothing but NULL has no type", node.position)
+            hint = "give it a value that has one"
+            raise OffsetError(f"{where} with nothing but NULL has no type", node.position, hint)
         first = next(iter(types))
         if len({(type_.kind, type_.scale) for type_ in types}) > 1:
             odd = next(i for i, value in enumerate(values) if value.type not in (NULL, first))
             raise OffsetError(
                 f"the branches of {where} have the types {' and '.join(map(str, types))}",
                 branches[odd].position,
-                _branch_hint(types),
+                remedies.of_branches(types),
             )
         common = max(types, key=lambda type_: type_.precision)
         return common, [typed_as(value, common) for value in values]
@@ -351,8 +353,7 @@ _CASTS = {
 def _cast(node: ast.Expression, typed: TypedExpression, type_: Type) -> TypedExpression:
     takes = _CASTS.get(type_.kind, ())
     if typed.type.kind not in takes:
-        hint = f"only {' or '.join(takes)} can" if takes else None
-        hint = "it is one already" if typed.type == type_ else hint
+        hint = remedies.of_cast(typed.type, type_, takes, _CASTS[Kind.LONG])
         raise OffsetError(f"{typed.type} cannot be cast to {type_}", node.position, hint)
     if type_ == DOUBLE:
         return to_double(typed)
@@ -361,7 +362,8 @@ def _cast(node: ast.Expression, typed: TypedExpression, type_: Type) -> TypedExp
 
 def _concatenation(node: ast.Expression, a: TypedExpression, b: TypedExpression) -> TypedExpression:
     if not a.type == b.type == STRING:
-        hint = "CAST(x AS string) makes a string of a long" if LONG in (a.type, b.type) else None
+        other = b.type if a.type == STRING else a.type
+        hint = remedies.of_conversion(other, Kind.STRING)
         raise OffsetError(f"{a.type} || {b.type} is not defined", node.position, hint)
     return Apply(STRING, Operation.CONCATENATE, (a, b))
 
@@ -373,7 +375,7 @@ def _digits(node: ast.Expression, type_: Type) -> int:
         raise OffsetError(message, node.position, "ROUND(x) gives a whole number")
     if not (isinstance(node, ast.LongLiteral) and 0 <= node.value <= type_.scale):
         message = f"the digits that ROUND leaves of a {type_} are a number from 0 to {type_.scale}"
-        raise OffsetError(message, node.position)
+        raise OffsetError(message, node.position, f"as in ROUND(x, {type_.scale})")
     return node.value
 
 
@@ -386,21 +388,6 @@ def _comparison(
     if NULL in (a.type, b.type):
         return Constant(BOOLEAN, None)
     if a.type.kind != b.type.kind and not (a.type.is_numeric and b.type.is_numeric):
-        hint = _number_hint(a.type, b.type)
+        hint = remedies.of_comparison(a.type, b.type)
         raise OffsetError(f"{a.type} cannot be compared with {b.type}", node.position, hint)
     return Apply(BOOLEAN, operation, (a, b))
-
-
-def _number_hint(a: Type, b: Type) -> str | None:
-    if STRING in (a, b) and (a.is_numeric or b.is_numeric):
-        return "a string is no number; nothing converts in silence"
-    if TIMESTAMP in (a, b) and (a.is_numeric or b.is_numeric):
-        return "timestamp - timestamp is a long, in ms; timestamp ± long a timestamp"
-    return None
-
-
-def _branch_hint(types: Mapping[Type, None]) -> str | None:
-    kinds = {type_.kind for type_ in types}
-    if kinds == {Kind.DECIMAL, Kind.LONG}:
-        return "beside decimals write a number with a point, such as 0.0"
-    return "only long widens, to double"

@@ -29,21 +29,32 @@ def too_big(offset: int) -> OffsetError:
     )
 
 
+def _too_long(offset: int) -> OffsetError:
+    hint = "write fewer: a double has 17, a decimal 18"
+    return OffsetError(f"a number of more than {NUMBER_LIMIT_DIGITS} digits", offset, hint)
+
+
+def _beyond_double(offset: int) -> OffsetError:
+    return OffsetError(
+        "this number is beyond the range of a double", offset, "the greatest is 1.7976931348623157e308"
+    )
+
+
 def decimal_literal(text: str, offset: int) -> DecimalLiteral:
     whole, _, fraction = text.partition(".")
     if len(whole) + len(fraction) > NUMBER_LIMIT_DIGITS:
-        raise OffsetError(f"a number of more than {NUMBER_LIMIT_DIGITS} digits", offset)
+        raise _too_long(offset)
     if not math.isfinite(float(text)):
-        raise OffsetError("this number is beyond the range of a double", offset)
+        raise _beyond_double(offset)
     return DecimalLiteral(int(whole + fraction), len(fraction), position=offset)
 
 
 def double_literal(text: str, offset: int) -> DoubleLiteral:
     if len(text) > NUMBER_LIMIT_DIGITS:
-        raise OffsetError(f"a number of more than {NUMBER_LIMIT_DIGITS} digits", offset)
+        raise _too_long(offset)
     value = float(text)
     if not math.isfinite(value):
-        raise OffsetError("this number is beyond the range of a double", offset)
+        raise _beyond_double(offset)
     return DoubleLiteral(value, position=offset)
 
 
@@ -63,7 +74,8 @@ def negative(number: Expression, offset: int) -> Expression:
 def like_pattern(pattern: str, offset: int) -> str:
     """The pattern itself. Raises OffsetError where it is too long or ends in a lone backslash."""
     if len(pattern.encode()) > LIKE_PATTERN_LIMIT_BYTES:
-        raise OffsetError(f"a LIKE pattern of more than {LIKE_PATTERN_LIMIT_BYTES} bytes", offset)
+        hint = "test its parts with several LIKE, joined by AND"
+        raise OffsetError(f"a LIKE pattern of more than {LIKE_PATTERN_LIMIT_BYTES} bytes", offset, hint)
     trailing = len(pattern) - len(pattern.rstrip("\\"))
     if trailing % 2:
         raise OffsetError(

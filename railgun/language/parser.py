@@ -51,6 +51,18 @@ _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
 # The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
 _BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
 _NAME_REMEDY = "write AS and a name behind the expression, as in DERIVE declined / n AS rate FROM payments"
+_TOO_LARGE_REMEDY = (
+    "BETWEEN and CASE x WHEN repeat their first operand for each test: make that a shorter one"
+)
+# What is meant by characters that other languages use.
+_CHARACTERS = {
+    "!": "unequal is <> or !=",
+    "&": "both is AND",
+    "|": "either is OR; || joins strings",
+    "`": "a name goes in double quotes",
+    "[": "a list goes in parentheses",
+}
+_CHARACTER_REMEDY = "text goes in single quotes, a name that needs quotes in double ones"
 
 
 def _wants_name(accepted: set[str]) -> bool:
@@ -79,8 +91,11 @@ def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:
     character = text[offset]
     if character in "'\"":
         closing = "a string in single quotes" if character == "'" else "a name in double quotes"
-        return QueryError(f"{closing} is never closed", position_of(text, offset))
-    return QueryError(f"unexpected character {character!r}", position_of(text, offset))
+        return QueryError(
+            f"{closing} is never closed", position_of(text, offset), hint=f"end it with {character}"
+        )
+    remedy = _CHARACTERS.get(character, _CHARACTER_REMEDY)
+    return QueryError(f"unexpected character {character!r}", position_of(text, offset), hint=remedy)
 
 
 def _keywords(accepted: set[str]) -> list[str]:
@@ -168,17 +183,19 @@ def _check_text(text: str) -> None:
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
-        raise OffsetError("a lone surrogate, which is no character", error.start) from None
-    if size_bytes > TEXT_LIMIT_BYTES:
         raise OffsetError(
-            f"the text has {size_bytes} bytes; at most {TEXT_LIMIT_BYTES} are allowed", len(text)
-        )
+            "a lone surrogate, which is no character", error.start, "write the character itself"
+        ) from None
+    if size_bytes > TEXT_LIMIT_BYTES:
+        message = f"the text has {size_bytes} bytes; at most {TEXT_LIMIT_BYTES} are allowed"
+        raise OffsetError(message, len(text), "write its items as several queries")
     if text.count("(") > DEPTH_LIMIT:
         depth = 0
         for match in _PARENTHESES.finditer(text):
             depth += {"(": 1, ")": -1}.get(match[0], 0)
             if depth > DEPTH_LIMIT:
-                raise OffsetError(f"parentheses nested deeper than {DEPTH_LIMIT}", match.start())
+                message = f"parentheses nested deeper than {DEPTH_LIMIT}"
+                raise OffsetError(message, match.start(), "take out those that change nothing")
 
 
 def _measured(node: Node, depth: int) -> int:
@@ -189,7 +206,7 @@ def _measured(node: Node, depth: int) -> int:
     depth += isinstance(node, Expression)
     if depth > DEPTH_LIMIT:
         message = f"an expression deeper than {DEPTH_LIMIT}: each operator of a chain is one deeper"
-        raise OffsetError(message, node.position, hint="write a long chain in halves, as (a + b) + (c + d)")
+        raise OffsetError(message, node.position, "write a long chain in halves, as (a + b) + (c + d)")
     if isinstance(node, LongLiteral) and node.value > LONG_MAX:
         raise too_big(node.position)
     sizes = [_measured(child, depth) for child in children(node)]
@@ -199,5 +216,5 @@ def _measured(node: Node, depth: int) -> int:
     elif isinstance(node, Case) and node.operand is not None:
         size += sizes[0] * len(node.branches)
     if size > SIZE_LIMIT:
-        raise OffsetError("an expression too large once written out", node.position)
+        raise OffsetError("an expression too large once written out", node.position, _TOO_LARGE_REMEDY)
     return size

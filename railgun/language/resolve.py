@@ -13,6 +13,7 @@ from railgun.language.errors import OffsetError, nearest
 from railgun.language.inference import Inference
 from railgun.language.limits import NAME_LIMIT
 from railgun.language.printer import print_clauses, print_expression, print_name
+from railgun.language.remedies import of_conversion
 from railgun.language.typed import TypedExpression, fields_of, zones_of
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
@@ -182,9 +183,8 @@ def check_metric_name(name: str, position: int) -> None:
     """Raise OffsetError where a name given with AS begins as columns do that replies have themselves."""
     for prefix in _RESERVED_PREFIXES:
         if name.startswith(prefix):
-            raise OffsetError(
-                f"a metric's name cannot begin with {prefix}: replies use such names themselves", position
-            )
+            message = f"a metric's name cannot begin with {prefix}: replies use such names themselves"
+            raise OffsetError(message, position, "choose a name that does not begin so")
 
 
 def _zones(*expressions: TypedExpression | None) -> tuple[Zone, ...]:
@@ -217,10 +217,8 @@ class _Resolver:
         for item in self.query.items:
             metric = self._metric(item, self._of_item(item, shared, group_by), group_by)
             if metric.name in metrics:
-                place = item.position if item.name is None else item.name_position
-                raise OffsetError(
-                    f"two metrics are named {metric.name}", place, "give one of them a name with AS"
-                )
+                message = f"two metrics are named {metric.name}"
+                raise OffsetError(message, item.name_position, "give one of them a name with AS")
             metrics[metric.name] = metric
         return list(metrics.values())
 
@@ -272,10 +270,13 @@ class _Resolver:
         type_ = None if argument is None else argument.type
         place = item.position if item.argument is None else item.argument.position
         if type_ is not None and type_.kind is Kind.NULL:
-            raise OffsetError(f"{item.aggregator} of nothing but NULL", place)
+            hint = "give it a value with a type; count(*) counts events"
+            raise OffsetError(f"{item.aggregator} of nothing but NULL", place, hint)
         result = result_type(item.aggregator, type_)
         if result is None:
-            raise OffsetError(f"{item.aggregator} takes long, double or decimal, not {type_}", place)
+            assert type_ is not None, "every aggregator but count has an argument"
+            message = f"{item.aggregator} takes long, double or decimal, not {type_}"
+            raise OffsetError(message, place, of_conversion(type_, Kind.LONG))
         return result
 
     def _name(

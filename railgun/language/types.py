@@ -55,7 +55,15 @@ _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", re.AS
 
 
 class TypeTextError(ValueError):
-    """Text that names no type. The message lists the types."""
+    """Text that names no type.
+
+    message: one sentence.  hint: which types there are, or the rule.
+    """
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(f"{message}; {hint}")
+        self.message = message
+        self.hint = hint
 
 
 def decimal(precision: int, scale: int) -> Type:
@@ -70,9 +78,12 @@ def parse_type(text: str) -> Type:
     match = _DECIMAL.fullmatch(text)
     if match is None:
         near = nearest(text, [*_PLAIN, "decimal(p,s)"])
-        meant = f"; did you mean {near}?" if near else ""
-        raise TypeTextError(f"unknown type {text[:40]!r}: {', '.join(_PLAIN)} or decimal(p,s){meant}")
+        meant = f"did you mean {near}? " if near else ""
+        listed = f"types are {', '.join(_PLAIN)} and decimal(p,s)"
+        raise TypeTextError(f"unknown type {text[:40]!r}", meant + listed)
     precision, scale = int(match[1]), int(match[2])
     if not (1 <= precision <= DECIMAL_DIGITS and scale <= precision):
-        raise TypeTextError(f"{text}: 1 ≤ precision ≤ {DECIMAL_DIGITS} and scale ≤ precision")
+        raise TypeTextError(
+            f"there is no type {text[:40]!r}", f"1 ≤ precision ≤ {DECIMAL_DIGITS} and scale ≤ precision"
+        )
     return decimal(precision, scale)

@@ -103,8 +103,8 @@ class Arrivals:
         """Return copies of hot columns of the batch just read, n rows, for chunks that lack these columns."""
         heaps: tuple[npt.NDArray[np.uint8], ...] = ()
         if self._bound is not None and any(column.kind is ColumnKind.STRING for column in columns):
-            # The scratch memory is copied too: another thread may derive another chunk before these strings are read
-            # from it.
+            # The scratch memory is copied too: another thread may compute columns of another chunk before these strings
+            # are read from it.
             constants, scratch = self._evaluator.own_heaps
             heaps = self._bound.buffer, constants, scratch.copy()
         return [self._column(column, n, heaps) for column in columns]

@@ -19,7 +19,7 @@ from railgun.plan.program import TIME_MIN, Generation, Program, ProgramBuilder, 
 from railgun.state.paged.pool import PagePool
 from railgun.state.rows.table import EntityTable
 from railgun.task.arrivals import Arrivals
-from railgun.task.deriver import Deriver
+from railgun.task.computed_columns import ColumnComputer
 from railgun.task.execution import Execution
 from railgun.task.metrics import Fill
 from railgun.task.retirement import (
@@ -51,10 +51,15 @@ class Machine:
     """
 
     def __init__(
-        self, reservoir: Reservoir, table: EntityTable, pool: PagePool, deriver: Deriver, key: bytes
+        self,
+        reservoir: Reservoir,
+        table: EntityTable,
+        pool: PagePool,
+        column_computer: ColumnComputer,
+        key: bytes,
     ) -> None:
         self._reservoir, self._table, self._pool = reservoir, table, pool
-        self._deriver, self._key = deriver, key
+        self._column_computer, self._key = column_computer, key
         self._compiler = ProgramCompiler()
         self.edges: dict[int, int] = {}
         self.group_numbers: dict[tuple[str, ...], int] = {}
@@ -83,7 +88,7 @@ class Machine:
         program = self.program = self._builder.build(generations)
         known = (self.arrivals.schemas, self.arrivals.hot) if hasattr(self, "arrivals") else None
         if known != (schemas, program.hot):
-            self._deriver.follow(schemas, program.hot, self._key)
+            self._column_computer.follow(schemas, program.hot, self._key)
             self.arrivals = Arrivals(schemas, program.hot, self._key, self._compiler.compile)
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
@@ -109,7 +114,7 @@ class Machine:
         trial = trial_program(self.program.hot, stream.types, metrics)
         columns = trial.hot.columns
         if columns != self.program.hot.columns:
-            self._deriver.follow(self.arrivals.schemas, trial.hot, self._key)
+            self._column_computer.follow(self.arrivals.schemas, trial.hot, self._key)
         needed = [columns[column] for column in _live_columns(trial)]
         return self._reservoir.prefetch_columns(LIVE_SET, needed, columns)
 

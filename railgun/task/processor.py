@@ -32,7 +32,7 @@ from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
 from railgun.task.checkpoints import CheckpointWork
-from railgun.task.deriver import Deriver
+from railgun.task.computed_columns import ColumnComputer
 from railgun.task.digest import digest
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import (
@@ -94,7 +94,7 @@ class TaskProcessor:
         identity: TaskIdentity,
         reservoir: Reservoir,
         store: Store,
-        deriver: Deriver,
+        column_computer: ColumnComputer,
         settings: TaskSettings,
         environment: TaskEnvironment,
     ) -> None:
@@ -104,7 +104,7 @@ class TaskProcessor:
         self.table = EntityTable(settings.row_cache_bytes, store, salt=salt)
         self.pool = PagePool(settings.page_cache_bytes, store)
         self.checkpointer = Checkpointer(store, [self.table, self.pool], environment.executor)
-        self.machine = Machine(reservoir, self.table, self.pool, deriver, identity.key)
+        self.machine = Machine(reservoir, self.table, self.pool, column_computer, identity.key)
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
         self.inputs, self._writer = InputMemory(), ReplyWriter(identity)
@@ -467,7 +467,7 @@ def open_reservoir(
     files: Files,
     settings: TaskSettings,
     key: bytes,
-    deriver: Deriver,
+    column_computer: ColumnComputer,
     length: Length,
     executor: Executor,
 ) -> Reservoir:
@@ -482,9 +482,9 @@ def open_reservoir(
     return Reservoir.open(
         folder / "reservoir",
         files,
-        derive=deriver,
+        compute_columns=column_computer,
         executor=executor,
-        find_recipe=deriver.find_recipe,
+        find_recipe=column_computer.find_recipe,
         settings=needed,
         length=length,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.task.admission import Admission
-from railgun.task.deriver import Deriver
+from railgun.task.computed_columns import ColumnComputer
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import LogGapError
 from railgun.task.inputs import InputMemory
@@ -59,14 +59,14 @@ def open_task(
         _check_log(folder, meta, log_start)
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch)
-        deriver = Deriver()
+        column_computer = ColumnComputer()
         reservoir = open_reservoir(
-            folder, files, settings, identity.key, deriver, length, environment.executor
+            folder, files, settings, identity.key, column_computer, length, environment.executor
         )
     except BaseException:
         store.close()
         raise
-    task = TaskProcessor(identity, reservoir, store, deriver, settings, environment)
+    task = TaskProcessor(identity, reservoir, store, column_computer, settings, environment)
     try:
         if meta is not None:
             _restore(task, meta, read_log)

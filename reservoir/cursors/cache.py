@@ -110,7 +110,7 @@ class FrameCache:
     def set_hot(self, hot: Sequence[HotColumn]) -> None:
         """The hot columns, whose places number the descriptors of a frame; every set is empty afterwards."""
         self._sets = {}
-        # What is being decoded may ask for a column that `derive` does not know any more.
+        # What is being decoded may ask for a column that `compute_columns` does not know any more.
         known = frozenset(hot)
         for requested in (self._ahead, self._coming):
             for key in [key for key, each in requested.items() if not each.columns <= known]:
@@ -127,7 +127,7 @@ class FrameCache:
         self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
     ) -> list[Ahead]:
         """A set will get these columns besides its own, among these hot columns: they are decoded in the background
-        for frames that a cursor is in and for what is decoded ahead. `derive` knows them already.
+        for frames that a cursor is in and for what is decoded ahead. `compute_columns` knows them already.
 
         Returns what may be waited for. It is given up where the hot columns come to be others.
         """
@@ -252,7 +252,8 @@ class FrameCache:
         at_leisure: bool = False,
     ) -> None:
         """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides, and
-        none that are not among the hot ones: they were prefetched for another change, and `derive` has forgotten them.
+        none that are not among the hot ones: they were prefetched for another change, and `compute_columns` has
+        forgotten them.
         """
         known = frozenset(hot)
         for key, ahead in list(self._ahead.items()):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.columns import ColumnData, Derivation, HotColumn, Kind, StoredColumn
+from reservoir.columns import ColumnData, ColumnMaker, HotColumn, Kind, StoredColumn
 from reservoir.errors import RowOrderError
 from reservoir.frames import COLUMN_WORDS, FRAME_COLUMNS, FRAME_ORDER, FRAME_ROWS, FRAME_SEQ, FRAME_TIME
 from reservoir.gather import (
@@ -157,7 +157,7 @@ class OpenRegion:
             return None
         return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
-    def set_columns(self, columns: Sequence[HotColumn], derivation: Derivation) -> None:
+    def set_columns(self, columns: Sequence[HotColumn], maker: ColumnMaker) -> None:
         """Hot columns from now on. Those that are new are made for the rows held."""
         if tuple(columns) == self.columns:
             return
@@ -167,9 +167,9 @@ class OpenRegion:
         missing = [column for column, place in zip(columns, places) if place < 0]
         made: dict[HotColumn, ColumnData] = {}
         if missing and len(rows.slots):
-            values = derivation.computed(missing, len(rows.slots), self.columns, rows.stored)
+            values = maker.from_columns(missing, len(rows.slots), self.columns, rows.stored)
             if values is None:
-                values = derivation.derive(*rows.payloads(), missing)
+                values = maker.from_records(*rows.payloads(), missing)
             made = dict(zip(missing, values))
         held, capacity = self._ring.columns, self._ring.capacity
         descriptors, arena = self._descriptors.tolist(), address(self._ring.arena)
@@ -191,7 +191,7 @@ class OpenRegion:
             _put(self._ring.columns[self.columns.index(column)], self.all_rows().slots, data, words)
 
     def _keep_strings(self, data: ColumnData, refs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Copy derived strings into the arena, as one run; references to them.
+        """Copy computed strings into the arena, as one run; references to them.
 
         They join the newest row's batch: the arena's head can't pass them while an open row from before
         this moment lives, and rows after it start behind them.

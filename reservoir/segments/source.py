@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir.columns import ColumnData, Derivation, HotColumn, StoredColumn
-from reservoir.gather import gather_derived
+from reservoir.columns import ColumnData, ColumnMaker, HotColumn, StoredColumn
+from reservoir.gather import gather_computed
 from reservoir.native.jit import address, array_at
 from reservoir.segments.chunk import HotRows, decode_hot, decode_ids, decode_payload
 from reservoir.segments.format import SECTION_IDS, SECTION_PAYLOAD
@@ -33,10 +33,10 @@ class ScannedRows:
 
 
 class ChunkSource:
-    """Reads chunks by number. What it gives may be run on any thread, the derivation so on several at once."""
+    """Reads chunks by number. What it gives may be run on any thread, the maker so on several at once."""
 
-    def __init__(self, index: ChunkIndex, reader: SegmentReader, derivation: Derivation) -> None:
-        self._index, self._reader, self.derivation = index, reader, derivation
+    def __init__(self, index: ChunkIndex, reader: SegmentReader, maker: ColumnMaker) -> None:
+        self._index, self._reader, self.maker = index, reader, maker
         self.pending: dict[int, PendingChunk] = {}
 
     def decoder(
@@ -84,9 +84,9 @@ class ChunkSource:
         n = len(rows.time)
         kept = pending.stored([column for column in columns if column in pending.columns])
         missing = [column for column in columns if column not in pending.columns]
-        made = self.derivation.computed(missing, n, pending.columns, pending.stored) if missing else []
+        made = self.maker.from_columns(missing, n, pending.columns, pending.stored) if missing else []
         if made is None:
-            made = self.derivation.derive(rows.payload, rows.offsets, missing)
+            made = self.maker.from_records(rows.payload, rows.offsets, missing)
         # Not all of the rows: a frame that kept their payloads too would take far more than it says.
         hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows.time, rows.seq))
         return _with(hot, missing, made)
@@ -97,7 +97,7 @@ class ChunkSource:
         missing = [column for column in columns if column not in directory.columns]
         if not missing:
             return hot
-        made = self.derivation.computed(
+        made = self.maker.from_columns(
             missing,
             hot.rows,
             directory.columns,
@@ -105,7 +105,7 @@ class ChunkSource:
         )
         if made is None:
             records = decode_payload(self._reader.section(place, SECTION_PAYLOAD))
-            made = self.derivation.derive(*records, missing)
+            made = self.maker.from_records(*records, missing)
         return _with(hot, missing, made)
 
     def _extended(
@@ -122,7 +122,7 @@ class ChunkSource:
         only = HotRows(hot.rows, hot.time_at, hot.seq_at, kept, 0, hot.keep)
         if not missing:
             return _with(only, (), ())
-        made = self.derivation.computed(
+        made = self.maker.from_columns(
             missing, hot.rows, stored, lambda sources: [stored[source] for source in sources]
         )
         return _with(only, missing, made) if made is not None else _besides(only, read(missing).columns)
@@ -130,7 +130,9 @@ class ChunkSource:
 
 def _with(hot: HotRows, columns: Sequence[HotColumn], made: Sequence[ColumnData]) -> HotRows:
     """Rows with these columns too, which were made for them."""
-    return _besides(hot, tuple(gather_derived(column, data, hot.rows) for column, data in zip(columns, made)))
+    return _besides(
+        hot, tuple(gather_computed(column, data, hot.rows) for column, data in zip(columns, made))
+    )
 
 
 def _besides(hot: HotRows, further: tuple[StoredColumn, ...]) -> HotRows:

@@ -1,6 +1,7 @@
 """Definitions files: what they say, what is refused, and that each error names its place and a remedy."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,8 @@ def test_errors_have_a_place_and_a_remedy(old: str, new: str, place: str, words:
         parse_definitions(PAYMENTS.replace(old, new, 1))
     assert ".".join(map(str, caught.value.loc)) == place
     assert words in str(caught.value)
+    if place.startswith("metrics.") and place.endswith(".sql"):
+        assert re.search(r"\.sql: line [0-9]+, column [0-9]+: ", str(caught.value))
     assert "\n" not in str(caught.value)
 
 

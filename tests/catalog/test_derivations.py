@@ -147,14 +147,27 @@ def test_a_field_does_not_take_the_name_of_a_metric_that_is_read() -> None:
         ),
         (["DERIVE x + a AS a FROM s"], "0.sql: line 1, column 12: derived metrics in a circle: a reads a"),
         (["DERIVE x + 1 FROM s"], "column 14: each item of DERIVE needs a name; write AS and a name behind"),
-        (["DERIVE x AS a, 2 AS a FROM s"], "metrics.0.sql: two metrics are named a"),
+        (
+            ["DERIVE x AS a, 2 AS a FROM s"],
+            r"0.sql: line 1, column 21: two metrics are named a; give one of them another",
+        ),
+        (
+            ["DERIVE x AS c, x AS a FROM s", "DERIVE 2 AS b, 3 AS a FROM s"],
+            "1.sql: line 1, column 21: a is the",
+        ),
         (["DERIVE x AS a FROM s", "DERIVE 2 AS a FROM s"], "a is the name of a metric of metrics.0 too"),
-        ([COUNTS, "DERIVE x AS n FROM s"], "n is the name of a metric of metrics.0 too"),
-        (["DERIVE x AS tx FROM s"], "tx is the column of the id in replies"),
-        (["DERIVE x AS late_x FROM s"], "late_"),
+        (
+            [COUNTS, "DERIVE x AS n FROM s"],
+            "1.sql: line 1, column 13: n is the name of a metric of metrics.0 too",
+        ),
+        (["DERIVE x AS tx FROM s"], "line 1, column 13: tx is the column of the id in replies"),
+        (
+            ["DERIVE x AS late_x FROM s"],
+            "line 1, column 13: .* begin with late_.*; choose a name that does not",
+        ),
         (["DERIVE y AS a FROM s"], r"column 8: stream s has neither a field nor a metric 'y'"),
-        (["DERIVE x AS a FROM t"], "there is no stream 't'"),
-        (["DERIVE x + card AS a FROM s"], r"column 8: long \+ string is not defined"),
+        (["DERIVE x AS a FROM t"], "line 1, column 20: there is no stream 't'; known here: s"),
+        (["DERIVE x + card AS a FROM s"], r"column 8: long \+ string is not defined; a string is no number"),
         (["DERIVE NULL AS a FROM s"], "a is nothing but NULL"),
     ],
 )

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,3 +131,16 @@ def test_a_metric_tells_payments_apart(scored: Scored, name: str) -> None:
     counts = Counter(each[name] for each in scored.metrics)
     assert len(counts) > 1
     assert max(counts.values()) < 0.99 * len(scored.metrics)
+
+
+def test_a_payment_that_is_sent_again_is_compared_with_itself(tmp_path: Path) -> None:
+    """Which is why the page keeps such replies from rules."""
+    event = next(each for each in payments(1).events if each["declined"] is False)
+    with Engine(tmp_path / "data", durability="os") as engine:
+        engine.apply(_FILE)
+        first, again = engine.score("payments", event), engine.score("payments", event)
+    names = ("card_idle_s", "card_times_usual", "card_times_most")
+    assert "duplicate" not in first
+    assert [first["metrics"][name] for name in names] == [None, None, None]
+    assert "card" in again["duplicate"]
+    assert [again["metrics"][name] for name in names] == [0, 1, 1]

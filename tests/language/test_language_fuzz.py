@@ -86,6 +86,7 @@ def check(text: str) -> bool:
         assert isinstance(error, QueryError), f"{error!r} for {text!r}"
         assert 0 <= error.position.offset <= len(text), repr(text)
         assert error.message, repr(text)
+        assert error.hint or error.expected, repr(text)
         assert "\n" not in str(error), repr(text)
     return parsed
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.errors import DefinitionError
 from railgun.engine.engine import Engine
+from railgun.language.ast import Function
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.types import parse_type
@@ -27,10 +30,16 @@ _FIELDS = {
     name: parse_type(type_) for name, type_ in re.findall(r'^(\w+) = "(\w+)"$', _STREAM, re.MULTILINE)[1:]
 }
 _PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+_STATEMENTS, _ERRORS = _PAGE.split("\n## Errors\n")
+_BLOCK = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _QUERIES = [
     " ".join(block.split())
-    for block in re.findall(r"(?:^ {4}.*\n)+", _PAGE, re.MULTILINE)
+    for block in _BLOCK.findall(_STATEMENTS)
     if block.split()[0] in ("SELECT", "DERIVE") and "…" not in block
+]
+# Wrong statements, and the errors below them.
+_WRONG = [
+    re.split(r" (?=line [0-9])", " ".join(block.split()), maxsplit=1) for block in _BLOCK.findall(_ERRORS)
 ]
 _NAMES = re.findall(r"^\| `(SELECT [^`]*…[^`]*)` \| `(\w+)` \|$", _PAGE, re.MULTILINE)
 _EVENTS = [
@@ -61,6 +70,24 @@ def test_its_names_are_those_that_are_made(query: str, name: str) -> None:
         parse_query(query.replace("…", "FROM payments", 1).replace("…", "")), _FIELDS, "payments"
     )
     assert metric.name == name
+
+
+@pytest.mark.parametrize(("statement", "error"), _WRONG)
+def test_its_errors_are_those_that_are_told(statement: str, error: str) -> None:
+    entries = "".join(f'[[metrics]]\nsql = """{query}"""\n' for query in (*_QUERIES, statement))
+    with pytest.raises(DefinitionError) as caught:
+        parse_definitions(_STREAM + entries)
+    assert str(caught.value) == f"metrics.{len(_QUERIES)}.sql: {error}"
+
+
+def test_there_are_errors_of_each_kind() -> None:
+    said = " ".join(statement for statement, _ in _WRONG)
+    assert all(word in said for word in ("SELECT", "DERIVE", " IN '", "CAST"))
+
+
+@pytest.mark.parametrize("function", [*Function, "cast"])
+def test_each_function_is_in_a_query_that_runs(function: str) -> None:
+    assert any(re.search(rf"\b{function.upper()}\(", query) for query in _QUERIES)
 
 
 def test_there_are_names() -> None:

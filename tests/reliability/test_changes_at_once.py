@@ -16,7 +16,7 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError
 from railgun.engine.live_stream import LiveStream
 from railgun.registry.origin import Origin
-from railgun.task.deriver import Deriver
+from railgun.task.computed_columns import ColumnComputer
 from tests.counts import seeds
 from tests.engine.player import SMALLEST
 from tests.oracle.steps import Reply
@@ -114,7 +114,7 @@ class Watched:
 
     def __init__(self, patch: pytest.MonkeyPatch, slow_s: float) -> None:
         self.noted: list[tuple[Sequence[Change], Sequence[tuple[dict[str, Any], Reply]]]] = []
-        change, score, derive = EngineStreams.change, LiveStream.score, Deriver.__call__
+        change, score, compute = EngineStreams.change, LiveStream.score, ColumnComputer.__call__
 
         def noted_change(streams: EngineStreams, changes: Sequence[Change], origin: Origin) -> None:
             change(streams, changes, origin)
@@ -125,14 +125,14 @@ class Watched:
             self.noted.append(((), list(zip(events, replies, strict=True))))
             return replies
 
-        def slow_derive(deriver: Deriver, *rows: Any) -> Any:
+        def slow_compute(column_computer: ColumnComputer, *rows: Any) -> Any:
             if threading.current_thread().name == "chunk-prefetch":
                 time.sleep(slow_s)
-            return derive(deriver, *rows)
+            return compute(column_computer, *rows)
 
         patch.setattr(EngineStreams, "change", noted_change)
         patch.setattr(LiveStream, "score", noted_score)
-        patch.setattr(Deriver, "__call__", slow_derive)
+        patch.setattr(ColumnComputer, "__call__", slow_compute)
 
 
 def play(engine: Engine, seed: int, source: random.Random) -> None:

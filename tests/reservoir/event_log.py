@@ -10,7 +10,7 @@ from reservoir.native.jit import array_at
 
 INT64_MIN = -(1 << 63)
 
-# Every column a test may ask for is a function of the payload, as `derive` needs.
+# Every column a test may ask for is a function of the payload, as `compute_columns` needs.
 AMOUNT = HotColumn("amount", Kind.WORD)
 NAME = HotColumn("name", Kind.STRING)
 UPPER = HotColumn("upper(name)", Kind.STRING)
@@ -88,7 +88,7 @@ def columns_of(
     return made
 
 
-def derive(payload: np.ndarray, offsets: np.ndarray, columns: list[HotColumn]) -> list[ColumnData]:
+def compute_columns(payload: np.ndarray, offsets: np.ndarray, columns: list[HotColumn]) -> list[ColumnData]:
     """The reservoir's callback."""
     raw = payload.tobytes()
     records = [parse(raw[a:b]) for a, b in zip(offsets.tolist(), offsets[1:].tolist())]

@@ -14,7 +14,7 @@ from reservoir.native.jit import address, array_at
 from reservoir.reservoir import Reservoir, Settings
 from reservoir.segments.length import Length
 from reservoir.thread_executor import ThreadExecutor
-from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, derive, find_recipe, value
+from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, compute_columns, find_recipe, value
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LogDriver:
         self.reservoir = Reservoir.open(
             self.folder,
             self.files,
-            derive=derive,
+            compute_columns=compute_columns,
             executor=self.executor,
             find_recipe=find_recipe,
             settings=self.settings,

@@ -13,7 +13,7 @@ from reservoir.segments.format import HEADER_BYTES
 from reservoir.segments.length import Length
 from reservoir.segments.segment import SegmentScanner
 from reservoir.thread_executor import ThreadExecutor
-from tests.reservoir.event_log import AMOUNT, CARD, NAME, derive
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, compute_columns
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import Inode, MemoryFiles
@@ -45,7 +45,12 @@ def rows_in(
 ) -> tuple[list[tuple[int, int, bytes]], Reservoir]:
     """Everything that is there, read in full."""
     reservoir = Reservoir.open(
-        FOLDER, files, derive=derive, executor=ThreadExecutor(), settings=SETTINGS, length=length
+        FOLDER,
+        files,
+        compute_columns=compute_columns,
+        executor=ThreadExecutor(),
+        settings=SETTINGS,
+        length=length,
     )
     try:
         reservoir.set_hot((AMOUNT, NAME, CARD))
@@ -188,7 +193,12 @@ def test_segments_of_another_task_are_refused() -> None:
     settings = Settings(bytes(16), chunk_events=SETTINGS.chunk_events)
     with pytest.raises(ForeignSegmentError):
         Reservoir.open(
-            FOLDER, files, derive=derive, executor=ThreadExecutor(), settings=settings, length=length
+            FOLDER,
+            files,
+            compute_columns=compute_columns,
+            executor=ThreadExecutor(),
+            settings=settings,
+            length=length,
         )
 
 

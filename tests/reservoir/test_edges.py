@@ -8,7 +8,7 @@ from reservoir.errors import CapacityError
 from reservoir.reservoir import Reservoir
 from reservoir.segments.length import Length
 from reservoir.thread_executor import ThreadExecutor
-from tests.reservoir.event_log import AMOUNT, CARD, EventLog, Record, derive
+from tests.reservoir.event_log import AMOUNT, CARD, EventLog, Record, compute_columns
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
@@ -200,7 +200,7 @@ def test_too_many_frames_at_once_is_a_typed_error(monkeypatch: pytest.MonkeyPatc
 
 def test_an_empty_reservoir_opens_and_closes() -> None:
     reservoir = Reservoir.open(
-        FOLDER, MemoryFiles(), derive=derive, executor=ThreadExecutor(), length=Length()
+        FOLDER, MemoryFiles(), compute_columns=compute_columns, executor=ThreadExecutor(), length=Length()
     )
     assert (reservoir.chunks, reservoir.last_sealed, reservoir.least_open_seq()) == (0, None, None)
     assert reservoir.sync(0) == Length()

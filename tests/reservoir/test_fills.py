@@ -9,7 +9,7 @@ import pytest
 
 from reservoir.reservoir import Settings
 from tests.reservoir import log_driver
-from tests.reservoir.event_log import ALL_COLUMNS, AMOUNT, CARD, INT64_MIN, UPPER, derive
+from tests.reservoir.event_log import ALL_COLUMNS, AMOUNT, CARD, INT64_MIN, UPPER, compute_columns
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.log_strategies import seeded_log
 from tests.reservoir.memory_files import MemoryFiles
@@ -106,9 +106,9 @@ def test_what_a_fill_reads_next_is_decoded_in_the_background(monkeypatch: pytest
 
     def noting(payload: Any, offsets: Any, columns: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return derive(payload, offsets, columns)
+        return compute_columns(payload, offsets, columns)
 
-    monkeypatch.setattr(log_driver, "derive", noting)
+    monkeypatch.setattr(log_driver, "compute_columns", noting)
     driver = filling(3)
     threads.clear()
     reservoir, bound = driver.reservoir, driver.log.clock

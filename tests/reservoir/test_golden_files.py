@@ -14,7 +14,7 @@ from reservoir.reservoir import Reservoir
 from reservoir.segments.describe import describe_folder
 from reservoir.segments.format import VERSION
 from reservoir.thread_executor import ThreadExecutor
-from tests.reservoir.event_log import ALL_COLUMNS, Record, derive, value
+from tests.reservoir.event_log import ALL_COLUMNS, Record, compute_columns, value
 from tests.reservoir.make_golden import GOLDEN, SETTINGS
 
 VERSIONS = sorted(folder.name for folder in GOLDEN.iterdir())
@@ -46,7 +46,7 @@ def test_a_golden_folder_reads_as_it_was_written(version: str, tmp_path: Path) -
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     assert not describe_folder(folder, DiskFiles()).damaged
     reservoir = Reservoir.open(
-        folder, DiskFiles(), derive=derive, executor=ThreadExecutor(), settings=SETTINGS
+        folder, DiskFiles(), compute_columns=compute_columns, executor=ThreadExecutor(), settings=SETTINGS
     )
     try:
         assert reservoir.recovered.torn == []

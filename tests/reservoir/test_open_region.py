@@ -64,7 +64,7 @@ def test_a_ring_does_not_grow_when_rows_leave_in_time() -> None:
     driver.reservoir.close()
 
 
-def test_columns_that_come_later_are_derived_for_open_rows() -> None:
+def test_columns_that_come_later_are_computed_for_open_rows() -> None:
     log = big_log(9, 80, 1_000, 5_000)
     driver = driver_of(log)
     driver.set_hot((AMOUNT,))

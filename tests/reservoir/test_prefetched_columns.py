@@ -15,24 +15,24 @@ from reservoir.cursors.held_frame import Ahead, HeldFrame
 from reservoir.layout import OPEN_NEED_BYTES, OPEN_NEED_ROWS
 from tests.counts import seeds
 from tests.reservoir import log_driver
-from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, derive
+from tests.reservoir.event_log import AMOUNT, CARD, NAME, TWICE, EventLog, Record, compute_columns
 from tests.reservoir.log_driver import LogDriver
 from tests.reservoir.small_driver import driver_of, steady_log
 
 
-def derivations(
+def computations(
     patch: pytest.MonkeyPatch, waited: list[tuple[HotColumn, ...]] | None = None
 ) -> list[tuple[HotColumn, ...]]:
-    """The columns that are derived from records from now on; in `waited` those that were not derived ahead."""
+    """The columns that are computed from records from now on; in `waited` those that were not computed ahead."""
     asked: list[tuple[HotColumn, ...]] = []
 
     def noting(payload: Any, offsets: Any, columns: Any) -> Any:
         asked.append(tuple(columns))
         if waited is not None and threading.current_thread().name != "chunk-prefetch":
             waited.append(tuple(columns))
-        return derive(payload, offsets, columns)
+        return compute_columns(payload, offsets, columns)
 
-    patch.setattr(log_driver, "derive", noting)
+    patch.setattr(log_driver, "compute_columns", noting)
     return asked
 
 
@@ -53,13 +53,13 @@ def test_new_columns_are_decoded_before_they_are_met() -> None:
     driver.reservoir.close()
 
 
-def test_a_column_that_comes_is_derived_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = derivations(monkeypatch)
+def test_a_column_that_comes_is_computed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = computations(monkeypatch)
     driver = driver_of(steady_log(1_000, 10))
     for delta in (2_000, 5_000, 8_000):
         driver.add_edge(delta)
     driver.run_all_until(980, [30])
-    # Chunks were sealed without any: all are derived.
+    # Chunks were sealed without any: all are computed.
     driver.set_hot((AMOUNT, NAME))
     driver.run_all_until(990, [1])
     # What was asked for before is decoded by now.
@@ -95,7 +95,7 @@ def test_what_is_prefetched_is_there_when_an_edge_begins() -> None:
 def test_columns_that_are_prefetched_are_there_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """No event that follows waits for a chunk: all that edges are in and meet next was decoded before."""
     waited: list[tuple[HotColumn, ...]] = []
-    asked = derivations(monkeypatch, waited)
+    asked = computations(monkeypatch, waited)
     driver = driver_of(steady_log(1_000, 10))
     driver.set_hot((AMOUNT, NAME))
     for delta in (2_000, 5_000, 8_000):
@@ -125,7 +125,7 @@ def test_what_is_prefetched_changes_nothing(seed: int, monkeypatch: pytest.Monke
     def knowing(payload: Any, offsets: Any, columns: Any) -> Any:
         assert known.issuperset(columns)
         time.sleep(0.0005)
-        return derive(payload, offsets, columns)
+        return compute_columns(payload, offsets, columns)
 
     def set_hot(hot: tuple[HotColumn, ...]) -> None:
         # Never without those that are wanted: another thread may look meanwhile.
@@ -133,7 +133,7 @@ def test_what_is_prefetched_changes_nothing(seed: int, monkeypatch: pytest.Monke
         known.intersection_update(hot)
         driver.set_hot(hot)
 
-    monkeypatch.setattr(log_driver, "derive", knowing)
+    monkeypatch.setattr(log_driver, "compute_columns", knowing)
     driver = driver_of(steady_log(600, 10), cache_bytes=source.choice((20_000, 1 << 20)))
     columns = [AMOUNT, NAME, CARD, TWICE]
     set_hot((AMOUNT,))
@@ -158,7 +158,7 @@ def test_what_is_prefetched_changes_nothing(seed: int, monkeypatch: pytest.Monke
 
 def test_what_can_be_computed_of_other_columns_needs_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the open region, in frames that edges are in, in chunks on their way to disk and on it."""
-    asked = derivations(monkeypatch)
+    asked = computations(monkeypatch)
     driver = driver_of(steady_log(1_000, 10))
     driver.set_hot((AMOUNT, CARD))
     for delta in (2_000, 5_000, 8_000):
@@ -175,12 +175,12 @@ def test_what_can_be_computed_of_other_columns_needs_no_records(monkeypatch: pyt
 
 
 class HeldBack:
-    """`derive` that knows the hot columns of one list at a time, and in the background only goes on when told to."""
+    """The callback, but it knows the hot columns of one list at a time, and in the background goes on when told to."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.known: tuple[HotColumn, ...] = ()
         self.may_go_on = threading.Event()
-        patch.setattr(log_driver, "derive", self)
+        patch.setattr(log_driver, "compute_columns", self)
 
     def driver(self) -> LogDriver:
         """One with three edges, that knows one column by now; held back from here on."""
@@ -199,7 +199,7 @@ class HeldBack:
             assert self.may_go_on.wait(10)
         if not set(columns) <= set(self.known):
             raise KeyError(columns)
-        return derive(payload, offsets, columns)
+        return compute_columns(payload, offsets, columns)
 
 
 def test_what_was_prefetched_before_may_be_unknown_by_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from railgun.language.resolve import resolve
 from railgun.language.typed import TypedExpression, fields_of
 from railgun.language.types import Kind
 from railgun.plan.hot import HotPlan, field_column
-from railgun.task.deriver import Deriver
+from railgun.task.computed_columns import ColumnComputer
 from railgun.task.recipes import recipe_for
 from reservoir.columns import ColumnData, HotColumn, StoredColumn
-from reservoir.gather import gather_derived
+from reservoir.gather import gather_computed
 from reservoir.native.jit import array_at
 from tests.language.batch import Batch, Value
 from tests.language.expression_text import FIELDS, expressions, rows
@@ -55,7 +55,7 @@ def on_arrival(batch: Batch, found: Sequence[TypedExpression]) -> list[tuple[lis
 
 def stored(batch: Batch, column: HotColumn) -> StoredColumn:
     place = [field_column(*field) for field in FIELDS.items()].index(column)
-    return gather_derived(column, ColumnData(words=batch.words[place], nulls=batch.nulls[place]), batch.rows)
+    return gather_computed(column, ColumnData(words=batch.words[place], nulls=batch.nulls[place]), batch.rows)
 
 
 def check(found: Sequence[TypedExpression], events: Sequence[dict[str, Value]]) -> bool:
@@ -115,17 +115,17 @@ def test_what_other_threads_ask_for_meanwhile_takes_no_recipe_away() -> None:
     hot, (wanted, *others) = planned(
         [each for each in (typed(f"n + {k + 2}") for k in range(20)) if each is not None]
     )
-    deriver = Deriver()
-    deriver.follow([], hot, bytes(16))
+    column_computer = ColumnComputer()
+    column_computer.follow([], hot, bytes(16))
     lookups: list[int] = []
 
     class Interrupted(HotColumn):
         def __hash__(self) -> int:
             lookups.append(0)
             for other in others:
-                deriver.find_recipe([other])
+                column_computer.find_recipe([other])
             return hash(self.name)
 
     for _ in range(2):
-        assert deriver.find_recipe([Interrupted(wanted.name, wanted.kind)]) is not None
+        assert column_computer.find_recipe([Interrupted(wanted.name, wanted.kind)]) is not None
     assert lookups

@@ -1,4 +1,4 @@
-"""Columns derived for old chunks in the thread that reads ahead, while live batches derive their own."""
+"""Columns computed for old chunks in the thread that reads ahead, while live batches compute their own."""
 
 import threading
 import time
@@ -79,7 +79,7 @@ class Watched:
         monkeypatch.setattr(Arrivals, "_fill", watched)
 
 
-def test_a_fill_and_live_batches_derive_beside_each_other(
+def test_a_fill_and_live_batches_compute_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with railgun.Engine(tmp_path / "data", settings=SETTINGS) as engine:

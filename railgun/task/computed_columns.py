@@ -25,7 +25,7 @@ _BLOCK_ROWS = 1_024
 _KEPT_MAX = 8
 
 
-class Deriver:
+class ColumnComputer:
     """Gives the reservoir hot columns of rows that were stored without them. Any number of threads may use it at
     once.
 

@@ -1,4 +1,4 @@
-"""Columns derived for old rows: what one call gave stays as it was while the next, for other rows, is under way."""
+"""Columns computed for old rows: what one call gave stays as it was while the next, for other rows, is under way."""
 
 from itertools import accumulate
 from pathlib import Path
@@ -27,40 +27,40 @@ def test_strings_outlive_the_next_call(tmp_path: Path) -> None:
     task = log.open(tmp_path, TaskSettings())
     try:
         log.feed(task)
-        deriver, columns = task.machine._deriver, task.machine.program.hot.columns
+        column_computer, columns = task.machine._column_computer, task.machine.program.hot.columns
         text = [column for column in columns if column.kind is Kind.STRING]
         assert text
 
-        def derived(keys: list[str]) -> ColumnData:
+        def computed(keys: list[str]) -> ColumnData:
             records = [encode_event(1, f"e{n}", n, [f"e{n}", n, key]) for n, key in enumerate(keys)]
             offsets = np.array([0, *accumulate(map(len, records))], np.int64)
-            return deriver(np.frombuffer(b"".join(records), np.uint8), offsets, text)[-1]
+            return column_computer(np.frombuffer(b"".join(records), np.uint8), offsets, text)[-1]
 
-        first = derived(["Ab", "", "C"])
-        second = derived(["X_Y", "é"])
+        first = computed(["Ab", "", "C"])
+        second = computed(["X_Y", "é"])
         assert strings_of(first) == ["ab", "", "c"]
         assert strings_of(second) == ["x_y", "é"]
     finally:
         task.close()
 
 
-def test_rows_are_derived_in_blocks(tmp_path: Path) -> None:
+def test_rows_are_computed_in_blocks(tmp_path: Path) -> None:
     filtered = METRIC.replace("FROM s GROUP", "FROM s WHERE k LIKE '%7' GROUP")
     log = SmallLog(stream_text() + filtered)
     task = log.open(tmp_path, TaskSettings())
     try:
         log.feed(task)
-        deriver, columns = task.machine._deriver, task.machine.program.hot.columns
+        column_computer, columns = task.machine._column_computer, task.machine.program.hot.columns
         plain = [column for column in columns if column.kind is not Kind.STRING]
         assert {column.kind for column in plain} == {Kind.WORD, Kind.ENTITY}
         records = [encode_event(1, f"e{n}", n, [f"e{n}", n, f"k{n % 70}"]) for n in range(2_500)]
 
-        def derived(first: int, after: int) -> list[ColumnData]:
+        def computed(first: int, after: int) -> list[ColumnData]:
             own = records[first:after]
             offsets = np.array([0, *accumulate(map(len, own))], np.int64)
-            return deriver(np.frombuffer(b"".join(own), np.uint8), offsets, plain)
+            return column_computer(np.frombuffer(b"".join(own), np.uint8), offsets, plain)
 
-        whole, parts = derived(0, 2_500), [derived(first, first + 500) for first in range(0, 2_500, 500)]
+        whole, parts = computed(0, 2_500), [computed(first, first + 500) for first in range(0, 2_500, 500)]
         for place, column in enumerate(plain):
             for name in ("hi", "lo") if column.kind is Kind.ENTITY else ("words", "nulls"):
                 expected = np.concatenate([getattr(part[place], name) for part in parts])
