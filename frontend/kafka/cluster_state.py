@@ -12,7 +12,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
-from railgun.cluster.plan import Plan
+from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
@@ -115,15 +115,27 @@ class ClusterState:
             )
             if is_on or was_drained:
                 self._send(order)
-        self._await(lambda plan: _is_decided(plan, order))
-        drain = self._reader.plan.drains.get(node)
-        if drain is not None and drain.refusal:
-            self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
-            raise refusal(409, f"{node} is not drained: {drain.refusal}")
+                # What was ordered before is not taken for this order any more.
+                self._refresh()
+        # Others may order something else meanwhile: the leader decides on what was ordered last.
+        plan = self._await(lambda plan: _is_decided(plan, node, self._observed.orders.get(node)))
+        self._check_outcome(order, plan.drains.get(node))
         with self._lock:
             self._refresh()
             found = node_overview(self._observed, self._reader.plan, node, tasks, time.monotonic())
         return found if is_on else {**found, "was_drained": was_drained}
+
+    def _check_outcome(self, order: DrainOrder, drain: Drain | None) -> None:
+        """Raise ProblemError if an order is not followed. drain: what became of the newest order to the node."""
+        node = order.node
+        if order.is_on and drain is None:
+            raise refusal(409, f"{node} is not drained: a later order has it used again")
+        if order.is_on and drain is not None and drain.refusal:
+            if drain.asked_ms == order.asked_ms:
+                self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
+            raise refusal(409, f"{node} is not drained: {drain.refusal}")
+        if not order.is_on and drain is not None and not drain.refusal:
+            raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey) -> dict[str, Any]:
         """Have a task go on without the records that its log has lost, and return which these are.
@@ -168,9 +180,10 @@ class ClusterState:
         entry = Entry(self._nodes, Records.of([encode_statement(order)]), [order.key])
         self._transport.submit([entry]).result()
 
-    def _await(self, is_decided: Callable[[Plan], bool]) -> None:
+    def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
+        """Return the plan in which something is decided. Raises ProblemError."""
         until_s = time.monotonic() + _DECIDED_S
-        while not is_decided(self._reader.plan):
+        while not is_decided(plan := self._reader.plan):
             if time.monotonic() > until_s:
                 raise refusal(
                     503,
@@ -180,6 +193,7 @@ class ClusterState:
             time.sleep(_AGAIN_S)
             with self._lock:
                 self._refresh()
+        return plan
 
     def _check_known(self, name: str) -> None:
         known = sorted({*self._observed.nodes, *self._observed.members})
@@ -224,6 +238,9 @@ def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> 
     return Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
 
 
-def _is_decided(plan: Plan, order: DrainOrder) -> bool:
-    drain = plan.drains.get(order.node)
-    return (drain is not None and drain.asked_ms == order.asked_ms) if order.is_on else drain is None
+def _is_decided(plan: Plan, node: str, newest: DrainOrder | None) -> bool:
+    """Whether a plan follows the newest order to a node, or says why it does not."""
+    drain = plan.drains.get(node)
+    if newest is None or not newest.is_on:
+        return drain is None
+    return drain is not None and drain.asked_ms == newest.asked_ms

@@ -27,7 +27,7 @@ from railgun.messaging.kafka.transport import check_pass_through
 from railgun.telemetry.collector import metrics_of, none_of
 from railgun.telemetry.families import ANSWERED, FRONT_END
 from railgun.unit.configured import kafka_settings
-from railgun.unit.supervisor import NODE_READY
+from railgun.unit.supervisor import NODE_NOT_READY, NODE_READY
 
 OUTCOMES = ("answers", "repeated", "late", "older", "unreadable")
 """Answers that were waited for; of an event answered already; that came too late; to an earlier run of the front-end;
@@ -151,7 +151,7 @@ class NodeBeside:
         self._has_to_reload = False
 
     def is_ready(self) -> bool:
-        """Whether all its units have caught up once."""
+        """Whether all its units have caught up once, but for copies that have failed."""
         return self._ready.is_set()
 
     def reloading_too(self, reload: Reload) -> Reload:
@@ -189,7 +189,8 @@ class NodeBeside:
         def watch() -> None:
             assert process.stdout is not None
             for line in process.stdout:
-                if line.strip() == NODE_READY.encode():
+                # Events are taken all the same where a copy has failed: another node answers them.
+                if line.strip() == NODE_READY.encode() or line.startswith(NODE_NOT_READY.encode()):
                     self._note_ready()
             code = process.wait()
             if not leaving.is_set():

@@ -83,8 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     def waits_for() -> str | None:
         if not loaded.is_set():
-            return _LOADING
-        return None if supervisor.is_ready else "units are starting"
+            return f"starting: {_LOADING}"
+        return supervisor.waits_for
 
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
@@ -111,11 +111,15 @@ def execute(arguments: argparse.Namespace) -> int:
                 Parent(stopped)
 
         try:
-            is_well = supervisor.run(stopped, lambda: print(NODE_READY, flush=True), prepare=prepare)
+            is_well = supervisor.run(stopped, partial(_say, NODE_READY), prepare=prepare, on_shortfall=_say)
         except CompilingStoppedError:
             is_well = True
         log.info("stopped")
     return 0 if is_well else EXIT_NO
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _of_each_process(arguments: argparse.Namespace) -> list[str]:
@@ -161,7 +165,8 @@ NODE = Command(
         "Run tasks: read the topics of streams, keep their events and state in DIR, send replies. Each of the\n"
         "N processes runs its share of all tasks. A process that dies is started again, and goes on from its\n"
         "last checkpoint. `ready` is printed once all of them have come to where their logs ended, and\n"
-        "again where one was started again. Where the broker is away they wait for it.\n\n"
+        "again where one was started again; `not ready: ` and names instead where a task has failed here that\n"
+        "another node can answer. Where the broker is away they wait for it.\n\n"
         "SIGTERM or Ctrl-C: replies are sent, checkpoints taken, and the exit code is 0; 1 where a process\n"
         "did not end well: nothing is lost then either."
     ),

@@ -134,7 +134,10 @@ class Answering:
         """Return what the copy reports. One that follows another is at its limit now and then, which is SILENT."""
         if self.is_answering:
             return CopyState.ANSWERING
-        has_caught_up = now_s - self._reached_s <= self._timing.takeover_s
+        # Where the limit has gone is not known to one that does not hear even itself.
+        has_caught_up = (
+            now_s - self._reached_s <= self._timing.takeover_s and not self._hearing.misses_itself(now_s)
+        )
         return CopyState.SILENT if has_caught_up else CopyState.BEHIND
 
     def filled_elsewhere(self, names: Sequence[str], now_s: float) -> list[str]:
@@ -211,11 +214,11 @@ class Answering:
         )
 
     def _advances(self, other: _Other, now_s: float) -> bool:
-        return now_s - other.moved_s <= self._timing.stuck_s
+        return now_s - other.moved_s <= self._timing.stuck_s(other.report.interval_s)
 
     def _is_fresh(self, other: _Other, now_s: float) -> bool:
         return now_s - other.reported_s <= self._timing.silence_s(other.report.interval_s)
 
     def _makes_progress(self, other: _Other, now_s: float) -> bool:
         """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences nobody."""
-        return now_s - other.advanced_s <= self._timing.stuck_s
+        return now_s - other.advanced_s <= self._timing.stuck_s(other.report.interval_s)

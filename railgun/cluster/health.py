@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.histories import irreplaceable, remarks
-from railgun.cluster.observed import REPORT_EXPIRES_S, ObservedCluster
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
 
@@ -43,7 +43,7 @@ def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[C
     return {
         heard.copy
         for heard in observed.reports.copies(task)
-        if now_s - heard.reported_s <= REPORT_EXPIRES_S and heard.status.state.is_caught_up
+        if heard.is_heard(now_s) and heard.status.state.is_caught_up
     }
 
 

@@ -17,7 +17,6 @@ class Timing:
         the plan in it.
     patience_s: the same, if it is longer, after reports were delayed for longer than `takeover_s`: the broker was away,
         for all.
-    stuck_s: a copy that answers, and whose replies make no progress for this long, does not count as answering.
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
     deaf_s: a unit whose own reports are written and have not come back for this long cannot hear others.
@@ -32,9 +31,11 @@ class Timing:
     deaf_s: float = 15.0
     warm_wait_s: float = 600.0
 
-    @property
-    def stuck_s(self) -> float:
-        return 5 * self.takeover_s
+    def stuck_s(self, interval_s: float) -> float:
+        """Return for how long the replies of a copy that reports at an interval may make no progress. Then it does not
+        count as answering.
+        """
+        return 5 * max(self.takeover_s, interval_s)
 
     @property
     def pause_s(self) -> float:
@@ -87,8 +88,21 @@ class Hearing:
 
         Only the time counts in which reports were acknowledged: while the broker is away nothing comes back.
         """
+        return self._missed_s(now_s) > self._timing.deaf_s
+
+    def misses_itself(self, now_s: float) -> bool:
+        """Whether the unit's own reports do not come back for so long that it would call another one silent: it may
+        hear others no more than itself. A broker that is away, or was for a moment, does not make it so.
+        """
+        silence_s = self._timing.silence_s(self._interval_s)
+        return self._missed_s(now_s) > max(silence_s, self._timing.patience_s)
+
+    def _missed_s(self, now_s: float) -> float:
+        """For how long reports of this unit that are in the log have not come back, as far as reports were acknowledged
+        meanwhile.
+        """
         is_looking = now_s - self._looked_s <= self._timing.pause_s
-        return is_looking and self._acknowledged_s - self._missing_since_s > self._timing.deaf_s
+        return self._acknowledged_s - self._missing_since_s if is_looking else 0.0
 
     def read(self, number: int, now_s: float) -> None:
         """Note that a report of this unit has been read."""
@@ -121,7 +135,8 @@ class Hearing:
 
     def silence_since_s(self, now_s: float) -> float:
         """Return since when the unit would have heard everybody; infinity if it does not hear at present."""
-        may_take_s = max(self._timing.takeover_s, 2 * self._interval_s)
+        # Less than the silence that means something: what comes back no more must not be taken for that.
+        may_take_s = max(self._timing.takeover_s / 2, 2 * self._interval_s)
         if not self.is_complete(now_s) or now_s - self._returned_s > may_take_s:
             return math.inf
         return self._complete_s

@@ -15,8 +15,6 @@ from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Stateme
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
-REPORT_EXPIRES_S = 5.0
-"""A copy of which nothing was heard for this long is not counted as one that could answer."""
 # A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
 _ADVANCES_S = 10.0
 # So many times `replace_after_s` a copy may be not well while its node comes and goes.
@@ -184,11 +182,7 @@ class ObservedCluster:
         now_s: float,
     ) -> TaskView:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
-        heard = {
-            copy.copy: self._copy(name, copy, now_s)
-            for copy in copies
-            if now_s - copy.reported_s <= REPORT_EXPIRES_S
-        }
+        heard = {copy.copy: self._copy(name, copy, now_s) for copy in copies if copy.is_heard(now_s)}
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
             if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
@@ -215,7 +209,7 @@ class ObservedCluster:
 
     def _copy(self, name: TaskKey, copy: ReportedCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)
-        return CopyView(copy.status.state, now_s - nearer_s <= _ADVANCES_S)
+        return CopyView(copy.status.state, now_s - nearer_s <= max(_ADVANCES_S, copy.silence_s))
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
         """How many records each node that has data of a task has to catch up, as far as is known."""

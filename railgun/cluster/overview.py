@@ -7,7 +7,7 @@ from typing import Any
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.health import warnings
-from railgun.cluster.observed import REPORT_EXPIRES_S, ObservedCluster
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, replaced
@@ -126,11 +126,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = {
-        each.copy: each
-        for each in observed.reports.copies(task)
-        if now_s - each.reported_s <= REPORT_EXPIRES_S
-    }
+    heard = {each.copy: each for each in observed.reports.copies(task) if each.is_heard(now_s)}
     for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
         del heard[copy]
     planned = [each.copy for each in plan.copies.get(task, ())]

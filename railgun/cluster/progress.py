@@ -11,6 +11,8 @@ from railgun.cluster.reports import CopyStatus, UnitReport
 _BEGINNINGS, _STEADY_S = 3, 600.0
 # Where no report was heard for this long, the reader was away, or the broker: nobody could be heard.
 _DEAF_S = 5.0
+# It may be as many intervals of reports, where units report less often than that.
+_DEAF_INTERVALS = 5
 
 
 class Progress:
@@ -26,15 +28,17 @@ class Progress:
         self._caught_up_s: dict[tuple[TaskKey, CopyName], float] = {}
         self._generations: dict[CopyName, int] = {}
         self._began_s: dict[CopyName, list[float]] = {}
-        self._heard_s: dict[str, float] = {}
-        self._last_s = -math.inf
+        # By node: until when it counts as heard.
+        self._heard_until_s: dict[str, float] = {}
+        self._silent_from_s = -math.inf
         self._deaf_until_s = -math.inf
 
     def hear(self, report: UnitReport, now_s: float) -> None:
         """Take in a report."""
-        if now_s - self._last_s > _DEAF_S:
+        if now_s > self._silent_from_s:
             self._deaf_until_s = now_s
-        self._last_s = self._heard_s[report.node] = now_s
+        until_s = now_s + max(_DEAF_S, _DEAF_INTERVALS * report.announced_s)
+        self._silent_from_s = self._heard_until_s[report.node] = until_s
         self._hear_generation(report.copy, report.generation, now_s)
         for status in report.copies:
             self._hear_copy(report.copy, status, now_s)
@@ -56,7 +60,7 @@ class Progress:
 
     def is_heard(self, node: str, now_s: float) -> bool:
         """Whether a unit of a node was heard just now."""
-        return now_s - self._heard_s.get(node, -math.inf) <= _DEAF_S
+        return now_s <= self._heard_until_s.get(node, -math.inf)
 
     def unsteady(self, now_s: float) -> list[CopyName]:
         """Return the units that began three times within `unsteady_s`, and have not lived for 10 minutes since."""

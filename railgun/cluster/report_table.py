@@ -8,6 +8,9 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
 
+# A copy of which nothing was heard for this long is not counted as one that could answer, or for so many of its
+# intervals where that is longer.
+_EXPIRES_S, _EXPIRES_INTERVALS = 5.0, 5
 # Of several copies of a task, the first by this order stands for all.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
 
@@ -17,11 +20,22 @@ class ReportedCopy:
     """What was last heard of a copy.
 
     reported_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
+    interval_s: the next report was to follow within this time; 0 if that was not said.
     """
 
     copy: CopyName
     status: CopyStatus
     reported_s: float
+    interval_s: float
+
+    @property
+    def silence_s(self) -> float:
+        """The silence of the copy means something after this many seconds, however often it reports."""
+        return _EXPIRES_INTERVALS * self.interval_s
+
+    def is_heard(self, now_s: float) -> bool:
+        """Whether the copy was heard lately."""
+        return now_s - self.reported_s <= max(_EXPIRES_S, self.silence_s)
 
 
 class ReportTable:
@@ -53,8 +67,8 @@ class ReportTable:
             before |= named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
-            heard = {**self._of_task.get(status.task, {}), unit: ReportedCopy(unit, status, reported_s)}
-            self._of_task[status.task] = heard
+            heard = ReportedCopy(unit, status, reported_s, report.announced_s)
+            self._of_task[status.task] = {**self._of_task.get(status.task, {}), unit: heard}
             if status.state is CopyState.ANSWERING:
                 self._answering_s[status.task] = reported_s
         return report
@@ -91,8 +105,8 @@ class ReportTable:
 def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:
     """Return the copies of a task that answered until they were not heard any more, and another one took over.
 
-    takeover_s: after how long that happens.
+    takeover_s: after how long that happens, where copies report often enough.
     """
     answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
     newest_s = max((each.reported_s for each in answering), default=0.0)
-    return [each.copy for each in answering if newest_s - each.reported_s >= takeover_s]
+    return [each.copy for each in answering if newest_s - each.reported_s >= max(takeover_s, each.silence_s)]

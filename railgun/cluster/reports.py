@@ -74,6 +74,11 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         """The name of the unit's copies."""
         return CopyName(self.node, self.unit)
 
+    @property
+    def announced_s(self) -> float:
+        """The unit reports again within this time; 0 if it does not say, as in version 1."""
+        return self.interval_ms / 1000 if self.version > 1 else 0.0
+
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
         for status in self.copies:

@@ -30,7 +30,7 @@ from railgun.cluster.records import (
 from railgun.cluster.reports import ReportError, unit_key
 from railgun.cluster.steps import next_plan
 from railgun.leader.cluster_log import ClusterLog, shown
-from railgun.leader.start_checks import NodeRefusedError, name_in_use
+from railgun.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -178,10 +178,7 @@ class Leading:
                     self._plan.take(record)
             except NewerRecordError as error:
                 if fetched.where == self._assignment:
-                    # It would be led by an older plan.
-                    raise NodeRefusedError(
-                        f"{error}; start a release that does, as the other nodes have"
-                    ) from None
+                    raise newer_plan(error) from None
                 _log.warning("%s: %s", fetched.where, error)
             except (RecordError, ReportError) as error:
                 _log.warning("%s: %s", fetched.where, error)

@@ -18,7 +18,7 @@ from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
 from railgun.leader.built_histories import BuiltHistories
 from railgun.leader.leading import Leading
-from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_releases
+from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_plan, check_releases
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.broker_wait import reached
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
@@ -136,6 +136,7 @@ def _admitted(
         registry.snapshot().catalog,
         f"topic prefix {cluster.topic_prefix} at {cluster.broker}",
     )
+    check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
     before = check_name(
         transport,

@@ -1,5 +1,5 @@
-"""Refuses a node whose folder is another cluster's, or whose name another node has, and one that would run beside nodes
-of a release without copies.
+"""Refuses a node whose folder is another cluster's, or whose name another node has, one that cannot read the plan,
+and one that would run beside nodes of a release without copies.
 """
 
 import threading
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
-from railgun.cluster.records import NodeRecord, RecordError, decode_statement
+from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, RecordError, decode_statement
 from railgun.cluster.reports import ReportError, decode_report
 from railgun.host.place import TASKS, stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
@@ -101,6 +101,28 @@ def check_name(
 def name_in_use(host: str, name: str) -> str:
     """Return why a node is refused whose name another one has. host: where that one runs."""
     return f"cluster.node_name: another node, on {host}, is called {name}; give this one a name of its own"
+
+
+def check_plan(transport: Transport, assignment: TopicPartition) -> None:
+    """Return if this release can read the plan. Raises NodeRefusedError, and TransportError.
+
+    A release that cannot must not say anything of its node either: what it does not know of would be lost.
+    """
+    reader = PlanReader()
+    for fetched in read_to_the_end(transport, assignment):
+        for record in fetched.written():
+            try:
+                reader.take(record)
+            except NewerRecordError as newer:
+                raise newer_plan(newer) from None
+            except RecordError:
+                # The leader's part of the node logs it.
+                continue
+
+
+def newer_plan(error: NewerRecordError) -> NodeRefusedError:
+    """Return why a node is refused that cannot read the plan: older plans would lead it."""
+    return NodeRefusedError(f"{error}; start a release that does, as the other nodes have")
 
 
 def check_releases(

@@ -165,6 +165,13 @@ class UnitCopies:
             return CopyState.BEHIND
         return copy.state(self._clock.now())
 
+    def could_another_node_answer(self, key: TaskKey) -> bool:
+        """Whether a copy on another node could answer a task, as far as is heard; true as long as not all is heard."""
+        if not self._hearing.is_complete(self._clock.now()):
+            return True
+        heard = self._heard.get(key, {}).items()
+        return any(copy.node != self._name.node and self._is_caught_up(*each) for copy, each in heard)
+
     def is_leaving(self, host: TaskHost) -> bool:
         """Whether the copy of a host is about to close."""
         copy = self._answering.get(host.place.key)

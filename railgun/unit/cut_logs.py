@@ -5,6 +5,7 @@ that came into the places of those that were lost.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.host.task_host import TaskHost
@@ -12,9 +13,26 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.errors import LogCutError
 from railgun.unit.clock import Clock
+from reservoir.executor import Job
 
 # A report may come before the records that it is about. So a broker is asked twice for the end, with so long between.
 CUT_S = 5.0
+
+
+@dataclass(slots=True)
+class _Short:
+    """A log that seems too short.
+
+    since_s: when the broker has said so last, or did not answer; at first since when the log seems so.
+    count: how often the broker has said so.
+    asking: for the end; `limit` is what the copy had to come to when that was asked.
+    """
+
+    host: TaskHost
+    since_s: float
+    count: int = 0
+    asking: Job[int] | None = None
+    limit: int = 0
 
 
 class CutLogs:
@@ -22,8 +40,7 @@ class CutLogs:
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport, self._clock = transport, clock
-        # Of logs that seem too short: when the broker was asked last, and how often it said so.
-        self._short: dict[TopicPartition, tuple[float, int]] = {}
+        self._short: dict[TopicPartition, _Short] = {}
 
     def find(self, hosts: Iterable[TaskHost]) -> Iterator[tuple[TaskHost, LogCutError]]:
         """Yield the hosts of logs that have lost records, each with the error. Raises TransportError,
@@ -42,19 +59,39 @@ class CutLogs:
 
     def _find_short(self, limited: Iterable[TaskHost]) -> Iterator[tuple[TaskHost, LogCutError]]:
         now_s = self._clock.now()
-        short = {host.place.where: host for host in limited if _is_beyond(host, host.position + host.lag)}
-        self._short = {where: self._short.get(where, (now_s, 0)) for where in short}
-        for where, (asked_s, count) in list(self._short.items()):
-            if now_s < asked_s + CUT_S:
+        before, self._short = self._short, {}
+        for host in limited:
+            where = host.place.where
+            if host.limit is None or host.limit.offset <= host.position + host.lag:
                 continue
-            try:
-                host, end = short[where], self._transport.end_offset(*where)
-            except TransportUnavailableError:
-                # The broker is asked again in the next round.
-                return
-            self._short[where] = now_s, count + 1 if _is_beyond(host, end) else 0
-            if self._short[where][1] > 1:
-                yield host, _cut(host, f"the log ends at {end}")
+            known = before.get(where)
+            self._short[where] = known if known and known.host is host else _Short(host, now_s)
+        for where, each in self._short.items():
+            if each.asking is None:
+                if now_s >= each.since_s + CUT_S:
+                    self._ask(where, each)
+            elif each.asking.done():
+                end = self._answer(each, now_s)
+                if each.count > 1:
+                    yield each.host, _cut(each.host, f"the log ends at {end}")
+
+    def _ask(self, where: TopicPartition, each: _Short) -> None:
+        """Ask for the end of a log, beside the loop: a partition without a leader answers nothing for half a minute."""
+        assert each.host.limit is not None
+        each.limit = each.host.limit.offset
+        each.asking = each.host.lane.submit(lambda: self._transport.end_offset(*where))
+
+    def _answer(self, each: _Short, now_s: float) -> int:
+        """Take in the answer, and return the end; -1 if the broker is away. It is asked again after a while."""
+        assert each.asking is not None
+        asking, each.asking, each.since_s = each.asking, None, now_s
+        try:
+            end = asking.result()
+        except TransportUnavailableError:
+            return -1
+        # Not by the limit of now: what has come since is behind this end, and is no loss.
+        each.count = each.count + 1 if each.limit > end else 0
+        return end
 
 
 def check_limit(host: TaskHost, fetched: Fetched) -> None:
@@ -75,11 +112,6 @@ def _cut(host: TaskHost, found: str) -> LogCutError:
     assert limit is not None
     reason = f"other copies replied to what was before offset {limit.offset}, and {found}: the broker has lost records"
     return LogCutError(str(host.place.identity), reason, limit.offset, limit.epoch)
-
-
-def _is_beyond(host: TaskHost, end: int) -> bool:
-    """Whether the copy has to follow others to an offset that its log does not have."""
-    return host.limit is not None and host.limit.offset > end
 
 
 def _is_at_another_record(host: TaskHost) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from railgun.catalog.task_key import TaskKey
@@ -23,7 +24,6 @@ from railgun.messaging.errors import (
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
-from railgun.task.errors import LogCutError, LogGapError
 from railgun.task.settings import TaskIdentity
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
@@ -32,6 +32,7 @@ from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.ending import DEADLINES
 from railgun.unit.hosts import UnitHosts, stop_task
+from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
@@ -40,14 +41,13 @@ from railgun.unit.value_queries import ValueQueries
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
 # takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
-# After this time a round ends with the batch that it is processing, because other work waits.
+# After this time a round ends with the batch that it is processing, because other work waits. So does the background
+# work before it.
 ROUND_S = 0.05
 _IDLE_S, _AWAY_S = 0.05, 0.5
 # Silent copies that may not process more look this often whether they may.
 _LIMITED_S = 0.01
 _LEAVE_S = Timing().leave_s
-# A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
-GONE_S = 5.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -97,10 +97,12 @@ class UnitLoop:
         # What silent copies may not process yet, and when to look at it again.
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
         self._cut_logs = CutLogs(transport, clock)
+        self._faults = LogFaults(transport, clock)
+        # Whose turn it is to do background work.
+        self._turn: TopicPartition | None = None
         self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
         # Copies that are not planned any more, and answer until others do.
         self._leaving: set[TaskKey] = set()
-        self._missed: dict[TopicPartition, float] = {}
         self._dropped = DroppedStreams(folder, grace_s, clock)
         self.records = 0
 
@@ -125,6 +127,14 @@ class UnitLoop:
             and (not self._changed or self._has_all())
             and all(host.failure or self._has_caught_up(host) for host in hosts)
         )
+
+    def failed_here(self) -> list[TaskKey]:
+        """Return the tasks whose copy has failed here, and that another node could answer."""
+        return [
+            key
+            for key, host in self.hosts.items()
+            if host.failure is not None and self._copies.could_another_node_answer(key)
+        ]
 
     def _has_caught_up(self, host: TaskHost) -> bool:
         state = self._copies.state(host)
@@ -156,13 +166,14 @@ class UnitLoop:
         self._hosts.advance()
         # A host that is opened meanwhile, by another thread, is for the next round: nobody has decided about it yet.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
-        self._copies.decide(self.hosts.values())
-        more = [host for host in running.values() if self._hosts.run_isolated(host, partial(_work, host))]
+        self._decide()
+        has_more = self._work(running)
         may_answer = self._sending.has_room
-        self._read(running, 0.0 if more or (may_answer and self._queries.has_work) else _IDLE_S)
+        self._read(running, 0.0 if has_more or (may_answer and self._queries.has_work) else _IDLE_S)
         if may_answer:
             self._queries.answer(self._hosts.run_isolated)
-        for host, error in self._cut_logs.find(running.values()):
+        self._faults.forget_others(running.values())
+        for host, error in chain(self._cut_logs.find(running.values()), self._faults.find()):
             stop_task(host, error)
         self._positions.note(self.hosts.values())
         if self._removes and self._snapshot is not None:
@@ -202,6 +213,31 @@ class UnitLoop:
             except Exception as error:  # noqa: BLE001 - something worse is on its way already
                 _log.error("%s: %s", host.place.identity, error)
 
+    def _decide(self) -> None:
+        """Decide which copies answer. Raises TransportUnavailableError if the unit does not hear the others."""
+        try:
+            self._copies.decide(self.hosts.values())
+        except TransportUnavailableError:
+            # Others need not wait until they miss this unit.
+            with contextlib.suppress(TransportError):
+                self._positions.say_last(self.hosts.values(), self._clock.now())
+            raise
+
+    def _work(self, running: Mapping[TopicPartition, TaskHost]) -> bool:
+        """Let tasks do background work in turn, until that has taken long enough. Returns whether there is more."""
+        until_s, has_more = self._clock.now() + ROUND_S, False
+        order = list(running)
+        turn = self._turn
+        first = 0 if turn is None or turn not in running else order.index(turn)
+        for where in (*order[first:], *order[:first]):
+            if self._clock.now() >= until_s:
+                self._turn = where
+                return True
+            host = running[where]
+            has_more |= self._hosts.run_isolated(host, partial(_do_a_slice, host))
+            self._positions.note(self.hosts.values())
+        return has_more
+
     def _read(self, running: Mapping[TopicPartition, TaskHost], timeout_s: float) -> None:
         self._drop_outdated(running)
         if not running:
@@ -220,6 +256,7 @@ class UnitLoop:
         # rounds if they have to, but not for ever.
         for where in sorted(ready, key=lambda each: len(self._fetched[each][1])):
             self._process(running[where], *self._fetched.pop(where))
+            self._positions.note(self.hosts.values())
             if self._clock.now() >= until_s:
                 break
         if oldest in ready and oldest in self._fetched:
@@ -272,7 +309,10 @@ class UnitLoop:
         positions = {
             where: host.position
             for where, host in running.items()
-            if host.is_running and where not in self._held and where not in self._fetched
+            if host.is_running
+            and where not in self._held
+            and where not in self._fetched
+            and not self._faults.is_doubtful(where)
         }
         queries = self._queries.positions(running.values())
         if not positions and not queries:
@@ -292,39 +332,8 @@ class UnitLoop:
             self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
             if not self._queries.is_at_fault(error):
-                self._find_fault(running, error)
-
-    def _find_fault(self, running: Mapping[TopicPartition, TaskHost], error: TransportError) -> None:
-        """Stop the tasks whose logs lack the records that they need next. The other tasks go on."""
-        _log.warning("something is wrong with a log: %s", error)
-        try:
-            for where, host in running.items():
-                try:
-                    reason = self._fault(where, host) if host.is_running else None
-                except LogCutError as cut:
-                    stop_task(host, cut)
-                else:
-                    if reason is not None:
-                        stop_task(host, LogGapError(str(where), reason))
-        except TransportUnavailableError:
-            # The logs are checked again in the next round.
-            self._clock.sleep(_AWAY_S)
-
-    def _fault(self, where: TopicPartition, host: TaskHost) -> str | None:
-        """Return why a log cannot give its task the next record; None if it can, or may be able to in a moment."""
-        try:
-            start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
-        except TopicMissingError as missing:
-            now_s = self._clock.now()
-            if now_s - self._missed.setdefault(where, now_s) >= GONE_S:
-                return missing.reason
-            self._clock.sleep(_IDLE_S)
-            return None
-        self._missed.pop(where, None)
-        if host.position < start:
-            return f"offset {host.position} is next, the log has {start} to {end}"
-        host.log.check_continues(str(host.place.identity), host.position, host.epoch_before(host.position))
-        return None
+                _log.warning("something is wrong with a log: %s", error)
+                self._faults.ask(error, running)
 
     # --- assignment --------------------------------------------------------------------------------
 
@@ -364,6 +373,7 @@ class UnitLoop:
         return Place(key, identity, where, folder, history, self._copies.plan.cuts.get(key))
 
 
-def _work(host: TaskHost) -> bool:
+def _do_a_slice(host: TaskHost) -> bool:
+    """Do some background work of a task. Returns whether there is more."""
     more = host.work()
     return host.take_over.step() or more

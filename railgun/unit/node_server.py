@@ -111,7 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
         if waits_for is None:
             self._answer(200, _TEXT, b"ready\n")
         else:
-            reason = "starting" if self._caller is UNAUTHENTICATED else f"starting: {waits_for}"
+            # Names of streams are not for everybody.
+            reason = "not ready" if self._caller is UNAUTHENTICATED else waits_for
             self._answer(503, _TEXT, f"{reason}\n".encode())
 
     _handlers = ROUTES.bind(_NODE, {"metrics": _metrics, "alive": _alive, "ready": _ready})
@@ -209,7 +210,7 @@ def serving(
     """Run the server while the block runs. Gives the server's URL.
 
     port: 0 lets the system choose.
-    waits_for: returns in words what keeps the node from being ready; None if nothing does.
+    waits_for: returns what keeps the node from being ready, as `starting: the units`; None if nothing does.
     http: says whether it may be reached from other machines.
     guard: decides about every request.
     tls: None if it speaks none.

@@ -78,6 +78,7 @@ class Heartbeat:
             "records": self._loop.records,
             "tasks": {str(key): host.position for key, host in hosts.items()},
             "failed": {str(key): host.failure for key, host in hosts.items() if host.failure},
+            "failed_here": [str(key) for key in self._loop.failed_here()],
         }
 
 

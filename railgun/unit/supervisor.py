@@ -35,6 +35,9 @@ AGAIN = "--again"
 """Tells the leader's process that its node runs already."""
 NODE_READY = "ready"
 """What a node prints once all its units have caught up, and again where one was started again."""
+NODE_NOT_READY = "not ready: "
+"""Begins what a node prints instead where copies have failed, and copies on other nodes could answer."""
+_SHOWN = 5
 
 _log = logging.getLogger("railgun.node")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -78,6 +81,11 @@ class UnitProcess:
     def is_ready(self) -> bool:
         """Whether it runs, and has caught up with its logs."""
         return self._process is not None and bool(self.heartbeat.get("ready"))
+
+    @property
+    def failed_here(self) -> list[str]:
+        """The tasks whose copies have failed in this unit alone, as far as it knows: other nodes could answer them."""
+        return list(self.heartbeat.get("failed_here", ()))
 
     def watch(self) -> None:
         """Start the process if that is due, and notice if it has died."""
@@ -196,9 +204,26 @@ class Supervisor:
         return self._others[0] if self._others else None
 
     @property
-    def is_ready(self) -> bool:
-        """Whether all units have caught up with their logs."""
+    def has_caught_up(self) -> bool:
+        """Whether all units have caught up with their logs, but for copies that have failed."""
         return all(unit.is_ready for unit in self.units)
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say which copies have failed here that other nodes have: if those were stopped, nobody could answer. None if
+        there are none.
+        """
+        failed = sorted(task for unit in self.units for task in unit.failed_here)
+        if not failed:
+            return None
+        more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+        names = ", ".join(failed[:_SHOWN]) + more
+        return f"{NODE_NOT_READY}{names}: failed here, and another node has a copy that could answer"
+
+    @property
+    def waits_for(self) -> str | None:
+        """Say what keeps the node from being ready; None if nothing does."""
+        return self.shortfall if self.has_caught_up else "starting: units are starting"
 
     def run(
         self,
@@ -206,6 +231,7 @@ class Supervisor:
         on_ready: Callable[[], object] = lambda: None,
         interval_s: float = 0.05,
         prepare: Callable[[], object] = lambda: None,
+        on_shortfall: Callable[[str], object] = lambda shortfall: None,
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
@@ -213,12 +239,14 @@ class Supervisor:
             that do not hear one another for a while, as while the broker is away, are no news.
         interval_s: how often the units are watched, in seconds.
         prepare: called before any unit is started, once the folder is known to be this node's alone.
+        on_shortfall: called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
         """
         with _held(self._folder):
             # The units read it, and must not make one each.
             node_identity(self._folder, self._name)
             prepare()
-            processes, units_run, said_starts = list(self._others), False, -1
+            processes, units_run = list(self._others), False
+            said: tuple[int, str | None] = -1, None
             try:
                 while not stopped.wait(interval_s):
                     for process in processes:
@@ -227,17 +255,30 @@ class Supervisor:
                     if not units_run and all(each.is_ready for each in self._others):
                         # The node may have its name.
                         processes, units_run = processes + self.units, True
-                    starts = sum(unit.starts for unit in self.units)
-                    if self.is_ready and starts != said_starts:
-                        said_starts = starts
-                        _log.info("ready: %s", counted(len(self.units), "unit"))
-                        on_ready()
+                    news = self._news(said)
+                    if news is not None:
+                        said = news
+                        if news[1] is None:
+                            _log.info("ready: %s", counted(len(self.units), "unit"))
+                            on_ready()
+                        else:
+                            _log.warning("%s", news[1])
+                            on_shortfall(news[1])
             finally:
                 for process in processes:
                     process.ask_to_stop()
                 deadline_s = time.monotonic() + STOP_S
                 codes = [process.end(deadline_s) for process in processes]
         return not any(codes)
+
+    def _news(self, said: tuple[int, str | None]) -> tuple[int, str | None] | None:
+        """Return after how many starts of units the node has caught up, and the shortfall that keeps it from being
+        ready; None if that is no news. Once it was ready, a shortfall is news after the next start alone.
+
+        said: what was returned last.
+        """
+        now = sum(unit.starts for unit in self.units), self.shortfall
+        return now if self.has_caught_up and said not in ((now[0], None), now) else None
 
     def _check_refusal(self) -> None:
         for process in self._others:

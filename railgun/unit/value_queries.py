@@ -14,6 +14,7 @@ from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.state.errors import StoreError
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.log_faults import is_about
 from railgun.wire.query_record import (
     QueryRecord,
     QueryRecordError,
@@ -149,7 +150,7 @@ class ValueQueries:
     def is_at_fault(self, error: TransportError) -> bool:
         """Whether an error of reading is about a partition of queries; its end is then found again."""
         for own in self._by_host.values():
-            if error.place in (str(own.where), own.where.topic):
+            if is_about(error, own.where):
                 own.position = own.opening = None
                 own.again_s = self._clock.now() + _AGAIN_S
                 return True

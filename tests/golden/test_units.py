@@ -68,7 +68,9 @@ class Unit:
 
     def beat(self, doing: str) -> None:
         host = self.rig.host
-        loop = SimpleNamespace(hosts={host.place.key: host}, is_ready=host.is_ready, records=7)
+        loop = SimpleNamespace(
+            hosts={host.place.key: host}, is_ready=host.is_ready, records=7, failed_here=list
+        )
         Heartbeat(
             cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(UnitFigures(), lone_copies())
         ).beat()

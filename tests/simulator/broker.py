@@ -22,6 +22,8 @@ from railgun.wire.records import Records
 _ARRIVES_S, _ACKNOWLEDGED_S = 0.02, 0.02
 # A client that did not make a topic sees it within this time.
 _SEEN_S = 1.0
+# After this time a client waits for an answer no more.
+_UNANSWERED_S = 30.0
 
 
 @dataclass
@@ -38,10 +40,15 @@ class Log:
 
 
 class SimulatedBroker:
-    """now: returns the virtual time in seconds."""
+    """now: returns the virtual time in seconds.
+
+    leaderless: the partitions that are without a leader: nothing of them is read, and who asks for their offsets
+        waits in vain. What is written to them waits at the broker.
+    """
 
     def __init__(self, chance: random.Random, now: Callable[[], float]) -> None:
         self.chance, self.now = chance, now
+        self.leaderless: set[TopicPartition] = set()
         self.logs: dict[TopicPartition, Log] = {}
         self.made_s: dict[str, float] = {}
         self.partitions: dict[str, int] = {}
@@ -107,11 +114,13 @@ class SimulatedTransport:
     is_cut: nothing goes through, in either direction.
     is_stuck: what is sent waits.
     is_deaf: nothing is read.
+    wait_in_vain: is told for how long whoever calls waits for an answer that does not come.
     """
 
     def __init__(self, name: str, broker: SimulatedBroker) -> None:
         self.name, self._broker = name, broker
         self.is_cut = self.is_stuck = self.is_deaf = False
+        self.wait_in_vain: Callable[[float], object] = lambda seconds: None
         self._sent: list[_Sent] = []
         self._last_s = 0.0
         self._seen_s: dict[str, float] = {}
@@ -213,7 +222,7 @@ class SimulatedTransport:
         return [
             self.read(*where, position, max_records, max_bytes)
             for where, position in positions.items()
-            if self._log(where).end != position
+            if where not in self._broker.leaderless and self._log(where).end != position
         ]
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
@@ -238,6 +247,9 @@ class SimulatedTransport:
         self._reach()
         if where not in self._broker.logs:
             raise TopicMissingError(str(where))
+        if where in self._broker.leaderless:
+            self.wait_in_vain(_UNANSWERED_S)
+            raise TransportUnavailableError(str(where), "the broker did not answer", "Try again")
         return self._broker.logs[where]
 
     def _reach(self) -> None:

@@ -174,7 +174,12 @@ class SimulatedUnit:
         if not self.has_slow_disk:
             for _ in range(self._around.chance.randrange(4)):
                 self.executor.run_next()
-        self.loop.round()
+        # What is asked beside the loop keeps it not waiting.
+        self.transport.wait_in_vain = self._sleep
+        try:
+            self.loop.round()
+        finally:
+            self.transport.wait_in_vain = lambda seconds: None
 
     @property
     def has_slow_disk(self) -> bool:

@@ -40,6 +40,9 @@ class LoneCopies:
     def are_elsewhere(self, key: TaskKey) -> bool:
         return False
 
+    def could_another_node_answer(self, key: TaskKey) -> bool:
+        return False
+
     def is_leaving(self, host: Any) -> bool:
         return False
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,7 +26,7 @@ from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.loop import ROUND_RECORDS, UnitLoop
+from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
 from railgun.unit.sending import Sending
@@ -77,12 +77,14 @@ class AtOnce:
 
 
 class SilentPositions:
-    """Tells nobody. noted: how often it was to."""
+    """Tells nobody. noted_s: when it was asked to, by a clock."""
 
-    noted = 0
+    def __init__(self, clock: Clock = CLOCK) -> None:
+        self._clock = clock
+        self.noted_s: list[float] = []
 
-    def note(self, hosts: Any, *, now: bool = False) -> None:
-        self.noted += 1
+    def note(self, hosts: Any) -> None:
+        self.noted_s.append(self._clock.now())
 
 
 def _snapshot(*changes: Change) -> Snapshot:
@@ -169,7 +171,7 @@ def _loop(
         cast(Transport, log),
         Topics(),
         FixedSpread(0, 1, CopyName("node-1", 0)),
-        cast(Positions, SilentPositions()),
+        cast(Positions, SilentPositions(clock)),
         sending or Sending(cast(Transport, log), Topics()),
         lone_copies(),
         UnitHosts(hosts, lambda closed: None),
@@ -288,6 +290,58 @@ def _busy(folder: Path, log: DeepLog, time_s: list[float]) -> tuple[UnitLoop, li
     return loop, made
 
 
+def _noted_s(loop: UnitLoop) -> list[float]:
+    return cast(SilentPositions, loop._positions).noted_s
+
+
+def test_between_two_batches_the_unit_may_report(tmp_path: Path) -> None:
+    time_s = [0.0]
+    loop, _ = _busy(tmp_path, DeepLog(), time_s)
+    for _ in range(20):
+        loop.round()
+    noted_s = _noted_s(loop)
+    assert time_s[0] > 20 * 0.04
+    assert max(after_s - before_s for before_s, after_s in pairwise(noted_s)) < 1.01 * 10e-6 * ROUND_RECORDS
+
+
+class BusyHost(RunningHost):
+    """A task that never has done all its background work. Each slice takes 20 ms of a clock."""
+
+    SLICE_S = 0.02
+
+    def __init__(self, place: Place, time_s: list[float]) -> None:
+        super().__init__(place)
+        self._time_s = time_s
+        self.slices = 0
+
+    def work(self) -> bool:
+        self._time_s[0] += self.SLICE_S
+        self.slices += 1
+        return True
+
+
+def test_background_work_of_many_tasks_ends_by_time_and_comes_to_each_in_turn(tmp_path: Path) -> None:
+    time_s, made = [0.0], list[BusyHost]()
+
+    def host_of(place: Place) -> BusyHost:
+        made.append(BusyHost(place, time_s))
+        return made[-1]
+
+    loop = _loop(tmp_path, host_of=host_of, clock=Clock(lambda: time_s[0], lambda _: None))
+    definitions = _DEFINITIONS.format(name="a").replace("partitioners", "partitions = 100\npartitioners")
+    loop.follow(_snapshot(PutStream(1, parse_definitions(definitions).streams["a"], 1)))
+    for _ in range(120):
+        begun_s = time_s[0]
+        loop.round()
+        assert time_s[0] - begun_s < ROUND_S + BusyHost.SLICE_S
+    assert len(made) == 100
+    slices = [host.slices for host in made]
+    assert min(slices) > 2
+    assert max(slices) - min(slices) <= 1
+    noted_s = _noted_s(loop)
+    assert max(after_s - before_s for before_s, after_s in pairwise(noted_s)) < 1.01 * BusyHost.SLICE_S
+
+
 def test_tasks_with_much_to_do_take_turns_and_the_newest_events_wait_for_one_round(tmp_path: Path) -> None:
     """Nothing is fetched twice, and nothing is fetched for a task while something waits for it."""
     log, time_s = DeepLog(), [0.0]
@@ -375,11 +429,11 @@ def test_while_there_is_no_room_for_replies_the_unit_goes_on_reporting(tmp_path:
     for _ in range(100):
         loop.round()
     before = [host.position for host in made]
-    noted = cast(SilentPositions, loop._positions).noted
+    noted = len(_noted_s(loop))
     loop.round()
     assert [host.position for host in made] == before
     assert 0 < transport.pending_bytes < FullTransport.LIMIT_BYTES
-    assert cast(SilentPositions, loop._positions).noted == noted + 1
+    assert len(_noted_s(loop)) > noted
     transport.acknowledge()
     loop.round()
     assert all(host.position > position for host, position in zip(made, before, strict=True))

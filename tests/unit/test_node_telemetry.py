@@ -108,7 +108,7 @@ def test_a_unit_that_is_gone_says_nothing(tmp_path: Path) -> None:
 
 
 def test_health_and_readiness(tmp_path: Path) -> None:
-    waits_for: list[str | None] = ["some work"]
+    waits_for: list[str | None] = ["starting: some work"]
     with (
         serving(
             "127.0.0.1",

@@ -18,6 +18,7 @@ from railgun.messaging.kafka import topics as kafka_topics
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.unit import log_faults
 from railgun.unit import loop as unit_loop
 from railgun.wire.encode import encode_event
 from railgun.wire.partition import partition_key, partition_of
@@ -153,7 +154,7 @@ def test_a_topic_that_is_deleted_under_way_stops_its_tasks(
     player: ClusterPlayer, unit: LocalUnit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_topics, "REFRESH_S", 0.2)
-    monkeypatch.setattr(unit_loop, "GONE_S", 0.5)
+    monkeypatch.setattr(log_faults, "GONE_S", 0.5)
     send(player, 0, 30)
     player.replies()
     player.transport.delete_topic(where_of(player, "card", 0).topic)

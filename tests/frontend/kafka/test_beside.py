@@ -30,6 +30,12 @@ def test_it_is_ready_when_the_node_says_so() -> None:
     assert not beside.has_failed
 
 
+def test_where_copies_have_failed_events_are_taken_all_the_same() -> None:
+    beside = _node("import time; print('not ready: s/k/0: failed here', flush=True); time.sleep(600)")
+    with beside.running(_never):
+        until(beside.is_ready)
+
+
 @pytest.mark.parametrize("is_early", [True, False])
 def test_it_reloads_too_however_early_it_is_asked_to(is_early: bool, tmp_path: Path) -> None:
     """Before it is ready it may not know the signal, which would end it."""

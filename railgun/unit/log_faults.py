@@ -1,0 +1,106 @@
+"""Finds out what is wrong with logs that could not be read: which of them lack the records that their tasks need next.
+
+Brokers are asked beside the unit's loop. An answer may take half a minute, as of a partition without a leader, and the
+tasks of other partitions must not wait for it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from railgun.host.task_host import TaskHost
+from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.task.errors import LogCutError, LogGapError
+from railgun.unit.clock import Clock
+from reservoir.executor import Job
+
+# A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
+GONE_S = 5.0
+# Pauses before a log is read again: one that is missing, and one whose broker does not answer.
+_MISSING_S, _AWAY_S = 0.05, 0.5
+
+
+@dataclass(slots=True)
+class _Doubtful:
+    """A log of which it is not known whether it can be read.
+
+    asking: what is asked; None once that is answered, and the log is read again at `again_s`.
+    """
+
+    host: TaskHost
+    asking: Job[None] | None
+    again_s: float = 0.0
+
+
+class LogFaults:
+    """One thread uses it."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport, self._clock = transport, clock
+        self._doubtful: dict[TopicPartition, _Doubtful] = {}
+        # The hosts of logs whose topic is missing, and since when.
+        self._missed: dict[TopicPartition, tuple[TaskHost, float]] = {}
+
+    def ask(self, error: TransportError, running: Mapping[TopicPartition, TaskHost]) -> None:
+        """Ask about the logs of which an error of reading may be."""
+        hosts = {where: host for where, host in running.items() if host.is_running}
+        about = {where: host for where, host in hosts.items() if is_about(error, where)}
+        for where, host in (about or hosts).items():
+            if where not in self._doubtful:
+                self._doubtful[where] = _Doubtful(host, self._asked(host))
+
+    def forget_others(self, hosts: Collection[TaskHost]) -> None:
+        """Forget the logs of hosts that run no more."""
+        if self._doubtful or self._missed:
+            needed = set(hosts)
+            self._doubtful = {where: each for where, each in self._doubtful.items() if each.host in needed}
+            self._missed = {where: each for where, each in self._missed.items() if each[0] in needed}
+
+    def is_doubtful(self, where: TopicPartition) -> bool:
+        """Whether a log must not be read for now."""
+        return where in self._doubtful
+
+    def find(self) -> Iterator[tuple[TaskHost, Exception]]:
+        """Yield the hosts whose logs lack what they need next, each with the error. Raises TransportError, but not if
+        the broker is away.
+        """
+        for where, each in list(self._doubtful.items()):
+            asking, now_s = each.asking, self._clock.now()
+            if asking is None:
+                if now_s >= each.again_s:
+                    del self._doubtful[where]
+                continue
+            if not asking.done() or not each.host.is_running:
+                continue
+            each.asking, each.again_s = None, now_s
+            try:
+                asking.result()
+            except TopicMissingError as missing:
+                _, since_s = self._missed.setdefault(where, (each.host, now_s))
+                if now_s - since_s >= GONE_S:
+                    yield each.host, LogGapError(str(where), missing.reason)
+                each.again_s += _MISSING_S
+            except TransportUnavailableError:
+                each.again_s += _AWAY_S
+            except (LogCutError, LogGapError) as fault:
+                yield each.host, fault
+            else:
+                self._missed.pop(where, None)
+
+    def _asked(self, host: TaskHost) -> Job[None]:
+        where, position = host.place.where, host.position
+        epoch = host.epoch_before(position)
+
+        def check() -> None:
+            start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
+            if position < start:
+                reason = f"offset {position} is next, the log has {start} to {end}"
+                raise LogGapError(str(where), reason)
+            host.log.check_continues(str(host.place.identity), position, epoch)
+
+        return host.lane.submit(check)
+
+
+def is_about(error: TransportError, where: TopicPartition) -> bool:
+    """Whether an error is about a partition, or its topic."""
+    return error.place in (str(where), where.topic) or error.place.endswith(f": {where}")
