@@ -179,6 +179,26 @@ def test_definitions_that_cannot_be(queries: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("query", "column"),
     [
+        ("DERIVE mean AS copied FROM s", 8),
+        ("DERIVE x AS same, total > 0.5 OR mean IS NULL AS either FROM s", 34),
+    ],
+)
+def test_an_operand_with_more_than_18_digits_behind_the_point_is_refused(query: str, column: int) -> None:
+    """An average of decimals has four more than its argument; a sum has as many, and is an operand."""
+    averages = "SELECT avg(d) AS mean, sum(d) AS total FROM s OVER INFINITE"
+    text = metrics("DERIVE total AS copy FROM s", averages, query).replace(
+        "\nx =", '\nd = "decimal(18,15)"\nx ='
+    )
+    with pytest.raises(DefinitionError) as refused:
+        parse_definitions(text)
+    said = f"metrics.2.sql: line 1, column {column}: mean is decimal(38,19): a decimal in an expression has at most 18 "
+    assert str(refused.value).startswith(said)
+    assert parse_definitions(text.replace("(18,15)", "(18,14)")).derived
+
+
+@pytest.mark.parametrize(
+    ("query", "column"),
+    [
         ("SELECT count(*) FROM s WHERE n > 1 OVER INFINITE", 30),
         ("SELECT count(*) FILTER (WHERE n > 1) AS few FROM s OVER INFINITE", 31),
         ("SELECT max(x + n) FROM s OVER INFINITE", 16),

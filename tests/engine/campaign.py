@@ -36,7 +36,12 @@ def run(seed: int, size: int, folder: Path) -> list[str]:
         case(
             seed,
             size,
-            Profile(explicit_warm=seed % 4 == 3, derives=seed % 5 != 0, asks_percent=5 if seed % 5 else 0),
+            Profile(
+                explicit_warm=seed % 4 == 3,
+                derives=seed % 5 != 0,
+                asks_percent=5 if seed % 5 else 0,
+                twins=seed % 2 == 0,
+            ),
         ),
         folder,
         tiny=seed % 3 != 0,

@@ -1,6 +1,7 @@
 """Bugs planted in the engine are caught by the campaign against the oracle."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from railgun.engine.engine_streams import EngineStreams
 from railgun.ingest import replies as reply_forms
 from railgun.ingest.answers import Answers
 from railgun.ingest.routing import Router
+from railgun.language.resolve import ResolvedMetric
+from railgun.plan.program import ProgramBuilder
 from railgun.task.replies import Replies
 from tests.engine.campaign import run
 
@@ -20,6 +23,7 @@ SEEDS = range(40)
 take = Answers.take
 partitions = Router.partitions
 put_life = reply_forms._add_notes
+place_node = ProgramBuilder._node
 
 
 def rows_shifted(self: Answers, replies: Replies, rows: Any) -> None:
@@ -45,6 +49,15 @@ def never_warm(self: EngineStreams, place: Any, due: Any) -> None:
     """Metrics that have filled are left warming."""
 
 
+def node_excludes(
+    self: ProgramBuilder, node: Any, fields: Any, metrics: Sequence[ResolvedMetric], prefix: str, kind: Any
+) -> None:
+    """Where one metric of a node leaves out the event that is answered, all of them do."""
+    if any(metric.excludes_current for metric in metrics):
+        metrics = [replace(metric, excludes_current=True) for metric in metrics]
+    place_node(self, node, fields, metrics, prefix, kind)
+
+
 def expedited(self: EngineStreams, stream: str) -> bool:
     """Nothing is waited for."""
     return False
@@ -60,8 +73,9 @@ def expedited(self: EngineStreams, stream: str) -> bool:
             patch.setattr(EngineStreams, "_write_warm", never_warm),
             patch.setattr(EngineStreams, "expedite", expedited),
         ),
+        lambda patch: patch.setattr(ProgramBuilder, "_node", node_excludes),
     ],
-    ids=["rows", "partition", "late", "warm"],
+    ids=["rows", "partition", "late", "warm", "exclusion"],
 )
 def test_it_is_caught(
     plant: Callable[[pytest.MonkeyPatch], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

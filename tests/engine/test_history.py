@@ -58,6 +58,14 @@ sql = '''SELECT sum(amount) AS delayed, max(price) AS peak FROM s GROUP BY shop
 [[metrics]]
 sql = '''SELECT count(*) AS ever, last(price) AS last_price, max(amount) AS greatest
   FROM s GROUP BY shop OVER INFINITE'''
+[[metrics]]
+sql = '''SELECT avg(amount) AS usual, last(ts) AS last_ts, count_distinct(note) AS notes_before,
+  count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 = 0) AS fourths
+  FROM s GROUP BY card OVER SLIDING 40 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = "SELECT count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') < 45) AS early FROM s GROUP BY shop OVER INFINITE"
+[[metrics]]
+sql = "DERIVE amount / usual AS times_usual, ts - last_ts AS gap_ms, n + early AS both, n - fourths AS others FROM s"
 """
 
 

@@ -1,7 +1,7 @@
 """A metric keeps the table of the time zone that it was registered with, also beside one with a newer table."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from railgun.engine.engine import Engine
 from railgun.language import zones
 from railgun.language.typed import TypedExpression
 from railgun.plan import hot, program
+from tests.engine.conftest import Release
 
 _STREAM = """
 [streams.s]
@@ -28,22 +29,6 @@ _NEW = "SELECT last(HOUR(ts IN 'Europe/Lisbon')) AS new FROM s OVER INFINITE"
 _NEW_NOONS = "SELECT count(*) AS new_noons FROM s WHERE HOUR(ts IN 'Europe/Lisbon') = 12 OVER INFINITE"
 # Noon of UTC, in winter.
 _NOON_MS = 1_736_942_400_000
-Release = Callable[[], None]
-
-
-@pytest.fixture
-def next_release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
-    """Has the package's next release come: Lisbon has the clocks of Paris there."""
-    read = zones._file
-
-    def change() -> None:
-        moved = {"Europe/Lisbon": "Europe/Paris"}
-        monkeypatch.setattr(zones, "_file", lambda name: read(moved.get(name, name)))
-        zones.pinned_zone.cache_clear()
-
-    zones.pinned_zone.cache_clear()
-    yield change
-    zones.pinned_zone.cache_clear()
 
 
 def _score(engine: Engine, minutes: int) -> dict[str, Any]:

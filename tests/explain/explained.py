@@ -32,6 +32,23 @@ sql = """SELECT count(*) AS n_today, max(amount) AS max_today
 sql = 'SELECT first(merchant) AS first_of_all FROM payments OVER INFINITE'
 '''
 
+# The event itself left out, conditions of items, and a metric over others: what shares with what has neither.
+CONSTRUCTS = (
+    DEFINITIONS.partition("[[metrics]]")[0]
+    + '''
+[[metrics]]
+sql = """SELECT sum(amount) AS sum_1h, count(*) FILTER (WHERE online) AS online_1h
+         FROM payments WHERE amount > 0 GROUP BY card OVER SLIDING 1 HOUR"""
+[[metrics]]
+sql = """SELECT avg(amount) AS avg_before, count(*) FILTER (WHERE online) AS online_before
+         FROM payments WHERE amount > 0 GROUP BY card OVER SLIDING 1 HOUR EXCLUDE CURRENT"""
+[[metrics]]
+sql = "SELECT max(amount) AS most_online FROM payments WHERE amount > 0 AND online GROUP BY card OVER SLIDING 1 HOUR"
+[[metrics]]
+sql = "DERIVE amount / avg_before AS times_avg, online_1h - online_before AS is_online FROM payments"
+'''
+)
+
 
 def explained(text: str = DEFINITIONS) -> Explanation:
     """The explanation of a definitions file's text."""

@@ -12,7 +12,7 @@ from railgun.explain.explanation import render_json
 from railgun.explain.svg import render_svg
 from railgun.explain.tree import render_tree
 from tests.counts import examples
-from tests.explain.explained import DEFINITIONS, explained
+from tests.explain.explained import CONSTRUCTS, DEFINITIONS, explained
 from tests.strategies.case import Case
 from tests.strategies.drawn import cases
 
@@ -29,6 +29,22 @@ stream payments
 │  │        ├─ shared: count of amount, 1 word, by sum_7d, avg_7d, dev_7d
 │  │        └─ shared: sum of amount, 5 words, by sum_7d, avg_7d, dev_7d
 """
+TREE_OF_CONSTRUCTS = """\
+├─ by card (4 tasks): 5 metrics, 1 window, 1 cursor, 5 cells instead of 8
+│  ├─ SLIDING 1 HOUR   (T − 1h, T]
+│  │  ├─ WHERE amount > 0
+│  │  │  └─ GROUP BY card
+│  │  │     ├─ sum_1h = sum(amount)                      double
+│  │  │     ├─ avg_before = avg(amount) EXCLUDE CURRENT  double
+│  │  │     ├─ shared: count of amount, 1 word, by all of them
+│  │  │     └─ shared: sum of amount, 5 words, by all of them
+│  │  └─ WHERE amount > 0 AND online
+│  │     └─ GROUP BY card
+│  │        ├─ online_1h = count(*)                      long
+│  │        ├─ online_before = count(*) EXCLUDE CURRENT  long
+│  │        ├─ most_online = max(amount)                 double
+│  │        └─ shared: count, 1 word, by online_1h, online_before
+"""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -39,6 +55,44 @@ def test_the_tree_shows_the_shared_prefixes() -> None:
     assert "├─ by merchant (4 tasks): no metric lives here\n" in text
     assert "T − 7d    tail of SLIDING 7 DAYS; head of SLIDING 7 DAYS DELAYED BY 7 DAYS\n" in text
     assert "└─ all events together (1 task): 1 metric, 1 window, 0 cursors, 2 cells\n" in text
+
+
+def test_exclusion_and_filter_in_the_tree() -> None:
+    """EXCLUDE CURRENT is said of each metric, not of the window; a FILTER is part of WHERE."""
+    spaces = re.compile(" {2,}(?=long|double)")
+    assert spaces.sub(" ", TREE_OF_CONSTRUCTS) in spaces.sub(" ", render_tree(explained(CONSTRUCTS)))
+
+
+def test_exclusion_and_filter_in_json() -> None:
+    [stream] = json.loads(render_json(explained(CONSTRUCTS)))["streams"]
+    [window] = stream["partitioners"][0]["windows"]
+    found = [
+        (each["predicate"], [metric["aggregate"] for metric in group["metrics"]])
+        for each in window["filters"]
+        for group in each["groups"]
+    ]
+    assert found == [
+        ("amount > 0", ["sum(amount)", "avg(amount) EXCLUDE CURRENT"]),
+        ("amount > 0 AND online", ["count(*)", "count(*) EXCLUDE CURRENT", "max(amount)"]),
+    ]
+
+
+def test_exclusion_and_filter_in_dot() -> None:
+    text = render_dot(explained(CONSTRUCTS))
+    assert re.findall(r'label="(WHERE .*)"', text) == ["WHERE amount > 0", "WHERE amount > 0 AND online"]
+    assert re.findall(r'label="(\w+)\\n.* EXCLUDE CURRENT (\w+)"', text) == [
+        ("avg_before", "double"),
+        ("online_before", "long"),
+    ]
+
+
+def test_exclusion_and_filter_in_the_drawing() -> None:
+    lines = [each.text or "" for each in ET.fromstring(render_svg(explained(CONSTRUCTS))).iter(f"{SVG}text")]
+    assert [line for line in lines if "EXCLUDE" in line] == [
+        "avg(amount) EXCLUDE CURRENT double",
+        "count(*) EXCLUDE CURRENT long",
+    ]
+    assert lines.count("amount > 0 AND online") == 1
 
 
 def test_many_users_are_counted_instead_of_named() -> None:

@@ -30,7 +30,7 @@ from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.equal_copies import check_equal
 from tests.unit.fixed_plan import FixedPlan
 from tests.unit.local_units import SMALL, LocalUnit, awaited, quick_settings
-from tests.unit.processes import DEFINITIONS, event
+from tests.unit.processes import PLAIN, event
 
 _BEFORE = FOLDERS / "before_copies"
 _NODES = ("old-0", "old-1")
@@ -109,7 +109,7 @@ class _Step:
 
     def check_replies(self) -> None:
         """What is answered now is what the oracle says behind all events of before."""
-        model, got = Oracle(DEFINITIONS).streams["s"], self.player.replies()
+        model, got = Oracle(PLAIN).streams["s"], self.player.replies()
         for number in range(_EVENTS):
             model.score(event(number))
         assert len(got) == self.sent - _EVENTS

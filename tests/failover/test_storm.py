@@ -22,6 +22,9 @@ _LATER = (
     "SELECT max(x) AS later_{} FROM s GROUP BY card OVER SLIDING 2 SECONDS",
     "SELECT avg(x) AS later_{} FROM s GROUP BY shop OVER SLIDING 1 SECOND DELAYED BY 1 SECOND",
     "SELECT count(*) AS later_{} FROM s WHERE x > 40 GROUP BY card OVER INFINITE",
+    "SELECT sum(x) AS later_{} FROM s GROUP BY shop OVER SLIDING 1 SECOND EXCLUDE CURRENT",
+    "SELECT last(x) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 = 0) AS later_{} FROM s GROUP BY card OVER INFINITE",
+    "DERIVE n * 2 + of_shop AS later_{} FROM s",
 )
 _MOST_LATER = 6
 

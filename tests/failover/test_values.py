@@ -3,6 +3,7 @@
 import random
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from frontend.kafka.backend import Cluster
 from railgun.messaging.transport import TopicPartition
 from tests.failover.running_cluster import Faults, RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
+from tests.oracle.compare import metric_differences
 from tests.strategies.case import STREAM
 from tests.unit.answers_by_log import AskedValues, check_values
 from tests.unit.local_units import quick_settings
 from tests.unit.processes import DEFINITIONS
 
-OF = {"card": ("n", "total"), "shop": ("of_shop", "newest", "most")}
+OF = {"card": ("n", "total", "usual"), "shop": ("of_shop", "newest", "most", "odd")}
 
 
 class Asking:
@@ -59,12 +61,21 @@ class Asking:
                 self.failures.append(answer.text)
 
 
+def derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The derived metrics of DEFINITIONS that read no field of an event."""
+    n, total = metrics["n"], metrics["total"]
+    return {"both": n + metrics["of_shop"], "mean": None if total is None else total / n}
+
+
 def check(cluster: RunningCluster, answers: list[Any]) -> int:
     """Compare the answers with the oracle's, task by task; how many parts of answers there were."""
     asked: dict[tuple[str, int], list[AskedValues]] = defaultdict(list)
     entry = cluster.player.registry.snapshot().catalog.streams[STREAM]
     for answer in answers:
         assert set(answer["as_of"]) == set(OF)
+        found = {name: answer["metrics"].get(name, "missing") for name in ("both", "mean")}
+        wrong = list(metric_differences(derived(answer["metrics"]), found))
+        assert not wrong, f"{answer}: {wrong}"
         for partitioner, place in answer["as_of"].items():
             metrics = {name: answer["metrics"].get(name, "missing") for name in OF[partitioner]}
             asked[partitioner, cluster.partition(partitioner, answer["key"])].append(

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from railgun.catalog.changes import AddMetric, PutStream, change_from_json, change_to_json
+from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
@@ -38,6 +38,34 @@ def test_a_metric_brings_its_time_zones() -> None:
     held("zones.json", [decode_control(encode_control(change_to_json(add))), text_of(resolved.predicate)])
     (body, _) = expected("zones.json")
     assert change_from_json(body, {stream.name: stream}) == add
+
+
+CONSTRUCTS = """
+[[metrics]]
+sql = '''select sum(amount) as before, count(*) filter (where ok) as good_before
+  from payments where n > 1 group by card over sliding 1 hour exclude current'''
+[[metrics]]
+sql = "SELECT count(*) FILTER (WHERE ok OR n > 7) AS good FROM payments OVER TUMBLING 1 DAY DELAYED BY 1 HOUR"
+[[metrics]]
+sql = "DERIVE amount / before AS times, COALESCE(good, 0) > 3 AS many FROM payments"
+"""
+
+
+def test_what_excludes_has_conditions_or_is_derived() -> None:
+    """EXCLUDE CURRENT and FILTER are in the text of a metric alone; a derived metric has a record of its own."""
+    definitions = parse_definitions(DEFINITIONS + CONSTRUCTS)
+    adds: list[Change] = [AddMetric(place, each) for place, each in enumerate(definitions.metrics[2:], 5)]
+    adds += [
+        AddDerived(place, each.stream, each.name, each.sql)
+        for place, each in enumerate(definitions.derived, 8)
+    ]
+    held("constructs.json", [decode_control(encode_control(change_to_json(each))) for each in adds])
+    assert [change_from_json(body, definitions.streams) for body in expected("constructs.json")] == adds
+    assert [add.metric.resolved.excludes_current for add in adds if isinstance(add, AddMetric)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def entries() -> dict[str, bytes]:

@@ -47,6 +47,10 @@ QUERIES = (
     "SELECT sum(cast(n AS Decimal( 9 , 2))) AS ae, max(cast(n as timestamp)) AS af, sum(round(x)) AS ag FROM s",
     "SELECT max(hour(ts)) AS ah, max(MINUTE(ts)) AS ai, max(day_of_week(ts)) AS aj, max(day(ts)) AS ak FROM s",
     "SELECT max(month(ts)) AS al, max(year(ts)) AS am, max(hour(ts in 'Etc/GMT-2')) AS an FROM s",
+    "SELECT count(*), count(*) filter (where ok), sum(n) FILTER (WHERE x > 1 or ok) AS ao FROM s WHERE n > 1",
+    "SELECT count(*), avg(p) AS ap FROM s GROUP BY card OVER SLIDING 5 MINUTES DELAYED BY 1 HOUR EXCLUDE CURRENT",
+    "SELECT last(card) FROM s OVER INFINITE exclude current",
+    "SELECT count(*) FILTER (WHERE NOT ok) FROM s WHERE x > 1 OR n > 1 OVER TUMBLING 1 DAY EXCLUDE CURRENT",
 )
 
 

@@ -97,7 +97,9 @@ def _chain(kind: type[ast.And] | type[ast.Or], operands: tuple[ast.Expression, .
 
 
 durations = st.integers(1, 1 << 48) | st.sampled_from([1_000, 60_000, 604_800_000, 90_000])
-given_names = st.none() | st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,10}", fullmatch=True)
+words = st.sampled_from([word for word in WORDS if word[0].isalpha()])
+metric_names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,10}", fullmatch=True)
+given_names = st.none() | metric_names
 
 
 @st.composite
@@ -124,3 +126,13 @@ def queries(draw: st.DrawFn) -> ast.Query:
         ast.Window(kind, size_ms, draw(st.just(0) | durations)),
         draw(st.booleans()),
     )
+
+
+@st.composite
+def derivations(draw: st.DrawFn) -> ast.Derivation:
+    """A whole DERIVE."""
+    items = [
+        ast.DerivedItem(draw(expressions()), draw(metric_names | words))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return ast.Derivation(tuple(items), ast.StreamName(draw(names)))

@@ -5,7 +5,7 @@ import pytest
 from railgun.language import ast
 from railgun.language.errors import QueryError
 from railgun.language.limits import DEPTH_LIMIT, IN_LIMIT, ITEMS_LIMIT, TEXT_LIMIT_BYTES
-from railgun.language.parser import parse_query
+from railgun.language.parser import parse_query, parse_statement
 from railgun.language.printer import RESERVED, print_query
 
 DAY_MS = 86_400_000
@@ -139,7 +139,7 @@ _KEYWORDS = (
     "select distinct as from where group by over sliding tumbling infinite delayed day hours or and not in "
     "between like is null true false case when then else end abs coalesce lower upper count sum first last "
     "substr length trim greatest least nullif round floor ceil sqrt cast hour minute day_of_week month year "
-    "long decimal"
+    "long decimal derive filter exclude current"
 )
 
 
@@ -153,6 +153,15 @@ def test_keywords_are_names_where_nothing_else_can_stand(word: str) -> None:
     assert query.stream.name == query.items[0].name == query.group_by[0].name == word
     assert query.items[0].argument == ast.FieldReference(word)
     assert parse_query(print_query(query)) == query
+
+
+@pytest.mark.parametrize("word", _KEYWORDS.split())
+def test_keywords_are_names_in_a_derivation(word: str) -> None:
+    name = f'"{word}"' if word in RESERVED else word
+    derivation = parse_statement(f"DERIVE {name} AS {word}, {name} + 1 AS b FROM {word}")
+    assert isinstance(derivation, ast.Derivation)
+    assert derivation.stream.name == derivation.items[0].name == word
+    assert derivation.items[0].expression == ast.FieldReference(word)
 
 
 def test_functions_are_names_even_within_themselves() -> None:

@@ -1,7 +1,7 @@
 """Whether a reply is the one that the oracle gives: bit for bit, with the differences in words."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 
@@ -37,7 +37,7 @@ def _differences(expected: Mapping[str, Any], got: Mapping[str, Any], excused: s
         yield f"id: expected {expected['id']!r}, got {got.get('id')!r}"
     if not same_value(expected["time"], got.get("time")):
         yield f"time: expected {expected['time']!r}, got {got.get('time')!r}"
-    yield from _metric_differences(expected["metrics"], got.get("metrics", {}), excused)
+    yield from metric_differences(expected["metrics"], got.get("metrics", {}), excused)
     for key in ("duplicate", "warming"):
         wanted = set(expected.get(key, ())) | (excused if key == "warming" else set())
         found = got.get(key, ())
@@ -49,9 +49,10 @@ def _differences(expected: Mapping[str, Any], got: Mapping[str, Any], excused: s
             yield f"{key}: expected {wanted_map}, got {got.get(key)}"
 
 
-def _metric_differences(
-    expected: Mapping[str, Any], got: Mapping[str, Any], excused: set[str]
+def metric_differences(
+    expected: Mapping[str, Any], got: Mapping[str, Any], excused: Collection[str] = ()
 ) -> Iterator[str]:
+    """What is wrong in the values of metrics, by name: names, types and bits. excused: these have to be null."""
     for name in sorted(set(expected) | set(got)):
         if name not in got:
             yield f"{name}: missing, expected {expected[name]!r}"

@@ -228,7 +228,7 @@ def with_changes(player: ClusterPlayer, broker: str, folder: Path, times: int, s
     for number, (one, reply) in enumerate(zip(events, got, strict=True)):
         expected = model.score(one)
         told = {name for name in reply["metrics"] if name not in reply.get("warming", ())}
-        assert {"n", "total", "of_shop", "newest", "most"} <= told
+        assert {"n", "total", "usual", "of_shop", "newest", "most", "odd", "above", "both", "mean"} <= told
         for name in told:
             assert same_value(expected["metrics"][name], reply["metrics"][name]), f"event {number}: {name}"
         said |= told

@@ -5,6 +5,8 @@ plans have followed one another.
 import msgspec
 
 from railgun.messaging.transport import TopicPartition
+from tests.oracle.compare import same_value
+from tests.oracle.stream import Oracle
 from tests.simulator.simulation import DEFINITIONS, Broken, Simulation
 from tests.unit.answers_by_log import check_answers
 
@@ -24,6 +26,23 @@ def check_replies(simulation: Simulation, *, has_lost_records: bool = False) -> 
             lambda number, sequence, name=task.partitioner: front_ends[number].answers.get((sequence, name)),  # type: ignore[misc]
             has_lost_records=has_lost_records,
         )
+    return compared
+
+
+def check_derived(simulation: Simulation) -> int:
+    """Compare the derived metrics of DEFINITIONS in every reply with what they make of the others there. Returns how
+    many. Raises Broken.
+    """
+    stream, compared = Oracle(DEFINITIONS).streams["s"], 0
+    by_id = {event["tx"]: event for event in simulation.events}
+    for front_end in simulation.front_ends:
+        for reply in front_end.replies():
+            row = stream.read(by_id[reply["id"]], "").fields
+            for name, derived in stream.catalogue.derived.items():
+                wanted = derived.result(row, reply["metrics"])
+                if name not in reply["metrics"] or not same_value(wanted, reply["metrics"][name]):
+                    raise Broken(f"{name} of {row} is not {wanted}: {reply}")
+                compared += 1
     return compared
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulator.checks import check_copies, check_plans, check_replies
+from tests.simulator.checks import check_copies, check_derived, check_plans, check_replies
 from tests.simulator.faults import heal, random_fault
 from tests.simulator.simulation import Broken, Simulation
 
@@ -51,6 +51,7 @@ def _run(simulation: Simulation) -> Outcome:
     _check_quiet(simulation)
     check_copies(simulation)
     check_plans(simulation)
+    check_derived(simulation)
     repeats = sum(each.repeats for each in simulation.front_ends)
     return Outcome(check_replies(simulation), repeats)
 

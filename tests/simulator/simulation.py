@@ -49,13 +49,24 @@ sql = "SELECT count(*) AS n, sum(amount) AS total FROM s GROUP BY card OVER SLID
 sql = "SELECT count_distinct(card) AS cards FROM s GROUP BY shop OVER SLIDING 30 SECONDS"
 [[metrics]]
 sql = "SELECT min(amount) AS least FROM s WHERE amount > 5 GROUP BY card, shop OVER TUMBLING 20 SECONDS"
+[[metrics]]
+sql = "SELECT max(amount) AS most_before FROM s GROUP BY card OVER SLIDING 10 SECONDS EXCLUDE CURRENT"
+[[metrics]]
+sql = '''SELECT count(*) FILTER (WHERE HOUR(CAST(amount * 3600000 AS timestamp) IN 'Asia/Kolkata') < 6) AS nightly
+  FROM s GROUP BY shop OVER SLIDING 30 SECONDS'''
+[[metrics]]
+sql = "DERIVE amount > most_before AS is_most, n + cards AS both FROM s"
 """
 # Metrics that come and go while events flow; the number makes each a name of its own.
 LATER = (
     "SELECT max(amount) AS later_{} FROM s GROUP BY card OVER SLIDING 15 SECONDS",
     "SELECT stddev(amount) AS later_{} FROM s GROUP BY shop OVER SLIDING 20 SECONDS DELAYED BY 5 SECONDS",
     "SELECT last(amount) AS later_{} FROM s GROUP BY card OVER INFINITE",
+    "SELECT sum(amount) AS later_{} FROM s GROUP BY card OVER SLIDING 15 SECONDS EXCLUDE CURRENT",
+    "SELECT count(*) FILTER (WHERE HOUR(ts IN 'Asia/Kolkata') = 3) AS later_{} FROM s GROUP BY shop OVER INFINITE",
+    "DERIVE n * 2 + nightly AS later_{} FROM s",
 )
+_LATER_MAX = 4
 TICK_S = 0.01
 _START_MS = 1_700_000_000_000
 _CARDS, _SHOPS = 12, 4
@@ -137,18 +148,22 @@ class Simulation:
         self._sent_s |= {(front_end.number, len(front_end.sent) + each): self.now_s for each in range(count)}
         front_end.send(self._catalog.streams[STREAM], [self._event() for _ in range(count)])
 
-    def add_metric(self) -> None:
-        """Add a metric, as long as there are not many."""
-        if len(self._catalog.streams[STREAM].metrics) < 8:
-            sql = self.chance.choice(LATER).format(next(self._numbers))
+    def add_metric(self, queries: Sequence[str] = LATER) -> None:
+        """Add a metric by one of these queries, as long as there are not many."""
+        if len(self._later()) < _LATER_MAX:
+            sql = self.chance.choice(queries).format(next(self._numbers))
             self._change(lambda catalog: evolution.new_metrics(catalog, STREAM, sql))
 
     def drop_metric(self) -> None:
         """Drop a metric that was added."""
-        later = [name for name in self._catalog.streams[STREAM].metrics if name.startswith("later")]
+        later = self._later()
         if later:
             name = self.chance.choice(later)
             self._change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, name)])
+
+    def _later(self) -> list[str]:
+        """The names of the metrics that were added, derived ones among them."""
+        return [name for name in self._catalog.streams[STREAM].names if name.startswith("later")]
 
     def order(self, node: SimulatedNode, *, is_on: bool, fewer_copies: bool = False) -> None:
         """Order a node to be emptied, or to be used again."""

@@ -10,7 +10,7 @@ from tests.counts import seeds
 from tests.simulator import canaries
 from tests.simulator.checks import check_copies, check_replies
 from tests.simulator.node import POLICY
-from tests.simulator.simulation import Broken, Simulation
+from tests.simulator.simulation import LATER, Broken, Simulation
 
 _EVENTS_PER_S = 40.0
 _LONG_S = 1_000.0
@@ -54,7 +54,7 @@ def _play(folder: Path, seed: int) -> tuple[float, int]:
             node.start()
         simulation.run_until(simulation.is_whole, 30.0, "each task has two copies")
         simulation.run(15.0, _EVENTS_PER_S)
-        simulation.add_metric()
+        simulation.add_metric(LATER[:3])
         simulation.run(8.0, 1.0)
         gone = simulation.chance.choice(simulation.nodes)
         gone.kill()

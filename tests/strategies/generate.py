@@ -23,7 +23,7 @@ class Profile:
     metrics are left warming, and `warm` records stand somewhere later, or nowhere; without it they are warm
     at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
     `derives`: derived metrics too, which front-ends compute. `asks_percent`: with these, how many of a hundred steps
-    are value queries.
+    are value queries. `twins`: queries at first that differ from others in whether they exclude the current event.
     """
 
     spread: bool = True
@@ -32,6 +32,7 @@ class Profile:
     queries_max: int = 5
     derives: bool = False
     asks_percent: int = 0
+    twins: bool = False
 
 
 def draw_case(source: Source, size: int, profile: Profile) -> Case:
@@ -42,6 +43,10 @@ def draw_case(source: Source, size: int, profile: Profile) -> Case:
     metrics: list[str] = []
     for _ in range(source.integer(1, profile.queries_max)):
         text, names = queries.query(stream)
+        texts.append(text)
+        metrics += names
+    for _ in range(source.integer(1, 3) if profile.twins else 0):
+        text, names = queries.twin(stream)
         texts.append(text)
         metrics += names
     derivations = None

@@ -41,6 +41,8 @@ class QuerySource:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.named = 0
+        # Of each query WHERE and GROUP BY, and its window.
+        self._tails: list[tuple[str, str]] = []
 
     def query(self, stream: Stream, items_max: int = 4) -> tuple[str, list[str]]:
         """A query's text and the names of its metrics."""
@@ -59,8 +61,20 @@ class QuerySource:
             where = f" WHERE {expressions.draw('boolean', self.source.integer(1, 3)).text}"
         grouped = group_by(self.source, stream)
         by = f" GROUP BY {', '.join(grouped)}" if grouped else ""
-        text = f"SELECT {', '.join(items)} FROM {stream.name}{where}{by} OVER {window(self.source)}"
-        return text, names
+        self._tails.append((where + by, window(self.source)))
+        return f"SELECT {', '.join(items)} FROM {stream.name}{where}{by} OVER {self._tails[-1][1]}", names
+
+    def twin(self, stream: Stream) -> tuple[str, list[str]]:
+        """A query over window, filter and group of one that was drawn; of the two, one excludes the current event."""
+        tail, over = self.source.choice(self._tails)
+        plain = over.removesuffix(" EXCLUDE CURRENT").removesuffix(" exclude current")
+        exclusion = " EXCLUDE CURRENT" if plain == over else ""
+        self.named += 1
+        name, expressions = f"m{self.named - 1}", ExpressionSource(self.source, stream.fields)
+        return (
+            f"SELECT {self.item(expressions)} AS {name} FROM {stream.name}{tail} OVER {plain}{exclusion}",
+            [name],
+        )
 
     def item(self, expressions: ExpressionSource) -> str:
         """An aggregator and its argument: mostly a field, sometimes an expression."""

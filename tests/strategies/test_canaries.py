@@ -15,12 +15,13 @@ from tests.oracle.exact import normalised
 from tests.oracle.live_metric import Accepted, LiveMetric
 from tests.oracle.records import Record
 from tests.oracle.steps import Reply
-from tests.oracle.syntax import Window
+from tests.oracle.syntax import Metric, Window
 from tests.oracle.task import Task, TaskReply
 from tests.scripts.executor import OracleExecutor
 from tests.scripts.runner import complaints
 from tests.scripts.script import read_script
 from tests.strategies.case import Case, replies
+from tests.strategies.generate import Profile
 from tests.strategies.seeded import case
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*/*.stream"))
@@ -109,19 +110,25 @@ def excluded_by_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveMetric, "value", value)
 
 
-def excluded_from_every_metric(patch: pytest.MonkeyPatch) -> None:
-    """As where the flag is the window's, which metrics share: all over one window go by the first of them."""
-    original = LiveMetric.value
+def excluded_from_what_shares_the_window(patch: pytest.MonkeyPatch) -> None:
+    """As where the flag is the window's: where one metric of a window, filter and group excludes, all of them do."""
+    original = Task._reply
 
-    def value(
-        self: LiveMetric, fields: Mapping[str, Any], clock: float, current: Accepted | None = None
-    ) -> Any:
-        right, self.metric = self.metric, replace(self.metric, excludes_current=True)
-        found = original(self, fields, clock, current)
-        self.metric = right
+    def shared(metric: Metric) -> object:
+        return metric.window, metric.where, metric.group_by
+
+    def reply(self: Task, event: Any, current: Accepted | None = None, **what: Any) -> TaskReply:
+        right = {name: each.metric for name, each in self.metrics.items()}
+        excluding = [shared(metric) for metric in right.values() if metric.excludes_current]
+        for each in self.metrics.values():
+            if shared(each.metric) in excluding:
+                each.metric = replace(each.metric, excludes_current=True)
+        found = original(self, event, current, **what)
+        for name, metric in right.items():
+            self.metrics[name].metric = metric
         return found
 
-    patch.setattr(LiveMetric, "value", value)
+    patch.setattr(Task, "_reply", reply)
 
 
 def duplicates_leave_out_their_first_coming(patch: pytest.MonkeyPatch) -> None:
@@ -212,7 +219,7 @@ PLANTS: list[Plant] = [
     halves_of_expressions_to_even,
     null_groups_apart,
     excluded_by_time,
-    excluded_from_every_metric,
+    excluded_from_what_shares_the_window,
     duplicates_leave_out_their_first_coming,
     late_at_the_floor,
     floor_that_goes_back,
@@ -229,7 +236,9 @@ SEEN_BY_SCRIPTS_ALONE = (halves_to_even, halves_of_expressions_to_even, mixed_co
 @cache
 def right_replies() -> list[tuple[Case, list[Reply | None]]]:
     """What the oracle itself says to some cases; asked before anything is planted."""
-    return [(drawn, replies(drawn)) for drawn in (case(seed, 60) for seed in range(60))]
+    drawn = [case(seed, 60) for seed in range(60)]
+    drawn += [case(seed, 60, Profile(twins=True)) for seed in range(20)]
+    return [(each, replies(each)) for each in drawn]
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)

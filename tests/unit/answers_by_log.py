@@ -12,6 +12,7 @@ from railgun.ingest.result_table import LATE_WORDS
 from railgun.wire.encode import decode_control
 from railgun.wire.records import CONTROL, kind_of
 from railgun.wire.reply import ReplyFlag
+from tests.oracle.compare import metric_differences
 from tests.oracle.query import parse_query
 from tests.oracle.records import AddMetric, Control, DropMetric, Warm
 from tests.oracle.stream import Oracle
@@ -34,16 +35,21 @@ def check_answers(
 ) -> int:
     """Compare the answer to every event of a task with the oracle's, and return how many there were.
 
+    Values are compared with their types; and with each answer, the place of the newest change that the task had read:
+    by it front-ends know which derived metrics a reply names.
+
     definitions: of the stream.
     records: the task's whole log.
     event_of, answer_of: return the event of a front-end and a sequence number, and what the task answered.
     has_lost_records: whether events of the log may have been answered at other offsets, before records were lost.
     Raises AssertionError.
     """
-    reader, compared = Oracle(definitions).streams[task.stream], 0
+    reader, compared, newest = Oracle(definitions).streams[task.stream], 0, 0
     oracle = Task(reader.stream)
     for offset, record in enumerate(records):
         if kind_of(record) == CONTROL:
+            # Of `warm` records there is none.
+            newest = max(newest, decode_control(record).get("place", 0))
             control = _control(record, oracle, task.partitioner)
             if control is not None:
                 oracle.apply(control)
@@ -58,7 +64,9 @@ def check_answers(
         assert answer["offset"] == offset, (
             f"{task}: the event at {offset} was answered as that at {answer['offset']}"
         )
-        found, expected = _of_answer(answer), _of_oracle(reply)
+        wrong = list(metric_differences(_values(reply), answer["values"]))
+        assert not wrong, f"{task} at offset {offset}: {wrong}"
+        found, expected = _of_answer(answer), _of_oracle(reply) | {"place": newest}
         assert found == expected, f"{task} at offset {offset}: {found}, and by the oracle {expected}"
         compared += 1
     return compared
@@ -100,8 +108,8 @@ def check_values(
             each = left.pop()
             typed = {name: read_value(value, types[name], name) for name, value in each.key.items()}
             row = {name: value for name, value in typed.items() if value is not None}
-            values = {name: json_value(value) for name, value in oracle.values(row).values.items()}
-            assert values == each.metrics, f"{task} at offset {offset}: {each}, by the oracle {values}"
+            wrong = list(metric_differences(_values(oracle.values(row)), each.metrics))
+            assert not wrong, f"{task} at offset {offset}: {each}: {wrong}"
             assert each.time == (None if oracle.clock == MINUS_INFINITY else oracle.clock)
             compared += 1
     assert not left, f"{task}: answered at offsets that its log does not have: {left[:3]}"
@@ -111,7 +119,7 @@ def check_values(
 def _of_answer(answer: Answer) -> dict[str, Any]:
     flags = answer["flags"]
     return {
-        "values": answer["values"],
+        "place": answer["place"],
         "late": LATE_WORDS.get(flags & (ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)),
         "duplicate": bool(flags & ReplyFlag.DUPLICATE),
         "warming": sorted(answer["warming"]),
@@ -119,9 +127,12 @@ def _of_answer(answer: Answer) -> dict[str, Any]:
     }
 
 
+def _values(reply: TaskReply) -> dict[str, Any]:
+    return {name: json_value(value) for name, value in reply.values.items()}
+
+
 def _of_oracle(reply: TaskReply) -> dict[str, Any]:
     return {
-        "values": {name: json_value(value) for name, value in reply.values.items()},
         "late": reply.late,
         "duplicate": reply.duplicate,
         "warming": sorted(reply.warming),

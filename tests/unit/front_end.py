@@ -1,7 +1,7 @@
 """A front-end for tests: events to the tasks' topics, replies back from its own, merged as clients get them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from railgun.wire.encode import encode_event
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.records import Records
 from railgun.wire.reply import ReplyBatch, ReplyFlag, decode_reply
+from railgun.wire.schema import Schema
 from railgun.wire.validator import EventValidator, Roles
 from tests.oracle.values import json_value
+from tests.unit.derived_replies import Deriving
 
 INCARNATION = 7
 WAIT_S = 120.0
@@ -37,12 +39,16 @@ class FrontEnd:
         transport.create_topic(self.where.topic, 1)
         self._position = 0
         self.sent: list[tuple[dict[str, Any], list[str]]] = []
+        self._events: list[tuple[Sequence[Any], Schema]] = []
+        # As it was sent to last.
+        self._entry: StreamEntry | None = None
+        self._rows: dict[tuple[int, str], tuple[ReplyBatch, int]] = {}
         self.answers: dict[tuple[int, str], Answer] = {}
         self.repeats = 0
 
     def send(self, entry: StreamEntry, events: Sequence[Mapping[str, Any]]) -> None:
         """Publish events, each with the next sequence number, and return when the broker has them all."""
-        stream, schema = entry.stream, entry.schema
+        stream, schema, self._entry = entry.stream, entry.schema, entry
         partitioners = tuple(name for name in stream.partitioners if name != "*")
         validator, router = (
             EventValidator(Roles(schema, stream.time, stream.id, partitioners)),
@@ -67,6 +73,7 @@ class FrontEnd:
             event_id = made_id if id_place < 0 else admitted.values[id_place]
             nothing = {"id": event_id, "time": time_ms, "metrics": dict.fromkeys(entry.metrics)}
             self.sent.append((nothing, asked))
+            self._events.append((admitted.values, schema))
         if sent:
             entries = [Entry(where, Records.of(records)) for where, records in sent.items()]
             self._transport.submit(entries).result(WAIT_S)
@@ -98,10 +105,17 @@ class FrontEnd:
     def replies(self) -> list[dict[str, Any]]:
         """Of every event, as clients get them."""
         merged: list[dict[str, Any]] = []
+        has_derived = self._entry is not None and any(each.derived for each in self._entry.registered)
+        deriving = Deriving(self._entry) if self._entry is not None and has_derived else None
         for sequence, (reply, asked) in enumerate(self.sent):
             into = {**reply, "metrics": dict(reply["metrics"])}
             for partitioner in asked:
                 _merge(partitioner, self.answers[sequence, partitioner], into)
+            if deriving is not None:
+                rows = {partitioner: self._rows[sequence, partitioner] for partitioner in asked}
+                derived = deriving.of(*self._events[sequence], rows)
+                into["metrics"].update(derived.values)
+                _note(into, derived.warming, derived.partial)
             merged.append(into)
         return merged
 
@@ -114,6 +128,7 @@ class FrontEnd:
                 "offset": int(batch.offset[row]),
                 "flags": int(batch.flags[row]),
                 "time": int(batch.time[row]),
+                "place": batch.place,
                 "metrics": {column.name: repr(json_value(column.value(row))) for column in columns},
                 "values": {column.name: json_value(column.value(row)) for column in columns},
                 "warming": warming,
@@ -128,6 +143,7 @@ class FrontEnd:
                 self.repeats += 1
                 assert self.answers[key] == answer, f"{key}: first {self.answers[key]}, then {answer}"
             self.answers[key] = answer
+            self._rows[key] = batch, row
 
 
 def _column(batch: ReplyBatch, index: int) -> MetricColumn:
@@ -146,7 +162,11 @@ def _merge(partitioner: str, answer: Answer, reply: dict[str, Any]) -> None:
         reply.setdefault("late", {})[partitioner] = LATE_WORDS[late]
     if answer["flags"] & ReplyFlag.DUPLICATE:
         reply.setdefault("duplicate", []).append(partitioner)
-    if answer["warming"]:
-        reply.setdefault("warming", []).extend(answer["warming"])
-    if answer["partial"]:
-        reply.setdefault("partial", {}).update(answer["partial"])
+    _note(reply, answer["warming"], answer["partial"])
+
+
+def _note(reply: dict[str, Any], warming: Iterable[str], partial: Mapping[str, int]) -> None:
+    if warming:
+        reply.setdefault("warming", []).extend(warming)
+    if partial:
+        reply.setdefault("partial", {}).update(partial)

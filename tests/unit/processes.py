@@ -10,9 +10,10 @@ from typing import Any
 from tests.forked import ROOT, Forked
 from tests.unit.fixed_plan import write_plan
 
-__all__ = ["DEFINITIONS", "ROOT", "event", "unit_process", "write_config"]
+__all__ = ["DEFINITIONS", "PLAIN", "ROOT", "event", "unit_process", "write_config"]
 
-DEFINITIONS = """
+# The nodes whose folders and topics tests/golden/folders/before_copies has knew this.
+PLAIN = """
 [streams.s]
 time = "ts"
 id = "id"
@@ -29,6 +30,18 @@ sql = "SELECT count(*) AS n, sum(x) AS total FROM s GROUP BY card OVER INFINITE"
 [[metrics]]
 sql = "SELECT count(*) AS of_shop, last(x) AS newest, max(x) AS most FROM s GROUP BY shop OVER SLIDING 1 SECOND"
 """
+DEFINITIONS = (
+    PLAIN
+    + """
+[[metrics]]
+sql = "SELECT avg(x) AS usual FROM s GROUP BY card OVER INFINITE EXCLUDE CURRENT"
+[[metrics]]
+sql = '''SELECT count(*) FILTER (WHERE MINUTE(CAST(id * 1800000 AS timestamp) IN 'Asia/Kolkata') = 0) AS odd
+  FROM s GROUP BY shop OVER SLIDING 1 SECOND'''
+[[metrics]]
+sql = "DERIVE x - usual AS above, n + of_shop AS both, total / n AS mean FROM s"
+"""
+)
 
 
 def event(number: int) -> dict[str, Any]:
