@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from bench.children import ChildFailedError
 from bench.command_line import Case, measure
 from bench.http import Scaled
 from bench.http_run import Target, check
@@ -47,7 +48,7 @@ class _Load:
     def during(self, before_s: float, after_s: float, act: Callable[[], object]) -> tuple[Outcome, int, int]:
         """Events before and after something is done; what came of them, and the seconds in which it was done.
 
-        Raises ChildFailedError where an event was not answered.
+        Raises ChildFailedError where an event was not answered, or where there were none any more when all was done.
         """
         seconds = round(before_s) + round(after_s)
         schedule = Schedule(tuple(Phase(self._rate_per_s, 1.0) for _ in range(seconds)))
@@ -63,8 +64,21 @@ class _Load:
             raise
         found = injection.outcome()
         check(found)
-        first, last = ((each - start_ns) // 1_000_000_000 for each in (begun_ns, ended_ns))
-        return found, first, min(last, seconds - 1)
+        return found, *_seconds_of(start_ns, begun_ns, ended_ns, seconds)
+
+
+def _seconds_of(start_ns: int, begun_ns: int, ended_ns: int, seconds: int) -> tuple[int, int]:
+    """The first and the last of the seconds in which something was done.
+
+    Raises ChildFailedError where it took longer than events came: its last part is in no figure then.
+    """
+    first, last = ((each - start_ns) // 1_000_000_000 for each in (begun_ns, ended_ns))
+    if last >= seconds:
+        raise ChildFailedError(
+            f"it took {last - first + 1} s, and events came for {seconds - first} s of them: its last part is not "
+            "measured; let them come for longer"
+        )
+    return first, last
 
 
 def _sleep_until(when_ns: int) -> None:

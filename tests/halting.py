@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from tests.proc import of_threads, state_of
 
@@ -17,3 +19,17 @@ def halt(pid: int) -> None:
 def _is_halted(pid: int) -> bool:
     """By all its threads."""
     return all(state_of(stat) in "TtZX" for stat in of_threads(pid, "stat"))
+
+
+@contextmanager
+def halted(pids: Iterable[int]) -> Iterator[None]:
+    """Processes that stand still during the block."""
+    stopped = list(pids)
+    for pid in stopped:
+        halt(pid)
+    try:
+        yield
+    finally:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A network between some clients and a broker that can be cut or closed, and that loses packets: a proxy on loopback.
+"""A network between clients and a broker that can be cut or closed, is slow, and loses packets: a proxy on loopback.
 
 TCP hides losses: what a connection carries comes late, in order. So does the proxy with them.
 """
@@ -17,16 +17,19 @@ from tests.broker.quick_broker import prepare_quick
 _CHUNK_BYTES = 64 << 10
 # Of one packet, and how long TCP waits at least before it sends one again; it waits twice as long each time.
 _PACKET_BYTES, _RETRANSMISSION_S = 1448, 0.2
+# A sender waits when so many chunks of it are on their way.
+_ON_WAY_MOST = 64
 
 
 class FaultyNetwork:
     """Forwards connections to a port of this machine.
 
-    loss: the probability that a packet is lost. target: the port; clients connect to `port`.
+    loss: the probability that a packet is lost. delay_s: how long one is on its way, in each direction.
+    target: the port; clients connect to `port`.
     """
 
     def __init__(self, target: int, seed: int) -> None:
-        self.target, self.loss = target, 0.0
+        self.target, self.loss, self.delay_s = target, 0.0, 0.0
         self._chance = random.Random(seed)
         self._loop = asyncio.new_event_loop()
         self._is_whole = asyncio.Event()
@@ -100,18 +103,36 @@ class FaultyNetwork:
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until one side closes; the other is closed then."""
+        on_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_ON_WAY_MOST)
+        sending = self._loop.create_task(self._send(reader, on_way))
         try:
-            while data := await reader.read(_CHUNK_BYTES):
+            while (arriving := await on_way.get())[1]:
+                due_s, data = arriving
+                await asyncio.sleep(max(0.0, due_s - self._loop.time()))
                 await self._is_whole.wait()
-                late_s = self._late_s(len(data))
-                if late_s:
-                    await asyncio.sleep(late_s)
                 writer.write(data)
                 await writer.drain()
         except OSError:
             pass
         finally:
+            sending.cancel()
             writer.close()
+
+    async def _send(self, reader: asyncio.StreamReader, on_way: asyncio.Queue[tuple[float, bytes]]) -> None:
+        """Put what is read on its way, with the time when it arrives, which is not before what was sent earlier does.
+
+        At last an empty chunk.
+        """
+        due_s, data = 0.0, b"."
+        while data:
+            try:
+                data = await reader.read(_CHUNK_BYTES)
+            except OSError:
+                data = b""
+            if data:
+                await self._is_whole.wait()
+                due_s = max(due_s, self._loop.time() + self.delay_s + self._late_s(len(data)))
+            await on_way.put((due_s, data))
 
     def _late_s(self, size_bytes: int) -> float:
         """How much later data comes since packets of it were lost."""

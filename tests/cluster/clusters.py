@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -10,6 +10,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
 from railgun.cluster.copies import CopyName
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from tests.cluster.cheapest_flow import CheapestFlow
 
 Assigned = dict[TaskKey, list[CopyName]]
 
@@ -61,6 +62,11 @@ def moves(present: Sequence[TaskCopies], assigned: Assigned) -> int:
     )
 
 
+def held(present: Sequence[TaskCopies], nodes: Collection[str]) -> int:
+    """Count the copies that some nodes have."""
+    return sum(copy.node in nodes for task in present for copy in task.present)
+
+
 def greatest(assigned: Assigned, *, active: bool) -> int:
     """Return the greatest number of copies, or of active copies, on one unit."""
     counted = Counter(copy for copies in assigned.values() for copy in (copies[:1] if active else copies))
@@ -91,6 +97,29 @@ def best(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int)
         )
         found = min(found, (most, moved))
     return found
+
+
+def fewest_moves(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies], copies: int, most: int) -> int:
+    """Return the fewest moves that any assignment needs which keeps the first rule, and has so many copies on a unit.
+
+    It is the least cost of a flow that carries each copy from its task over a rack to a node.
+    """
+    flow = CheapestFlow()
+    of_each = min(copies, len(nodes))
+    sizes = Counter(node.rack or f"alone {node.name}" for node in nodes)
+    on_a_rack = next(
+        n for n in range(1, of_each + 1) if sum(min(n, size) for size in sizes.values()) >= of_each
+    )
+    for node in nodes:
+        flow.add(node.name, "end", most * node.units, 0)
+    for task in tasks:
+        flow.add("start", task.task, of_each, 0)
+        for rack in sizes:
+            flow.add(task.task, (task.task, rack), on_a_rack, 0)
+        had = {copy.node for copy in task.present}
+        for node in nodes:
+            flow.add((task.task, node.rack or f"alone {node.name}"), node.name, 1, int(node.name not in had))
+    return flow.cost("start", "end", of_each * len(tasks))
 
 
 def _choices(nodes: Sequence[ClusterNode], task: TaskCopies, copies: int) -> list[tuple[int, ...]]:

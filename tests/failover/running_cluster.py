@@ -17,7 +17,7 @@ from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.transport import TopicPartition
 from tests.forked import ROOT
-from tests.halting import halt
+from tests.halting import halted
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.proc import children, units
@@ -34,7 +34,9 @@ TASKS = 4
 _TICK_S = 0.05
 # A session takes 6 s: a node that is halted is still a member when it comes back, or is one no more.
 _WITHIN_SESSION_S, _BEYOND_SESSION_S = 4.0, 8.0
-# Whatever has happened, everything is answered, and all copies are there, after this time.
+# Whatever has happened, so many events are answered within this time (RELIABILITY: O6); that is some of each task.
+_PROGRESS_S, _FIRST = 30.0, 20
+# Everything is answered, and all copies are there, after this time.
 _HEALED_S = 90.0
 
 _CONFIG = """
@@ -43,6 +45,7 @@ broker = "{broker}"
 topic_prefix = "{prefix}"
 node_name = "{name}"
 session_timeout_s = "6s"
+{more}
 [engine]
 checkpoint_interval_s = 0.5
 memory_limit_bytes = "256MiB"
@@ -50,13 +53,19 @@ memory_limit_bytes = "256MiB"
 
 
 class Node:
-    """A node as a process, with a data folder of its own, which may be there already."""
+    """A node as a process, with a data folder of its own, which may be there already.
 
-    def __init__(self, folder: Path, name: str, broker: str, prefix: str, unit_count: int) -> None:
+    more: settings of the section `cluster`, in TOML.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, broker: str, prefix: str, unit_count: int, more: str = ""
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.name, self.data, self._units = name, folder / "data", unit_count
         self._config, self._log = folder / "railgun.toml", folder / "log"
-        self._config.write_text(_CONFIG.format(broker=broker, prefix=prefix, name=name), encoding="utf-8")
+        text = _CONFIG.format(broker=broker, prefix=prefix, name=name, more=more)
+        self._config.write_text(text, encoding="utf-8")
         self.start()
 
     def start(self) -> None:
@@ -92,8 +101,10 @@ class Node:
 class RunningCluster:
     """Nodes, and a player that sends events at a steady rate.
 
-    seed: of the events. rate_per_s: of events.
+    seed: of the events. rate_per_s: of events; it may be changed.
     ways: the addresses by which the first nodes reach the broker, where they do not connect to it directly.
+    more: settings of the section `cluster`, in TOML.
+    nodes: by name. One that is taken out is gone for good: nothing counts that was heard of it.
     """
 
     def __init__(
@@ -105,10 +116,11 @@ class RunningCluster:
         unit_count: int = 1,
         rate_per_s: int = 100,
         ways: Sequence[str] = (),
+        more: str = "",
     ) -> None:
-        self._broker, self._folder, self._seed, self._rate_per_s = broker, folder, seed, rate_per_s
-        self._ways = ways
-        self._unit_count = unit_count
+        self._broker, self._folder, self._seed, self.rate_per_s = broker, folder, seed, rate_per_s
+        self._ways, self._more = ways, more
+        self._unit_count, self._made = unit_count, 0
         self.prefix = f"f{uuid.uuid4().hex[:12]}"
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
@@ -124,10 +136,10 @@ class RunningCluster:
 
     def add_node(self) -> Node:
         """Start one node more."""
-        number = len(self.nodes)
+        number, self._made = self._made, self._made + 1
         name = f"node-{number + 1}"
         broker = self._ways[number] if number < len(self._ways) else self._broker
-        self.nodes[name] = Node(self._folder / name, name, broker, self.prefix, self._unit_count)
+        self.nodes[name] = Node(self._folder / name, name, broker, self.prefix, self._unit_count, self._more)
         return self.nodes[name]
 
     # --- load --------------------------------------------------------------------------------------
@@ -159,10 +171,29 @@ class RunningCluster:
 
         self._drive(is_over)
 
+    def await_progress(self) -> None:
+        """Send events until some that were sent from now on are answered."""
+        first = self.sent
+
+        def goes_on() -> bool:
+            asked, answers = self.player.front_end.sent, self.player.front_end.answers
+            return self.sent >= first + _FIRST and all(
+                (number, partitioner) in answers
+                for number in range(first, first + _FIRST)
+                for partitioner in asked[number][1]
+            )
+
+        self.drive_until(goes_on, _PROGRESS_S)
+
+    def await_healed(self) -> None:
+        """Send events until all that was wrong is over: first there is progress, then all copies are there."""
+        self.await_progress()
+        self.drive_until(self.is_whole)
+
     def _drive(self, is_over: Callable[[], bool]) -> None:
         due_s = time.monotonic()
         while not is_over():
-            for _ in range(max(1, round(self._rate_per_s * _TICK_S))):
+            for _ in range(max(1, round(self.rate_per_s * _TICK_S))):
                 self.player.score(self.event(self.sent))
                 self.sent += 1
             self.player.flush()
@@ -181,10 +212,17 @@ class RunningCluster:
         self.player.positions.read()
         return {
             (heard.status.partitioner, heard.status.partition): {
-                copy.copy: copy.status.state for copy in self.player.positions.copies(heard.status.task)
+                copy.copy: copy.status.state
+                for copy in self.player.positions.copies(heard.status.task)
+                if copy.copy.node in self.nodes
             }
             for heard in self.player.positions.newest.values()
         }
+
+    def runs(self, node: str) -> dict[CopyName, int]:
+        """Of each unit of a node its newest run that was heard: later ones have greater numbers."""
+        self.player.positions.read()
+        return {unit: run for unit, run in self.player.positions.runs.items() if unit.node == node}
 
     def is_whole(self) -> bool:
         """Whether each task has a copy that answers, one that is silent, and no other that is heard."""
@@ -282,6 +320,10 @@ class RunningCluster:
         self.player.close()
 
 
+# After these, so many units of the node begin anew; None: all.
+_BEGINS_ANEW = {"unit killed": 1, "node killed": None, "node stopped": None}
+
+
 class Faults:
     """Does something to a node under load, waits until others answer for it, and brings it back."""
 
@@ -303,8 +345,20 @@ class Faults:
         leader = self._cluster.leader()
         name = leader if leader in names and self._chance.random() < 0.33 else self._chance.choice(names)
         self._cluster.drive(self._chance.uniform(0.2, 1.0))
+        before = self._cluster.runs(name)
         self.kinds[kind](self._cluster.nodes[name])
+        self._cluster.await_progress()
+        self._await_begun(name, before, _BEGINS_ANEW.get(kind, 0))
         self._cluster.drive_until(self._cluster.is_whole)
+
+    def _await_begun(self, node: str, before: Mapping[CopyName, int], units: int | None) -> None:
+        """Until then what was heard of earlier runs reads as if all were there. units: how many are new; None: all."""
+        wanted = len(before) if units is None else units
+
+        def have_begun() -> bool:
+            return sum(run > before.get(unit, 0) for unit, run in self._cluster.runs(node).items()) >= wanted
+
+        self._cluster.drive_until(have_begun)
 
     def _unit_killed(self, node: Node) -> None:
         os.kill(self._first_unit(node)[0], signal.SIGKILL)
@@ -343,13 +397,6 @@ class Faults:
         return [pid]
 
     def _halted(self, pids: Iterable[int], seconds: float) -> None:
-        halted = list(pids)
-        for pid in halted:
-            halt(pid)
-        try:
+        with halted(pids):
             self._cluster.drive(seconds)
             self._cluster.await_answers()
-        finally:
-            for pid in halted:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)

@@ -56,7 +56,7 @@ def test_the_broker_goes_and_comes_back(
         for _ in range(_TIMES):
             cluster.drive(2.0)
             outage(broker, port)
-            cluster.drive_until(cluster.is_whole)
+            cluster.await_healed()
         cluster.drive(5.0)
         cluster.await_answers()
         cluster.check_replies()

@@ -1,4 +1,4 @@
-"""The network between nodes and broker is cut, or loses packets: every event is answered, once, and rightly
+"""The network between nodes and broker is cut, slow, or loses packets: every event is answered, once, and rightly
 (RELIABILITY 11: O1, O3, O4, O6).
 """
 
@@ -45,7 +45,7 @@ def cluster(tmp_path: Path, networks: list[FaultyNetwork]) -> Iterator[RunningCl
 
 
 def _check(cluster: RunningCluster) -> None:
-    cluster.drive_until(cluster.is_whole)
+    cluster.await_healed()
     # Whoever is preferred has come back, and answers again.
     cluster.drive(5.0)
     cluster.await_answers()
@@ -90,4 +90,22 @@ def test_a_network_that_loses_packets(
     cluster.drive(60.0)
     for network in networks:
         network.loss = 0.0
+    _check(cluster)
+
+
+# With the longest of them what a node reports comes back later than others wait for reports.
+@pytest.mark.torture
+@pytest.mark.parametrize("delay_s", [0.05, 0.2, 0.6])
+@pytest.mark.parametrize("slow", [1, 2])
+def test_a_network_that_is_slow(
+    cluster: RunningCluster, networks: list[FaultyNetwork], slow: int, delay_s: float
+) -> None:
+    """slow: how many of the nodes have it."""
+    for network in networks[:slow]:
+        network.delay_s = delay_s
+    cluster.drive(30.0)
+    # It is slow, no more.
+    cluster.await_answers()
+    for network in networks:
+        network.delay_s = 0.0
     _check(cluster)

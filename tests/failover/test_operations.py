@@ -1,5 +1,5 @@
-"""A node is added, emptied by command, stopped, and used again, and nodes are restarted one after the other, all under
-load, as docs/operations.md says.
+"""A node is added, emptied by command, stopped, and used again; nodes are restarted one after the other; one that stays
+away, and a dead one, are replaced: all under load, as docs/operations.md says.
 """
 
 import subprocess
@@ -88,6 +88,54 @@ def test_a_rolling_restart_loses_nothing_and_moves_nothing(kafka: str, tmp_path:
         cluster.check_replies()
         since = _plans(cluster)
         assert all(copies == before for copies in since[since.index(before) :])
+        cluster.check_copies()
+    finally:
+        cluster.close()
+
+
+def _planned(cluster: RunningCluster) -> set[str]:
+    """The nodes that have copies by the newest plan."""
+    return {each.copy.node for copies in _plans(cluster)[-1].values() for each in copies}
+
+
+@pytest.mark.torture
+def test_the_others_replace_a_node_that_stays_away_and_it_comes_back(kafka: str, tmp_path: Path) -> None:
+    cluster = RunningCluster(kafka, tmp_path, 1, 3, more='replace_after_s = "5s"')
+    try:
+        cluster.drive(2.0)
+        assert _planned(cluster) == set(cluster.nodes)
+        away = cluster.nodes.pop("node-1")
+        away.kill()
+        cluster.drive_until(lambda: cluster.is_whole() and _planned(cluster) == set(cluster.nodes))
+        cluster.await_answers()
+        cluster.nodes[away.name] = away
+        away.start()
+        cluster.drive_until(lambda: cluster.is_whole() and _planned(cluster) == set(cluster.nodes))
+        cluster.await_answers()
+        cluster.check_replies()
+        cluster.check_copies()
+    finally:
+        cluster.close()
+
+
+@pytest.mark.torture
+def test_a_dead_node_is_drained_and_another_has_its_place(kafka: str, tmp_path: Path) -> None:
+    """By the default it would be replaced in five minutes: a command waits for less."""
+    cluster = RunningCluster(kafka, tmp_path, 1, 2)
+    settings = {"RAILGUN_CLUSTER__TOPIC_PREFIX": cluster.prefix}
+    try:
+        with Server("frontend", "--broker", kafka, settings=settings) as server:
+            cluster.drive(2.0)
+            dead = cluster.nodes.pop("node-1")
+            dead.kill()
+            cluster.add_node()
+            cluster.drive_until(lambda: "node-3" in cluster.nodes_of_copies())
+            code, said = _command(cluster, "drain", "node-1", "--url", server.url)
+            assert (code, "node-1 is drained" in said) == (0, True), said
+            assert _planned(cluster) == {"node-2", "node-3"}
+            cluster.drive_until(cluster.is_whole)
+            cluster.await_answers()
+            cluster.check_replies()
         cluster.check_copies()
     finally:
         cluster.close()

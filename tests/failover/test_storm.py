@@ -1,9 +1,11 @@
 """Nodes come and go all the time, while metrics are added and dropped: no reply is lost, and
-each is the one that the oracle makes of the task's log.
+each is the one that the oracle makes of the task's log (RELIABILITY 22, 28: O1, O3, O4, O6).
 """
 
 import itertools
 import random
+import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,43 +32,55 @@ _MOST_LATER = 6
 
 
 class _Storm:
-    """Comings and goings of nodes, of which one at least stays, and changes of the metrics."""
+    """Comings and goings of nodes, of which one at least stays, and changes of the metrics.
+
+    happened: how often each kind of coming and going has.
+    """
 
     def __init__(self, cluster: RunningCluster, chance: random.Random) -> None:
         self._cluster, self._chance = cluster, chance
         self._away: list[Node] = []
+        self.happened: Counter[str] = Counter()
         self._numbers = itertools.count(1)
         self._later: list[str] = []
 
     def one_node(self) -> None:
         """A node comes back, or another one is stopped or killed."""
-        node = self._chance.choice(list(self._cluster.nodes.values()))
+        nodes = list(self._cluster.nodes.values())
+        node = self._chance.choice(nodes if len(self._away) < len(nodes) - 1 else self._away)
         if node in self._away:
-            node.start()
-            self._away.remove(node)
-        elif len(self._away) < len(self._cluster.nodes) - 1:
-            if self._chance.random() < 0.5:
-                node.kill()
-            else:
-                assert node.stop() == 0
-            self._away.append(node)
+            self._start(node)
+            return
+        if self._chance.random() < 0.5:
+            node.kill()
+            self.happened["killed"] += 1
+        else:
+            # One that has only just been started ends by the signal itself.
+            assert node.stop() in (0, -signal.SIGTERM)
+            self.happened["stopped"] += 1
+        self._away.append(node)
 
     def one_metric(self) -> None:
         """A metric is added or dropped."""
         registry = self._cluster.player.registry
-        if len(self._later) < _MOST_LATER and self._chance.random() < 0.6:
+        if not self._later or (len(self._later) < _MOST_LATER and self._chance.random() < 0.6):
             name = f"later_{next(self._numbers)}"
             sql = self._chance.choice(_LATER).format(name.removeprefix("later_"))
             registry.change(lambda catalog: evolution.new_metrics(catalog, STREAM, sql))
             self._later.append(name)
-        elif self._later:
+        else:
             gone = self._later.pop(self._chance.randrange(len(self._later)))
             registry.change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, gone)])
 
     def end(self) -> None:
         """Let all nodes come back."""
-        for node in self._away:
-            node.start()
+        for node in list(self._away):
+            self._start(node)
+
+    def _start(self, node: Node) -> None:
+        node.start()
+        self._away.remove(node)
+        self.happened["started"] += 1
 
 
 def _records(cluster: RunningCluster, task: TaskKey) -> Iterator[bytes]:
@@ -92,8 +106,10 @@ def test_nodes_and_metrics_come_and_go(
             for _ in range(changes_each):
                 storm.one_metric()
                 cluster.drive(chance.uniform(0.0, 1.2))
+        assert storm.happened.total() == comings
+        assert min(storm.happened[kind] for kind in ("started", "stopped", "killed")) > comings // 10
         storm.end()
-        cluster.drive_until(cluster.is_whole)
+        cluster.await_healed()
         cluster.await_answers()
         answers, compared = cluster.player.front_end.answers, 0
         for task in cluster.player.registry.snapshot().catalog.task_keys:

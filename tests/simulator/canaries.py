@@ -7,13 +7,14 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster import steps
-from railgun.cluster.answering import Answering
+from railgun.cluster.answering import Answering, _Other
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.hearing import Timing
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
-from railgun.unit import held_replies, loop
+from railgun.unit import held_replies, loop, positions
 from railgun.unit.hosting import TaskReplies
 from tests.simulator.broker import SimulatedWriter
 
@@ -88,6 +89,21 @@ def everybody_begins(patch: pytest.MonkeyPatch) -> None:
         return self.is_caught_up(now_s, position) or right(self, now_s, position)
 
     patch.setattr(Answering, "_may_start", may_start)
+
+
+def reports_are_rare(patch: pytest.MonkeyPatch) -> None:
+    """While nothing happens a copy reports once within the time after which its silence means something."""
+    patch.setattr(positions, "_IDLE_REPORTS", 1)
+    patch.setattr(Timing, "silence_s", lambda self, interval_s: self.takeover_s)
+
+
+def leaving_copies_are_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """A copy that leaves goes on answering as long as another one could, though that leaves too."""
+
+    def could_answer(self: Answering, other: _Other, now_s: float) -> bool:
+        return other.report.state.is_caught_up and self._is_fresh(other, now_s)
+
+    patch.setattr(Answering, "_could_answer", could_answer)
 
 
 def former_leaders_write_on(patch: pytest.MonkeyPatch) -> None:

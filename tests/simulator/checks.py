@@ -1,14 +1,19 @@
-"""What has to be true of a simulated cluster once it has healed: every reply is the oracle's, all copies are equal, and
-plans have followed one another.
+"""What has to be true of a simulated cluster once it has healed: every reply is the oracle's, all copies are equal,
+plans have followed one another, and nothing changes while nothing happens.
 """
 
 import msgspec
 
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.messaging.transport import TopicPartition
 from tests.oracle.compare import same_value
 from tests.oracle.stream import Oracle
 from tests.simulator.simulation import DEFINITIONS, Broken, Simulation
 from tests.unit.answers_by_log import check_answers
+
+# So often it is looked who answers: one that does for a moment only is seen.
+_LOOK_S = 0.05
 
 
 def check_replies(simulation: Simulation, *, has_lost_records: bool = False) -> int:
@@ -65,3 +70,32 @@ def check_plans(simulation: Simulation) -> None:
         # The header comes last.
         if "stream" not in body:
             newest = body["epoch"]
+
+
+def check_quiet(simulation: Simulation, seconds: float, events_per_s: float) -> None:
+    """Once all is well nothing moves, the same copies answer, and no reply is sent twice. Raises Broken.
+
+    events_per_s: how many come meanwhile. Where none does, copies report as rarely as they ever do.
+    """
+    simulation.run(2.0, 0.0)
+    repeats, answering, places = _repeats(simulation), simulation.answering(), _places(simulation)
+    until_s = simulation.now_s + seconds
+    while simulation.now_s < until_s:
+        simulation.run(_LOOK_S, events_per_s)
+        if simulation.answering() != answering:
+            raise Broken(f"in a quiet time who answers has changed from {answering}: {simulation.shown()}")
+    if _places(simulation) != places:
+        raise Broken(f"in a quiet time copies have moved from {places}: {simulation.shown()}")
+    simulation.run_until(lambda: simulation.missing() == 0, 2.0, "events of a quiet time are answered")
+    again = _repeats(simulation) - repeats
+    if again:
+        raise Broken(f"in a quiet time {again} replies were sent twice")
+    simulation.run(0.5, 0.0)
+
+
+def _repeats(simulation: Simulation) -> int:
+    return sum(each.repeats for each in simulation.front_ends)
+
+
+def _places(simulation: Simulation) -> dict[TaskKey, list[CopyName]]:
+    return {task: [each.copy for each in copies] for task, copies in simulation.plan.copies.items()}

@@ -50,6 +50,12 @@ def crash_all(simulation: Simulation) -> None:
         node.kill()
 
 
+def leave_all(simulation: Simulation) -> None:
+    """All nodes are asked to end at once; each ends in order."""
+    for node in up(simulation.nodes):
+        node.leave()
+
+
 def start_node(simulation: Simulation) -> None:
     """A node that is away comes back, perhaps with more units or fewer."""
     away = [node for node in simulation.nodes if not node.is_up]
@@ -157,6 +163,7 @@ WEIGHTS: dict[Fault, float] = {
     crash_unit: 3,
     crash_node: 2,
     crash_all: 0.3,
+    leave_all: 0.3,
     start_node: 4,
     restart_unit: 3,
     halt_node: 2,
@@ -190,6 +197,8 @@ def heal(simulation: Simulation) -> None:
         node.let_leader_go()
         if not node.is_up:
             node.start()
+        elif node.is_leaving:
+            node.stay()
         for number, unit in enumerate(node.running):
             if not isinstance(unit, SimulatedUnit):
                 continue

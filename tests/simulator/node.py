@@ -230,6 +230,7 @@ class SimulatedNode:
 
     units: how many units it has at its next start.
     running: the units, and when one that has ended is started again.
+    is_leaving: whether it ends in order; then nothing of it is started again.
     """
 
     around: Surroundings
@@ -237,6 +238,7 @@ class SimulatedNode:
     folder: Path
     units: int
     is_up: bool = False
+    is_leaving: bool = False
     running: list[SimulatedUnit | float] = field(default_factory=list)
     leading: Leading | None = None
     halted_s: float = 0.0
@@ -265,9 +267,11 @@ class SimulatedNode:
             return
         for number, unit in enumerate(self.running):
             if isinstance(unit, float):
-                if now_s >= unit:
+                if now_s >= unit and not self.is_leaving:
                     self.running[number] = self._unit(number)
                 continue
+            if self.is_leaving and not unit.is_leaving:
+                unit.leave()
             unit.step()
             if unit.error is not None:
                 unit.kill()
@@ -275,7 +279,10 @@ class SimulatedNode:
             elif unit.is_leaving and not unit.copies.answers_anything and not unit.has_slow_disk:
                 unit.stop()
                 self._end(number)
-        self._step_leader(now_s)
+        if self.is_leaving:
+            self._step_end(now_s)
+        else:
+            self._step_leader(now_s)
 
     def kill_unit(self, number: int) -> None:
         """End the process of one unit; it is started again."""
@@ -288,9 +295,20 @@ class SimulatedNode:
         """End all processes."""
         for unit in self.live_units:
             unit.kill()
-        self._leader_round.end()
-        self.running, self.leading, self.is_up = [], None, False
-        self._leader_client.crash()
+        if self.leading is not None:
+            self._leader_round.end()
+            self._leader_client.crash()
+        self.running, self.leading, self.is_up, self.is_leaving = [], None, False, False
+
+    def leave(self) -> None:
+        """Begin to end in order, as after SIGTERM."""
+        self.is_leaving = True
+
+    def stay(self) -> None:
+        """End no more: what has ended of it is started again."""
+        self.is_leaving = False
+        if self.leading is None:
+            self._lead()
 
     def trouble(self, **until_s: float) -> None:
         """Make trouble for all its units until a time."""
@@ -298,6 +316,17 @@ class SimulatedNode:
             unit.troubles.waits = self.around.chance.random() < 0.5
             for name, value in until_s.items():
                 setattr(unit.troubles, name, value)
+
+    def _step_end(self, now_s: float) -> None:
+        """Let the process that leads end, and the node once its units have ended."""
+        if self.leading is not None and now_s >= self.leader_halted_s:
+            self._leader_round.end()
+            if not self._leader_client.is_cut:
+                self.around.group.leave(self.name)
+            self._leader_client.close()
+            self.leading = None
+        if self.leading is None and not self.live_units:
+            self.running, self.is_up, self.is_leaving = [], False, False
 
     def _end(self, number: int) -> None:
         self.running[number] = self.around.now() + _AGAIN_S

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulator.checks import check_copies, check_derived, check_plans, check_replies
+from tests.simulator.checks import check_copies, check_derived, check_plans, check_quiet, check_replies
 from tests.simulator.faults import heal, random_fault
 from tests.simulator.simulation import Broken, Simulation
 
@@ -48,25 +48,9 @@ def _run(simulation: Simulation) -> Outcome:
     simulation.run_until(
         simulation.is_whole, _HEALED_S, "each task has two copies where they should be, of which one answers"
     )
-    _check_quiet(simulation)
+    check_quiet(simulation, _QUIET_S, _EVENTS_PER_S)
     check_copies(simulation)
     check_plans(simulation)
     check_derived(simulation)
     repeats = sum(each.repeats for each in simulation.front_ends)
     return Outcome(check_replies(simulation), repeats)
-
-
-def _check_quiet(simulation: Simulation) -> None:
-    """Once all is well nothing changes, and no reply is sent twice. Raises Broken."""
-    simulation.run(2.0, 0.0)
-    repeats, answering = sum(each.repeats for each in simulation.front_ends), simulation.answering()
-    until_s = simulation.now_s + _QUIET_S
-    while simulation.now_s < until_s:
-        simulation.run(0.5, _EVENTS_PER_S)
-        if simulation.answering() != answering:
-            raise Broken(f"in a quiet time who answers has changed from {answering}: {simulation.shown()}")
-    simulation.run_until(lambda: simulation.missing() == 0, 2.0, "events of a quiet time are answered")
-    again = sum(each.repeats for each in simulation.front_ends) - repeats
-    if again:
-        raise Broken(f"in a quiet time {again} replies were sent twice")
-    simulation.run(0.5, 0.0)

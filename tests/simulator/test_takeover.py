@@ -14,6 +14,8 @@ _EVENTS_PER_S = 20.0
 _LASTS_S = 20.0
 # What is heard of a copy says nothing for this long; and its replies are not missed for this long.
 _TAKEOVER_S, _STUCK_S, _SLACK_S = 1.0, 5.0, 0.5
+# Others have come to answer by then, and miss no replies of it yet.
+_HALTED_S = 2.0
 
 Run = Callable[[float], None]
 Wrong = Callable[[SimulatedNode, Run], None]
@@ -32,6 +34,12 @@ def _comes_back_behind(node: SimulatedNode, run: Run) -> None:
     run(4.0)
     node.start()
     _trouble("log_stuck_s")(node, run)
+
+
+def _halted_and_behind(node: SimulatedNode, run: Run) -> None:
+    """When it goes on it still counts as one that answers, and does not get its log."""
+    _trouble("log_stuck_s")(node, run)
+    node.trouble(halted_s=node.around.now() + _HALTED_S)
 
 
 def _trouble(name: str) -> Wrong:
@@ -81,6 +89,7 @@ def _longest_wait_s(folder: Path, seed: int, wrong: Wrong, quiet_s: float = 3.0)
         pytest.param(_trouble("deaf_s"), _TAKEOVER_S, id="deaf"),
         pytest.param(_trouble("slow_disk_s"), 0.0, id="slow disk"),
         pytest.param(_comes_back_behind, _TAKEOVER_S, id="comes back behind"),
+        pytest.param(_halted_and_behind, _TAKEOVER_S, id="goes on behind"),
     ],
 )
 def test_events_wait_no_longer(tmp_path: Path, wrong: Wrong, within_s: float, seed: int) -> None:
@@ -99,11 +108,12 @@ def test_nor_after_a_quiet_minute(tmp_path: Path, wrong: Wrong) -> None:
         (canaries.copies_are_silenced_without_progress, _trouble("replies_stuck_s")),
         (canaries.copies_are_silenced_by_the_dead, _killed),
         (canaries.copies_answer_behind, _comes_back_behind),
+        (canaries.copies_answer_behind, _halted_and_behind),
     ],
 )
 def test_planted_mistakes_make_them_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: canaries.Plant, wrong: Wrong
 ) -> None:
     plant(monkeypatch)
-    within_s = _TAKEOVER_S if wrong is _comes_back_behind else _STUCK_S
+    within_s = _TAKEOVER_S if wrong in (_comes_back_behind, _halted_and_behind) else _STUCK_S
     assert _longest_wait_s(tmp_path, 1, wrong) > within_s + _SLACK_S

@@ -6,6 +6,7 @@ from typing import Any
 from railgun.catalog.changes import AddMetric
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -17,7 +18,7 @@ from tests.unit.local_units import awaited, quick_settings
 
 
 class PositionReader:
-    """What the topic of positions says, by task."""
+    """What the topic of positions says, by task. runs: the newest generation of each unit."""
 
     def __init__(self, transport: KafkaTransport, topic: str) -> None:
         self._transport, self._where = transport, TopicPartition(topic, 0)
@@ -25,6 +26,7 @@ class PositionReader:
         self._offset = 0
         self._reports = ReportTable()
         self.newest: dict[tuple[str, str, int], ReportedCopy] = {}
+        self.runs: dict[CopyName, int] = {}
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """What was last heard of each copy of a task."""
@@ -36,7 +38,9 @@ class PositionReader:
         while self._offset < end:
             fetched = self._transport.read(*self._where, self._offset, 10_000, 1 << 20)
             for value in fetched.written():
-                for status in self._reports.take(value).copies:
+                report = self._reports.take(value)
+                self.runs[report.copy] = report.generation
+                for status in report.copies:
                     heard = self._reports.newest(status.task)
                     if heard is not None:
                         self.newest[status.stream, status.partitioner, status.partition] = heard
