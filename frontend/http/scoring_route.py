@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from frontend.access.caller import caller_of
-from frontend.access.permission import Permission, check_rate
+from frontend.access.permission import Permission, check_rate, no_certificate
 from frontend.http.asgi import (
     AT_WORK,
+    CERTIFICATE,
     JSON_TYPE,
     NDJSON_TYPE,
     PROBLEM_TYPE,
@@ -72,7 +73,7 @@ class ScoringRoute:
         options = read_options(scope["query_string"])
         check_metrics(options, self._backend.view(stream))
         if content_type == NDJSON_TYPE:
-            permission = Permission(self._guard, caller, found)
+            permission = Permission(self._guard, caller, found, scope.get(CERTIFICATE, no_certificate))
             lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping, permission)
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)
