@@ -3,9 +3,10 @@
     python -m bench.tls [--only NAME ...] [--runs N] [--scale F]
 
 `loop`: the CPU time of the event loop alone, with a backend that answers at once. `kept`: two servers, one of them with
-TLS, get single events at 500/s over kept connections in turn. `silent`: one with TLS, with and without 2,000
-connections that say nothing, each opened again when it has been ended. Prints a line per figure with the median and the
-spread over the runs, and at the end one line of JSON. docs/benchmarks.md says what each figure is.
+TLS, get single events at 500/s over kept connections in turn. `silent`, `one-byte`, `half-closed`, `idle`, `idle-kept`:
+one with TLS, with and without 2,000 connections that do nothing of use, each opened again when it has been ended.
+Prints a line per figure with the median and the spread over the runs, and at the end one line of JSON.
+docs/benchmarks.md says what each figure is.
 """
 
 import asyncio
@@ -14,12 +15,14 @@ import resource
 import selectors
 import shutil
 import socket
+import ssl
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import trustme
@@ -42,7 +45,10 @@ from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 _WORKLOAD = THROUGHPUT["payments_1x3"]
 _RATE_PER_S, _SECONDS, _CONNECTIONS = 500, 30.0, 128
 _LOOP_REQUESTS, _LOOP_ROUNDS = 10_000, 5
-_SILENT, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
+_IDLE, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
+_A_BYTE = b"\x16"
+"""The first of a handshake."""
+_ALIVE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def _files(folder: Path) -> dict[str, str]:
@@ -58,7 +64,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def _served(*, has_tls: bool) -> Iterator[Target]:
-    """A server on a clean folder, warmed up."""
+    """A server on a clean folder, warmed up. With TLS it takes twice as many connections as idle."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     environment: dict[str, str] = {}
     ca = None
@@ -68,7 +74,7 @@ def _served(*, has_tls: bool) -> Iterator[Target]:
         environment = {
             "RAILGUN_HTTP__TLS__CERTIFICATE": files["server.crt"],
             "RAILGUN_HTTP__TLS__KEY": files["server.key"],
-            "RAILGUN_HTTP__CONNECTIONS_LIMIT": str(2 * _SILENT),
+            "RAILGUN_HTTP__CONNECTIONS_LIMIT": str(2 * _IDLE),
         }
     try:
         with Service(folder, _WORKLOAD.definitions, "os", environment=environment, ca=ca) as service:
@@ -124,17 +130,50 @@ def _kept(report: Report) -> None:
     report.note("plain_p999_ratio", [each[1] / plain[0][1] for each in plain], 3)
 
 
-class _Silent:
-    """Connections that say nothing, as many as are asked for, each opened again when the server has ended it.
+Open = Callable[[tuple[str, int], ssl.SSLContext], socket.socket]
+"""Opens a connection, and does with it what there is to do."""
 
-    They are opened one after another, over as long as a handshake may take, so that they end one after another.
+
+def _say_nothing(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
+    return socket.create_connection(address, 5.0)
+
+
+def _send_a_byte(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
+    made = _say_nothing(address, context)
+    made.sendall(_A_BYTE)
+    return made
+
+
+def _close_half(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
+    made = _send_a_byte(address, context)
+    made.shutdown(socket.SHUT_WR)
+    return made
+
+
+def _shake_hands(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
+    return context.wrap_socket(_say_nothing(address, context), server_hostname=address[0])
+
+
+def _ask_once(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
+    made = _shake_hands(address, context)
+    made.sendall(_ALIVE)
+    made.recv(1 << 12)
+    return made
+
+
+class _Beside:
+    """Connections that do nothing of use, as many as are asked for, each opened again when the server has ended it, and
+    at the earliest after as long as a handshake may take.
+
+    They are opened one after another, over as long as that, so that they end one after another.
     """
 
-    def __init__(self, address: tuple[str, int], count: int) -> None:
-        self._address, self._count = address, count
+    def __init__(self, open_one: Callable[[], socket.socket], count: int) -> None:
+        self._open_one, self._count = open_one, count
         self._selector = selectors.DefaultSelector()
+        self._due_s: list[float] = []
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="silent")
+        self._thread = threading.Thread(target=self._keep, name="beside")
 
     def __enter__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -152,32 +191,54 @@ class _Silent:
         self._selector.close()
 
     def _open(self) -> None:
-        self._selector.register(socket.create_connection(self._address, 5.0), selectors.EVENT_READ)
+        made = self._open_one()
+        made.setblocking(False)
+        self._selector.register(made, selectors.EVENT_READ, time.monotonic())
 
     def _keep(self) -> None:
         while not self._is_over.wait(_LOOKED_EVERY_S):
             for key, _ in self._selector.select(0):
-                self._selector.unregister(key.fileobj)
-                key.fileobj.close()  # type: ignore[union-attr]
+                connection = key.fileobj
+                assert isinstance(connection, socket.socket)
+                if _is_ended(connection):
+                    self._selector.unregister(connection)
+                    connection.close()
+                    self._due_s.append(key.data + _OPENED_WITHIN_S)
+            now_s = time.monotonic()
+            due = sum(each <= now_s for each in self._due_s)
+            self._due_s = [each for each in self._due_s if each > now_s]
+            for _ in range(due):
                 self._open()
 
 
-def _silent(report: Report) -> None:
+def _is_ended(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1 << 12)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    except OSError:
+        return True
+
+
+def _beside(name: str, open_one: Open, report: Report) -> None:
+    """Pairs of measurements, without such connections and with them. name: of the figures."""
     alone: list[tuple[float, float, float]] = []
     beside: list[tuple[float, float, float]] = []
     with _served(has_tls=True) as target:
+        address = target.service.host, target.service.port
+        context = ssl.create_default_context(cafile=target.service.ca)
         for _ in range(report.runs):
             alone.append(_measured(target, _seconds(report)))
-            silent = _Silent((target.service.host, target.service.port), _SILENT)
-            beside.append(_measured(target, _seconds(report), silent))
-    report.note("alone_p999_ms", [each[1] for each in alone], 3)
-    report.note("silent_p999_ms", [each[1] for each in beside], 3)
-    report.note("silent_p999_ratio", [one[1] / other[1] for one, other in zip(beside, alone)], 3)
-    report.note("silent_p50_ratio", [one[0] / other[0] for one, other in zip(beside, alone)], 3)
+            connections = _Beside(partial(open_one, address, context), _IDLE)
+            beside.append(_measured(target, _seconds(report), connections))
+    report.note(f"{name}_alone_p999_ms", [each[1] for each in alone], 3)
+    report.note(f"{name}_p999_ms", [each[1] for each in beside], 3)
+    report.note(f"{name}_p999_ratio", [one[1] / other[1] for one, other in zip(beside, alone)], 3)
+    report.note(f"{name}_p50_ratio", [one[0] / other[0] for one, other in zip(beside, alone)], 3)
     # In place of latencies where other programs are at work: what the connections cost of a core.
     extra_us = [one[2] - other[2] for one, other in zip(beside, alone)]
-    report.note("silent_cores", [each * _RATE_PER_S / 1e6 for each in extra_us], 4)
-    report.note("alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
+    report.note(f"{name}_cores", [each * _RATE_PER_S / 1e6 for each in extra_us], 4)
+    report.note(f"{name}_alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
 
 
 async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: str) -> tuple[float, float]:
@@ -228,7 +289,15 @@ def _loop(report: Report) -> None:
     report.note("loop_tls_added_us", [tls - bare for bare, tls in found], 2)
 
 
-CASES: dict[str, Case] = {"loop": _loop, "kept": _kept, "silent": _silent}
+CASES: dict[str, Case] = {
+    "loop": _loop,
+    "kept": _kept,
+    "silent": partial(_beside, "silent", _say_nothing),
+    "one-byte": partial(_beside, "one_byte", _send_a_byte),
+    "half-closed": partial(_beside, "half_closed", _close_half),
+    "idle": partial(_beside, "idle", _shake_hands),
+    "idle-kept": partial(_beside, "idle_kept", _ask_once),
+}
 
 
 if __name__ == "__main__":

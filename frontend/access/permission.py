@@ -2,14 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum
 from http import HTTPStatus
 
-from frontend.problems import ProblemError, problem, refused
+from frontend.problems import ProblemError, problem, refusal, refused
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 
 CHECK_S = 1.0
 """How often a request that runs for long is decided about again."""
+_OUTDATED = (
+    "other clients' certificates are good by now; send what has no answer again, on another connection"
+)
+
+
+class Certificate(Enum):
+    """How the certificate of a connection's client stands."""
+
+    NONE = "the client has shown none, or it has run out since"
+    GOOD = "it was verified, and still would be"
+    OUTDATED = (
+        "it was verified by other CAs and lists than those of now: nobody knows whether it still would be"
+    )
+
+
+def no_certificate() -> Certificate:
+    """Of a connection without TLS."""
+    return Certificate.NONE
 
 
 def check_rate(guard: Guard, caller: Caller, events: int) -> None:
@@ -30,6 +49,7 @@ class PermissionEndedError(ProblemError):
 class Permission:
     """A caller's permission to go on with a request that runs for long. found: its row.
 
+    certificate: says how that of the request's connection stands.
     on_end: told why it ended, once.
     """
 
@@ -38,24 +58,34 @@ class Permission:
         guard: Guard,
         caller: Caller,
         found: RouteMatch,
+        certificate: Callable[[], Certificate] = no_certificate,
         on_end: Callable[[AccessError], object] = lambda error: None,
     ) -> None:
         self._guard, self._caller, self._found = guard, caller, found
+        self._certificate = certificate
         self._on_end, self._has_ended = on_end, False
 
     def check(self) -> None:
-        """Go on by the token's scopes and limit of now.
+        """Go on by the token's scopes and limit of now, and by the certificates of now.
 
-        Raises PermissionEndedError (401, 403) if it expired, was replaced, or lost its scope.
+        Raises PermissionEndedError: 401 or 403 if the token expired, was replaced, or lost its scope; 403 if a
+        certificate is needed that there is not; 503 if it is to be shown again, on another connection.
         """
+        certificate = self._certificate()
         try:
-            self._caller = self._guard.reauthorize(self._caller, self._found)
+            self._caller = self._guard.reauthorize(
+                self._caller, self._found, has_certificate=certificate is not Certificate.NONE
+            )
         except AccessError as error:
             if not self._has_ended:
                 self._has_ended = True
                 self._on_end(error)
             ended = refused(error)
-            raise PermissionEndedError(ended.problem, ended.headers) from None
+        else:
+            if certificate is not Certificate.OUTDATED:
+                return
+            ended = refusal(HTTPStatus.SERVICE_UNAVAILABLE, _OUTDATED)
+        raise PermissionEndedError(ended.problem, ended.headers)
 
     def for_caller(self, error: ProblemError) -> ProblemError:
         """A problem as the caller may be told of it."""
@@ -65,7 +95,7 @@ class Permission:
         """Wait for the turn of the first of some events, and count them; how many these are.
 
         is_over: whether to wait no longer; they are sent then, all the same.
-        Raises PermissionEndedError (401, 403), as `check`; nothing is counted then.
+        Raises PermissionEndedError, as `check`; nothing is counted then.
         """
         self.check()
         rate = self._caller.rate

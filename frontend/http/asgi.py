@@ -27,6 +27,9 @@ AT_WORK = "railgun.at_work"
 HAS_CERTIFICATE = "railgun.has_certificate"
 """In a scope: whether the client showed a certificate that was verified."""
 
+CERTIFICATE = "railgun.certificate"
+"""In a scope, over TLS: a function that says how the client's certificate stands by now."""
+
 encoder = msgspec.json.Encoder()
 
 

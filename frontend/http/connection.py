@@ -19,7 +19,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontend.http.asgi import AT_WORK, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
+from frontend.access.permission import Certificate
+from frontend.http.asgi import AT_WORK, CERTIFICATE, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
 from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
 from railgun.access.tls import certificate_end_s
@@ -180,7 +181,8 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._is_secure:
-            self._has_certificate = time.time() <= self._certificate_end_s
+            self._has_certificate = self._certificate() is not Certificate.NONE
+            self.scope[CERTIFICATE] = self._certificate  # type: ignore[literal-required]
         self.scope[HAS_CERTIFICATE] = self._has_certificate  # type: ignore[literal-required]
         self._enter(_Stage.HEAD)
 
@@ -298,6 +300,12 @@ class Connection(HttpToolsProtocol):
         if stage is _Stage.HEAD:
             self._framing_bytes = self._body_bytes = 0
             self._discarding_s = None
+
+    def _certificate(self) -> Certificate:
+        """How the client's stands, over TLS."""
+        if time.time() > self._certificate_end_s:
+            return Certificate.NONE
+        return Certificate.OUTDATED if self.is_outdated() else Certificate.GOOD
 
     def _is_free(self) -> bool:
         """May the next request be answered at once, and the connection stay as it is then?"""

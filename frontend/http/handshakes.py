@@ -1,15 +1,16 @@
 """Connections over TLS: accepted and counted here, and made connections of the server once they have shaken hands.
 
 The server's own way to accept counts a client only after its handshake, and has one certificate for all of them. TLS
-begins with the client's first byte: to one that says nothing belong a socket, a reader and a timer. The 50 objects and
-300 KB of a TLS connection for each of thousands of these would make garbage collections stop the event loop for
-40 ms.
+begins once the client's first record is there as a whole: until then a socket, a reader and a timer belong to it. The
+50 objects and 300 KB of a TLS connection for each of thousands of slow clients would make garbage collections stop the
+event loop for 40 ms.
 """
 
 import asyncio
 import contextlib
 import errno
 import logging
+import select
 import socket
 from collections.abc import Callable, Sized
 
@@ -19,10 +20,16 @@ _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
 """An accept that failed says no more than that one client is gone."""
 _AGAIN_S = 1.0
 """After one that failed otherwise, as it does when there are too many open files, or too many that are watched."""
+_LOOK_AGAIN_S = 0.1
+"""When the system says too early that a record is there."""
 _LEAST_S = 0.1
 """What a handshake has at least, whenever it begins."""
 _CLOSED_WITHIN_S = 3_600.0
 """How long closing may take, for the event loop. Connections end sooner: they look at how much the client takes."""
+_HEADER_BYTES, _CONTENT_BYTES_MAX = 5, 1 << 14
+"""Of a record of TLS (RFC 8446, 5.1)."""
+_HANDSHAKE, _VERSION = b"\x16", b"\x03"
+"""The first two bytes of a record of a handshake: its type, and the major version, which is that of SSL 3."""
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -44,16 +51,16 @@ class TlsServer:
         self._listener, self._tls, self._make = listener, tls, make
         self._connections, self._limit = connections, limit
         self._loop = asyncio.get_running_loop()
-        # Clients that have said nothing yet, and what ends each.
-        self._silent: dict[socket.socket, asyncio.TimerHandle] = {}
+        # Clients whose first record is not there yet, and what ends each.
+        self._slow: dict[socket.socket, asyncio.TimerHandle] = {}
         self._handshakes: set[asyncio.Task[None]] = set()
         listener.setblocking(False)
         self._accepting = self._loop.create_task(self._accept())
 
     def close(self) -> None:
         """Accept no more, and end handshakes that are under way."""
-        for client in list(self._silent):
-            self._end_silent(client)
+        for client in list(self._slow):
+            self._end_slow(client)
         for each in (self._accepting, *self._handshakes):
             each.cancel()
 
@@ -81,39 +88,61 @@ class TlsServer:
         due_s = self._loop.time() + HANDSHAKE_S
         try:
             client.setblocking(False)
-            self._loop.add_reader(client, self._begin, client, address, due_s)
+            self._loop.add_reader(client, self._look, client, address, due_s, 1)
         except OSError:
             client.close()
             raise
         self._tls.under_way += 1
-        self._silent[client] = self._loop.call_at(due_s, self._late, client)
+        self._slow[client] = self._loop.call_at(due_s, self._late, client)
 
-    def _begin(self, client: socket.socket, address: str, due_s: float) -> None:
-        """A client has said something, or has gone. due_s: until then the handshake has to be over."""
+    def _watch(self, client: socket.socket, address: str, due_s: float, size_bytes: int) -> None:
+        """Look at what a client has sent once so many bytes are there, or it has ended."""
+        if client in self._slow:
+            self._loop.add_reader(client, self._look, client, address, due_s, size_bytes)
+
+    def _look(self, client: socket.socket, address: str, due_s: float, awaited_bytes: int) -> None:
+        """Begin the handshake if the first record is there. due_s: until then the handshake has to be over.
+
+        awaited_bytes: how many have to be there before the system calls this.
+        """
         try:
-            has_gone = not client.recv(1, socket.MSG_PEEK)
+            sent = client.recv(_HEADER_BYTES + _CONTENT_BYTES_MAX, socket.MSG_PEEK)
         except BlockingIOError:
             return
         except OSError:
-            has_gone = True
-        if has_gone:
-            self._end_silent(client)
+            sent = b""
+        size_bytes = _record_bytes(sent)
+        is_there = len(sent) >= size_bytes
+        if size_bytes == 0 or (not is_there and _sends_no_more(client)):
+            self._end_slow(client)
             self._tls.handshakes["failed"] += 1
-            return
+        elif is_there:
+            self._begin(client, address, due_s)
+        elif size_bytes > awaited_bytes:
+            # Else the loop would be called for what is there already, again and again, until the rest is.
+            _call_when_there(client, size_bytes)
+            self._watch(client, address, due_s, size_bytes)
+        else:
+            # Where memory is short, for one, the system does not wait for all of them.
+            self._loop.remove_reader(client)
+            self._loop.call_later(_LOOK_AGAIN_S, self._watch, client, address, due_s, size_bytes)
+
+    def _begin(self, client: socket.socket, address: str, due_s: float) -> None:
         self._loop.remove_reader(client)
-        self._silent.pop(client).cancel()
+        self._slow.pop(client).cancel()
+        _call_when_there(client, 1)
         within_s = max(_LEAST_S, due_s - self._loop.time())
         task = self._loop.create_task(self._shake_hands(client, address, within_s))
         self._handshakes.add(task)
         task.add_done_callback(self._ended)
 
     def _late(self, client: socket.socket) -> None:
-        self._end_silent(client)
+        self._end_slow(client)
         self._tls.handshakes["late"] += 1
 
-    def _end_silent(self, client: socket.socket) -> None:
+    def _end_slow(self, client: socket.socket) -> None:
         self._loop.remove_reader(client)
-        self._silent.pop(client).cancel()
+        self._slow.pop(client).cancel()
         client.close()
         self._tls.under_way -= 1
 
@@ -141,3 +170,30 @@ class TlsServer:
             self._tls.note_failure(error, address)
             return
         self._tls.handshakes["done"] += 1
+
+
+def _record_bytes(sent: bytes) -> int:
+    """How long the record of TLS is that begins what was sent, as far as that tells: not less than its header.
+
+    0: it is none of a handshake, or nothing was sent.
+    """
+    if sent[:1] != _HANDSHAKE or (len(sent) > 1 and sent[1:2] != _VERSION):
+        return 0
+    if len(sent) < _HEADER_BYTES:
+        return _HEADER_BYTES
+    content_bytes = int.from_bytes(sent[3:_HEADER_BYTES], "big")
+    return _HEADER_BYTES + content_bytes if 0 < content_bytes <= _CONTENT_BYTES_MAX else 0
+
+
+def _call_when_there(client: socket.socket, size_bytes: int) -> None:
+    """Have the system say that there is something to read only when there is so much, or the client has ended."""
+    # Where it cannot, it is looked at now and then.
+    with contextlib.suppress(OSError):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size_bytes)
+
+
+def _sends_no_more(client: socket.socket) -> bool:
+    """Whether a client has ended its half of the connection."""
+    ended = select.poll()
+    ended.register(client, select.POLLRDHUP)
+    return bool(ended.poll(0))

@@ -57,6 +57,7 @@ class LineStream:
         self._receipt = Receipt()
         self._is_read = self._is_encoded = self._has_failed = self._is_held_up = self._is_taken = False
         self._in_order = InOrder()
+        self._check_due_s = 0.0
         self._changed = asyncio.Condition()
 
     async def answer(self, stream: str, options: ScoreOptions, receive: Receive, send: Send) -> int:
@@ -87,6 +88,7 @@ class LineStream:
         self, stream: str, options: ScoreOptions, receive: Receive, out: asyncio.Future[Any]
     ) -> None:
         stop = asyncio.ensure_future(self._stopping.wait())
+        self._check_due_s = asyncio.get_running_loop().time() + CHECK_S
         try:
             more = True
             while more and not self._has_failed:
@@ -111,8 +113,7 @@ class LineStream:
         """The next piece of the body, and whether more follow. Nothing more when the server stops."""
         arriving = asyncio.ensure_future(receive())
         try:
-            while not (await self._first_of(arriving, stop, out)):
-                self._permission.check()
+            await self._wait(arriving, stop, out)
         except PermissionEndedError:
             arriving.cancel()
             raise
@@ -125,10 +126,18 @@ class LineStream:
             raise GoneError
         return message["body"], message.get("more_body", False)
 
-    async def _first_of(self, *awaited: asyncio.Future[Any]) -> bool:
-        """Whether something came about by the time that the permission is to be checked."""
-        done, _ = await asyncio.wait(awaited, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
-        return bool(done)
+    async def _wait(self, *awaited: asyncio.Future[Any]) -> None:
+        """Wait until one of these is done. The permission is checked when it is time, also where a client sends little
+        at a time, and often. Raises PermissionEndedError.
+        """
+        loop, is_done = asyncio.get_running_loop(), False
+        while not is_done:
+            left_s = max(0.0, self._check_due_s - loop.time())
+            done, _ = await asyncio.wait(awaited, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            is_done = bool(done)
+            if loop.time() >= self._check_due_s:
+                self._check_due_s = loop.time() + CHECK_S
+                self._permission.check()
 
     async def _submit_in_turn(self, stream: str, options: ScoreOptions, lines: Sequence[Line]) -> None:
         """Submit lines as fast as the token may send them. Raises PermissionEndedError."""

@@ -8,9 +8,10 @@ import msgspec
 
 from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of
-from frontend.access.permission import Permission, check_rate
+from frontend.access.permission import Permission, check_rate, no_certificate
 from frontend.http.asgi import (
     AT_WORK,
+    CERTIFICATE,
     JSON_TYPE,
     NDJSON_TYPE,
     PROBLEM_TYPE,
@@ -77,7 +78,9 @@ class ScoringRoute:
             def note_end(error: AccessError) -> None:
                 note_refusal(scope, error, is_logged=has_line(error, found.route))
 
-            permission = Permission(self._guard, caller, found, note_end)
+            permission = Permission(
+                self._guard, caller, found, scope.get(CERTIFICATE, no_certificate), note_end
+            )
             lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping, permission)
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)

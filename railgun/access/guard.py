@@ -136,12 +136,15 @@ class Guard:
             raise forbidden(missing, caller)
         return caller
 
-    def reauthorize(self, caller: Caller, found: RouteMatch) -> Caller:
+    def reauthorize(self, caller: Caller, found: RouteMatch, *, has_certificate: bool = False) -> Caller:
         """The caller of a request under way, by the tokens of now. found: the request's row.
 
+        has_certificate: whether the client of the connection showed one that is good now.
         Raises AccessError where they may not go on.
         """
-        callers = self._state.callers
+        callers, needs_certificate = self._state
+        if needs_certificate and not has_certificate:
+            raise AccessError(403, _NO_CERTIFICATE, who=caller.name)
         if not callers and caller is ANONYMOUS:
             return caller
         current = None if caller.hash is None else callers.get(caller.hash)

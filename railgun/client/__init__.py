@@ -1,1 +1,3 @@
-"""A small client of the HTTP interface: what the commands and the demo talk to a server with."""
+"""The clients of a server over HTTP, `railgun.Client` and `railgun.AsyncClient`: for programs, and for commands
+that talk to a server.
+"""

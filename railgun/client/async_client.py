@@ -10,7 +10,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -21,7 +20,7 @@ from railgun.client.connection import Arriving, Connected, limits_of
 from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, Parts, parts_of
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Pause, Request, Session, Steps
+from railgun.client.steps import Outcome, Pause, Request, Session, Steps, described
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,10 +31,10 @@ def _awaited(
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
     """A method that carries out a call in the event loop."""
 
-    @wraps(call)
     async def method(self: "AsyncClient", /, *arguments: P.args, **options: P.kwargs) -> T:
         return await self._carried_out(call(self._session, *arguments, **options))
 
+    described(method, call)
     return method
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -14,7 +13,7 @@ from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, parts_of
 from railgun.client.pool import Pool, PoolClosedError
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Request, Session, Steps, carried_out
+from railgun.client.steps import Outcome, Request, Session, Steps, carried_out, described
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,10 +22,10 @@ T = TypeVar("T")
 def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Concatenate["Client", P], T]:
     """A method that carries out a call and returns once it is done."""
 
-    @wraps(call)
     def method(self: "Client", /, *arguments: P.args, **options: P.kwargs) -> T:
         return carried_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
 
+    described(method, call)
     return method
 
 

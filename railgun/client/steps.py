@@ -4,9 +4,12 @@ A call is a generator. It yields a step, and is sent the outcome: what came of a
 call is written once for the client that blocks and the one that is awaited, and tests can play the server.
 """
 
+import inspect
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from functools import update_wrapper
+from types import NoneType
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from railgun.client.address import shown
 from railgun.client.errors import ClientError
@@ -100,3 +103,23 @@ def carried_out(
             outcome = None
         else:
             outcome = attempt(step)
+
+
+def described(method: Any, call: Callable[..., Steps[Any]]) -> None:
+    """Have the method that carries out a call say what the call says: its name, what it does, and its parameters, with
+    `self` in place of the session; and of the steps only their result.
+    """
+    update_wrapper(method, call)
+    # What follows it, as `help` and editors do, would find the call itself.
+    del method.__wrapped__
+    found = inspect.signature(call)
+    _, *parameters = found.parameters.values()
+    of_self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    *_, result = get_args(found.return_annotation)
+    # As a person writes it.
+    result = None if result is NoneType else result
+    method.__signature__ = found.replace(parameters=[of_self, *parameters], return_annotation=result)
+    method.__annotations__ = {
+        **{each.name: each.annotation for each in parameters},
+        "return": result,
+    }

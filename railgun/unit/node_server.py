@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -22,7 +22,7 @@ from railgun.access.refusal_collector import RefusalCollector
 from railgun.access.refusals import UNAUTHORIZED, refusals
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
-from railgun.access.tls import HANDSHAKE_S, Tls, has_certificate
+from railgun.access.tls import HANDSHAKE_S, Certificates, Tls, has_certificate
 from railgun.access.tls_collector import TlsCollector
 from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
@@ -51,6 +51,10 @@ class _Handler(BaseHTTPRequestHandler):
     # Clients that send nothing for this long are disconnected.
     timeout = 30
 
+    def parse_request(self) -> bool:
+        # A head may come long after the handshake: whoever is good no more gets no answer to it.
+        return super().parse_request() and not self._server.is_outdated(self.connection)
+
     def do_GET(self) -> None:
         found = ROUTES.find(self.command, self.path.partition("?")[0])
         try:
@@ -73,6 +77,11 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0].encode("latin-1", "replace")
         is_logged = error.status == UNAUTHORIZED
         refusals.note_request(error, self.command, path, str(self.client_address[0]), is_logged=is_logged)
+
+    @property
+    def _server(self) -> "_Server":
+        assert isinstance(self.server, _Server)
+        return self.server
 
     def _has_certificate(self) -> bool:
         connection = self.connection
@@ -118,6 +127,13 @@ class _Handler(BaseHTTPRequestHandler):
     _handlers = ROUTES.bind(_NODE, {"metrics": _metrics, "alive": _alive, "ready": _ready})
 
 
+class _Begun(NamedTuple):
+    """A connection: since when it is there, and by which certificates it shook hands."""
+
+    since_s: float
+    certificates: Certificates | None
+
+
 class _Server(ThreadingHTTPServer):
     """A thread for each connection; at most as many as `limit`. tls: None where it speaks none.
 
@@ -137,8 +153,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler, bind_and_activate=False)
         self._free, self._tls, self._warnings = threading.Semaphore(limit), tls, warnings
         self._warned_s = -math.inf
-        # By connection, since when it is there.
-        self._begun_s: dict[socket.socket, float] = {}
+        self._begun: dict[socket.socket, _Begun] = {}
 
     def service_actions(self) -> None:
         """Called at the start, then twice a second: ends connections that take too long, and warns once a day."""
@@ -147,8 +162,8 @@ class _Server(ThreadingHTTPServer):
             self._warned_s = now_s
             for warning in self._warnings():
                 _log.warning(warning)
-        for connection, begun_s in list(self._begun_s.items()):
-            if now_s - begun_s >= REQUEST_S:
+        for connection, begun in list(self._begun.items()):
+            if now_s - begun.since_s >= REQUEST_S:
                 # It may have ended by now. Its thread, which waits for it, closes it.
                 with suppress(OSError):
                     # Not by TLS's own, which takes the encryption off first: a reply under way would go out in clear.
@@ -170,7 +185,7 @@ class _Server(ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         if self._tls is None:
-            self._answer_in_time(request, client_address)
+            self._answer_in_time(request, client_address, None)
             return
         certificates = self._tls.certificates
         request.settimeout(HANDSHAKE_S)
@@ -181,15 +196,21 @@ class _Server(ThreadingHTTPServer):
             return
         self._tls.handshakes["done"] += 1
         with secured:
-            if not self._tls.is_outdated(certificates):
-                self._answer_in_time(secured, client_address)
+            self._answer_in_time(secured, client_address, certificates)
 
-    def _answer_in_time(self, connection: socket.socket, client_address: Any) -> None:
-        self._begun_s[connection] = time.monotonic()
+    def is_outdated(self, connection: socket.socket) -> bool:
+        """Whether other clients are good by now than when a connection shook hands."""
+        certificates = self._begun[connection].certificates
+        return self._tls is not None and certificates is not None and self._tls.is_outdated(certificates)
+
+    def _answer_in_time(
+        self, connection: socket.socket, client_address: Any, certificates: Certificates | None
+    ) -> None:
+        self._begun[connection] = _Begun(time.monotonic(), certificates)
         try:
             super().finish_request(connection, client_address)
         finally:
-            del self._begun_s[connection]
+            del self._begun[connection]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         # Clients that go away are no error.

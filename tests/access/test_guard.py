@@ -208,6 +208,21 @@ def test_going_on() -> None:
         made.reauthorize(anybody, found)
 
 
+@pytest.mark.parametrize("has_token", [True, False])
+def test_going_on_by_a_certificate(has_token: bool) -> None:
+    """Whether there are tokens or not; from the moment that one is needed, and as long as it is good."""
+    tokens = [token("*")] if has_token else []
+    made = Guard(tokens)
+    found = ROUTES.find("POST", "/s/a")
+    caller = made.authorize("POST", found, [sent()] if has_token else [HOST])
+    assert made.reauthorize(caller, found).name == caller.name
+    made.replace(tokens, needs_certificate=True)
+    assert made.reauthorize(caller, found, has_certificate=True).name == caller.name
+    with pytest.raises(AccessError, match="a client's certificate is needed") as raised:
+        made.reauthorize(caller, found)
+    assert raised.value.status == 403
+
+
 def test_warnings() -> None:
     day_s = 86_400
     ends = {"over": -day_s, "soon": 13.5 * day_s, "later": 15 * day_s, "never": None}

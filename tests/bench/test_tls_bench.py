@@ -22,10 +22,12 @@ def test_kept_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(figures["plain_p50_ms_at_500"], figures["tls_p50_ms_at_500"]) > 0
 
 
-def test_silent_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["silent", "one-byte", "half-closed", "idle", "idle-kept"])
+def test_beside_connections_that_do_nothing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(tls, "_CONNECTIONS", 8)
-    monkeypatch.setattr(tls, "_SILENT", 50)
+    monkeypatch.setattr(tls, "_IDLE", 50)
     monkeypatch.setattr(tls, "_OPENED_WITHIN_S", 0.5)
     report = Report(1, 0.02)
-    tls.CASES["silent"](report)
-    assert {"silent_p999_ratio", "alone_p999_ms", "silent_p999_ms"} <= set(report.figures)
+    tls.CASES[name](report)
+    key = name.replace("-", "_")
+    assert {f"{key}_p999_ratio", f"{key}_alone_p999_ms", f"{key}_p999_ms"} <= set(report.figures)

@@ -19,6 +19,7 @@ from railgun.unit import node_server
 from railgun.unit.node_server import serving
 from tests.certificates import DAY, Authority, Pair
 from tests.frontend.access.callers import bearer, tokens
+from tests.frontend.raw_client import RawClient
 from tests.frontend.serving import until
 
 MEASURED = Gauge("seen_over_tls", "what is measured", registry=None)
@@ -110,6 +111,27 @@ def test_a_slow_request_says_nothing(
             assert client.recv(1) == b""
     assert node.get("/healthz", node.clients.pair()).status_code == 200
     assert (capsys.readouterr().err, caplog.text) == ("", "")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/none"])
+def test_a_reload_between_the_handshake_and_the_request(node: Node, path: str) -> None:
+    pair = node.clients.pair()
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {bearer('metrics')}\r\n\r\n".encode()
+    with (
+        RawClient(node.address, node.servers.client_context(pair)) as kept,
+        RawClient(node.address, node.servers.client_context(pair)) as revoked,
+    ):
+        revoked.send(head[:10])
+        until(lambda: node.tls.handshakes["done"] == 2)
+        kept.send(head)
+        assert kept.line().startswith(b"HTTP/1.0 ")
+        node.crl.write_bytes(node.clients.revoking(pair))
+        certificates = certificates_of(node.http)
+        assert certificates is not None
+        node.tls.replace(certificates)
+        with contextlib.suppress(OSError):
+            revoked.send(head[10:])
+            assert revoked.line() == b""
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

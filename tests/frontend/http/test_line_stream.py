@@ -99,6 +99,39 @@ class _Watched(Permission):
             raise
 
 
+@pytest.mark.parametrize("piece", [b"\n", b"x"])
+def test_the_token_is_looked_at_however_little_comes_however_often(
+    monkeypatch: pytest.MonkeyPatch, piece: bytes
+) -> None:
+    """A client that never lets a second pass, and sends no whole line."""
+    monkeypatch.setattr("frontend.http.line_stream.CHECK_S", 0.1)
+    pieces, last = 0, 300
+
+    async def play() -> None:
+        guard = Guard([Token("a", (b"a" * 32,), ("*",))])
+        permission = _Watched(guard, Caller("a", Scopes(("*",)), b"a" * 32))
+
+        async def receive() -> dict[str, object]:
+            nonlocal pieces
+            pieces += 1
+            if pieces == 3:
+                guard.replace([Token("b", (b"b" * 32,), ("*",))])
+            await asyncio.sleep(0.01)
+            return {"type": "http.request", "body": piece, "more_body": pieces < last}
+
+        async def send(message: object) -> None:
+            raise AssertionError(f"nothing is to be sent: {message}")
+
+        stream = LineStream(
+            cast(Backend, _Taking()), HttpSettings(), InFlight(100, 1 << 16), asyncio.Event(), permission
+        )
+        with pytest.raises(PermissionEndedError):
+            await stream.answer("s", ScoreOptions(reply=False), receive, send)
+
+    asyncio.run(play())
+    assert pieces < last
+
+
 @pytest.mark.parametrize("is_full", [False, True])
 def test_the_token_is_looked_at_while_lines_wait(monkeypatch: pytest.MonkeyPatch, is_full: bool) -> None:
     """For a client that does not read its replies; for room, where others have taken all there is."""
