@@ -65,10 +65,24 @@ sql = '''SELECT count(*) FILTER (WHERE HOUR(ts IN 'Europe/Lisbon') < 6) AS night
           count(*) FILTER (WHERE COALESCE(ok, false) AND price > 1.00) AS bought
        FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
 [[metrics]]
+sql = '''SELECT min(LEAST(count, shop, 5)) AS lower, first(LEAST(note, 'b')) AS lesser,
+          sum(DAY(CAST(CAST(amount * 1e9 AS long) AS timestamp) IN 'America/New_York')) AS days,
+          max(MONTH(CAST(CAST(amount * 1e9 AS long) AS timestamp))) AS last_month,
+          max(YEAR(CAST(CAST(amount * 1e9 AS long) AS timestamp) IN 'Pacific/Apia')) AS last_year,
+          sum(ROUND(price, 1)) AS tenths, last(ROUND(price, 0)) AS units, last(ROUND(price, 2)) AS as_it_is,
+          sum(CAST(count AS double)) AS as_double, min(CAST(price AS double)) AS price_as_double,
+          sum(CAST(amount AS long)) AS cut, max(CAST(price AS long)) AS price_cut,
+          last(CAST(count AS decimal(18,2))) AS as_decimal, last(CAST(price AS decimal(6,1))) AS narrower,
+          max(CAST(shop * 86400000 AS timestamp)) AS shop_day, last(CAST(ts AS long)) AS ms,
+          sum(CAST(SUBSTR(id, 2) AS long)) AS numbers, count(CAST(note AS long)) AS numeric
+       FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
+[[metrics]]
 sql = '''DERIVE amount / usual AS times_usual, CAST(ts AS long) - CAST(latest AS long) AS gap_ms,
           nightly * 1.0 / (seen + 1) AS night_share, note = said_before AS says_again,
           COALESCE(price, 0.00) > COALESCE(dearest, 0.00) AS is_dearest, seen + COALESCE(said, 0) AS either,
-          CASE WHEN least < count THEN tag ELSE initial END AS shown, either % 7 AS rest FROM s'''
+          CASE WHEN least < count THEN tag ELSE initial END AS shown, either % 7 AS rest,
+          ROUND(dearest, 1) AS dearest_tenths, CAST(dearest AS decimal(9,0)) AS dearest_units,
+          YEAR(shop_day) AS shop_year, LEAST(usual, 5e1) AS usual_most, CAST(usual AS long) AS usual_cut FROM s'''
 """
 NUMERIC = ("sum", "avg", "stddev", "stddev_pop", "var_samp", "var_pop")
 ANY = ("count", "min", "max", "first", "last", "prev")

@@ -48,6 +48,14 @@ sql = '''SELECT max(amount) AS most, last(amount) AS latest, sum(amount) AS tota
 [[metrics]]
 sql = '''SELECT first(price) AS first_price, min(amount) AS least FROM payments GROUP BY shop
          OVER SLIDING 50 SECONDS DELAYED BY 10 SECONDS'''
+[[metrics]]
+sql = '''SELECT avg(amount) AS usual, last(ts) AS last_ts FROM payments GROUP BY card
+         OVER SLIDING 100 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = '''SELECT count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 = 0) AS fourths,
+           first(MINUTE(ts IN 'Asia/Kolkata')) AS first_minute FROM payments GROUP BY shop OVER SLIDING 50 SECONDS'''
+[[metrics]]
+sql = "DERIVE amount / usual AS times_usual, ts - last_ts AS gap_ms, n + fourths AS both FROM payments"
 """
 )
 EVENTS = 400
@@ -487,6 +495,13 @@ sql = '''SELECT count(*) AS n, sum(amount) AS total, max(amount) AS most FROM pa
 [[metrics]]
 sql = '''SELECT stddev(amount) AS spread, count_distinct(card) AS cards FROM payments
          GROUP BY merchant OVER SLIDING 1 HOUR'''
+[[metrics]]
+sql = "SELECT avg(amount) AS usual FROM payments WHERE amount > 1 GROUP BY card OVER SLIDING 5 MINUTES EXCLUDE CURRENT"
+[[metrics]]
+sql = '''SELECT count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 < 2) AS halves FROM payments
+         GROUP BY merchant OVER SLIDING 1 HOUR'''
+[[metrics]]
+sql = "DERIVE amount / usual AS times_usual, n + halves AS both FROM payments"
 """
 
 

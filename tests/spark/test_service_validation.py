@@ -3,6 +3,7 @@ whatever is wrong in one of them is found."""
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,12 @@ price = "decimal(9,2)"
 n = "long"
 [[metrics]]
 sql = '''SELECT sum(amount) AS total, avg(price) AS mean, sum(n) AS whole, last(price) AS latest
+         FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
+[[metrics]]
+sql = '''SELECT count(*) AS n_before, sum(n) AS whole_before, last(price) AS price_before
+         FROM s GROUP BY card OVER SLIDING 30 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = '''SELECT sum(price) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 2 = 1) AS in_odd_minutes
          FROM s GROUP BY card OVER SLIDING 30 SECONDS'''
 """
 EVENT = b"\x01"
@@ -313,13 +320,13 @@ class TestEmbedded:
             "late_card": 1,
             "(other metrics)": 1,
             # The warming one, the partial one, and three from before there was such a metric.
-            "seen (added at 6)": 5,
+            "seen (added at 10)": 5,
         }, report.as_text()  # fmt: skip
         assert (report.events, report.unanswered) == (len(replies) + 1, 0)
         compared = {check.name: check.compared for check in report.checks}
         assert compared.keys() == {
             "(other metrics)", "time", "late_card", "duplicate_card", "total", "mean", "whole", "latest",
-            *(f"seen (added at {place})" for place in (6, 11)),
+            *("n_before", "whole_before", "price_before", "in_odd_minutes", "seen (added at 10)", "seen (added at 15)"),
         }  # fmt: skip
         assert all(compared.values())
         # Those to events without a card are in no log.
@@ -333,6 +340,26 @@ class TestEmbedded:
         examples = next(check.examples for check in report.checks if check.name == "total")
         assert {each.id for each in examples} == {replies[sole[5]]["id"], replies[again]["id"], "nobody"}
         assert all("card, partition" in (each.place or "") for each in examples if each.id != "nobody")
+
+    def test_a_duplicate_that_leaves_out_its_first_coming_is_found(
+        self, spark: SparkSession, lived: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+    ) -> None:
+        folder, replies = lived
+        wrong = json.loads(json.dumps(replies))
+        said: dict[str, set[int]] = defaultdict(set)
+        for each in replies:
+            said[each["id"]].add(each["metrics"]["n_before"])
+        found = next(
+            each
+            for each in wrong
+            if "duplicate" in each and each["metrics"]["n_before"] - 1 not in said[each["id"]]
+        )
+        found["metrics"]["n_before"] -= 1
+        report = of_folder(spark, folder, written(tmp_path, wrong))
+        examples = {check.name: check.examples for check in report.checks if check.mismatches}
+        assert {name: [each.id for each in of] for name, of in examples.items()} == {
+            "n_before": [found["id"]]
+        }
 
 
 @pytest.mark.spark

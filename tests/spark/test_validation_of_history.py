@@ -73,6 +73,14 @@ sql = '''SELECT count(*) AS seen, sum(amount) AS total, last(price) AS latest, c
 sql = "SELECT avg(price) AS mean, first(amount) AS opening FROM s WHERE amount > 3 GROUP BY shop OVER TUMBLING 1 MINUTE"
 [[metrics]]
 sql = "SELECT count(*) AS ever, prev(amount) AS before FROM s GROUP BY shop OVER INFINITE DELAYED BY 10 SECONDS"
+[[metrics]]
+sql = '''SELECT avg(amount) AS usual, last(ts) AS last_ts, count_distinct(shop) AS shops_before,
+  count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 = 0) AS fourths
+  FROM s GROUP BY card OVER SLIDING 50 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = "SELECT count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') < 45) AS early FROM s GROUP BY shop OVER INFINITE"
+[[metrics]]
+sql = "DERIVE amount / usual AS times_usual, ts - last_ts AS gap_ms, fourths + early AS both FROM s"
 """
 
 EVER = """
