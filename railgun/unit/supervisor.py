@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -117,7 +118,7 @@ class UnitProcess:
             self._process.terminate()
 
     def end(self, deadline_s: float) -> int:
-        """Wait for the process to end, and kill it at a deadline. Returns its exit code.
+        """Wait for the process to end, and kill it at a deadline. Returns its exit code: 0 if it ended as it was asked.
 
         deadline_s: in seconds of the monotonic clock.
         """
@@ -131,7 +132,8 @@ class UnitProcess:
             process.kill()
             code = process.wait()
         self._let_go(process)
-        return code
+        # It was asked before it could listen, and had begun nothing.
+        return 0 if code == -signal.SIGTERM else code
 
     def _start(self) -> None:
         self.heartbeat = {}
