@@ -63,7 +63,7 @@ def test_where_no_thread_can_be_had_the_next_one_tries_again(
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as full:
-        full.setattr(log._log, "_later", no_thread)
+        full.setattr(log.log, "_later", no_thread)
         log.refuse(LINES_PER_S + 2)
     log.refuse(1)
     log.pass_time(PERIOD_S)
