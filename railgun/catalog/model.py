@@ -102,6 +102,10 @@ class Definitions:
         """The names of all metrics, derived ones last."""
         return [each.name for each in self.metrics] + [each.name for each in self.derived]
 
+    def of_stream(self, stream: str) -> "Definitions":
+        """One stream, with all its metrics."""
+        return Definitions({stream: self.streams[stream]}, self.metrics_of(stream), self.derived_of(stream))
+
     def metrics_of(self, stream: str) -> tuple[MetricDefinition, ...]:
         """The metrics of one stream."""
         return tuple(metric for metric in self.metrics if metric.stream == stream)

@@ -97,7 +97,6 @@ def execute(arguments: argparse.Namespace) -> int:
     Raises UsageError, DefinitionError, OSError, EngineError, TaskError, ClientError, SparkSideError.
     """
     from railgun.catalog.definitions import load_definitions
-    from railgun.catalog.model import Definitions
     from railgun.cli.streams import the_stream
 
     _check(arguments)
@@ -107,7 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
         from railgun.spark.environment import local_session
     from railgun.cli.progress import PiecesProgress
 
-    request = _request(arguments, Definitions({stream.name: stream}, definitions.metrics_of(stream.name)))
+    request = _request(arguments, definitions.of_stream(stream.name))
     if arguments.give_up:
         is_given_up = _deepening(arguments, request).give_up()
         print("given up" if is_given_up else f"no deepening of {stream.name} is under way")
