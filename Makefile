@@ -25,12 +25,13 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
 	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
-	@echo "Setting up $(VENV): the first time this downloads about 200 MB."
+	@echo "Setting up $(VENV), 1.6 GB, which takes some minutes: most of it is Spark."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
+	@echo "Set up: the command is $(BIN)/railgun, and 'make help' says what else there is."
 
 kernels: setup  ## compile the kernels into their cache, once
 	@$(BIN)/python -m railgun.kernels
