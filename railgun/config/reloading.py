@@ -48,7 +48,7 @@ class Reload:
                 http = self._usable(settings.http)
                 tokens, certificates = tokens_of(http), certificates_of(http)
             except (ConfigError, TokenFileError, CertificateError, OSError) as error:
-                _audit.error("the configuration was not read again: %s; %s", error, self._kept)
+                _audit.error("the configuration was not read again: %s; %s", _said(error), self._kept)
                 return
             except Exception as error:  # noqa: BLE001 - the server goes on
                 # A defect; whoever sent the signal looks here.
@@ -118,6 +118,13 @@ class Reload:
         if has_tls(settings.http) != self._had_tls:
             return found
         return [each for each in found if each not in {f"http.tls.{name}" for name in _OF_CERTIFICATES}]
+
+
+def _said(error: Exception) -> str:
+    """An error in one line: the system's own, of a file, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def differences(before: Settings, after: Settings) -> list[str]:

@@ -90,7 +90,7 @@ def test_what_else_has_changed_is_said_and_not_taken_over(configured: Configured
         (f"[http]\nprot = 1\n{lines('c')}", "http.prot: unknown key"),
         (lines("c") + lines("d").replace("sha256", "sha"), "1.sha: unknown key"),
         (f"[http]\nanonymous = true\n{lines('c')}", "http.anonymous"),
-        (f"[http]\ntokens_file = '/none'\n{lines('c')}", "/none"),
+        (f"[http]\ntokens_file = '/none'\n{lines('c')}", "not read again: /none: No such file or directory;"),
         ("", "there are no tokens any more"),
         ("[http]\nanonymous = true\n", "there are no tokens any more"),
     ],
