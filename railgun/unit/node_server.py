@@ -52,8 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def parse_request(self) -> bool:
-        # A head may come long after the handshake: whoever is good no more gets no answer to it.
-        return super().parse_request() and not self._server.is_outdated(self.connection)
+        # A head may come long after the handshake: whoever is good no more gets no answer to it. Nor does a part of a
+        # head, which is all there is where the connection was ended.
+        return super().parse_request() and not (
+            self._server.is_late(self.connection) or self._server.is_outdated(self.connection)
+        )
 
     def do_GET(self) -> None:
         found = ROUTES.find(self.command, self.path.partition("?")[0])
@@ -162,8 +165,8 @@ class _Server(ThreadingHTTPServer):
             self._warned_s = now_s
             for warning in self._warnings():
                 _log.warning(warning)
-        for connection, begun in list(self._begun.items()):
-            if now_s - begun.since_s >= REQUEST_S:
+        for connection in list(self._begun):
+            if self.is_late(connection):
                 # It may have ended by now. Its thread, which waits for it, closes it.
                 with suppress(OSError):
                     # Not by TLS's own, which takes the encryption off first: a reply under way would go out in clear.
@@ -197,6 +200,11 @@ class _Server(ThreadingHTTPServer):
         self._tls.handshakes["done"] += 1
         with secured:
             self._answer_in_time(secured, client_address, certificates)
+
+    def is_late(self, connection: socket.socket) -> bool:
+        """Whether a connection has taken too long, so that it has been ended or is to be."""
+        begun = self._begun.get(connection)
+        return begun is not None and time.monotonic() - begun.since_s >= REQUEST_S
 
     def is_outdated(self, connection: socket.socket) -> bool:
         """Whether other clients are good by now than when a connection shook hands."""
