@@ -25,7 +25,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
 	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
-	@echo "Setting up $(VENV), 1.6 GB, which takes some minutes: most of it is Spark."
+	@echo "Setting up $(VENV), 1.6 GB, of which a third is Spark: this takes some minutes."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock

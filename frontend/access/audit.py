@@ -36,8 +36,10 @@ def has_line(error: AccessError, route: Route | None) -> bool:
     """Whether the log names a request that was refused: where nobody is known to stand behind it, and where it asked
     for a change, or for what is known of a cardholder. route: its row; None where it has none.
     """
-    if error.status == UNAUTHORIZED or route is None:
-        return error.status == UNAUTHORIZED
+    if error.status == UNAUTHORIZED:
+        return True
+    if route is None:
+        return False
     scopes = route.needs.scopes
     is_change = route.method != _SAFE and any(each.startswith(_CHANGING) for each in scopes)
     return is_change or any(each.startswith(_INSPECTING) for each in scopes)

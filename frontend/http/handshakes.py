@@ -2,8 +2,8 @@
 
 The server's own way to accept counts a client only after its handshake, and has one certificate for all of them. TLS
 begins once the client's first record is there as a whole: until then a socket, a reader and a timer belong to it. The
-50 objects and 300 KB of a TLS connection for each of thousands of slow clients would make garbage collections stop the
-event loop for 40 ms.
+50 objects of a TLS connection for each of thousands of slow clients would make garbage collections stop the event loop
+for 40 ms.
 """
 
 import asyncio
