@@ -111,10 +111,13 @@ def _killed(report: Report) -> None:
                     found.setdefault(f"{name}_killed_{when}_s", []).append(away_s)
                     found.setdefault(f"{name}_killed_{when}_later_s", []).append(later_s)
                     if before_s:
-                        found.setdefault("before_s", []).append(_worst_ms(outcome, 1, first) / 1000)
+                        # What was due in the last second may have been under way, and waits for another to answer.
+                        found.setdefault("before_s", []).append(_worst_ms(outcome, 1, first - 1) / 1000)
                     if away_s > _LONG_S:
+                        seconds = ", ".join(f"{each.greatest_ms / 1000:.1f}" for each in outcome.by_phase)
                         print(
-                            f"{name}: {away_s:.1f} s away; logs are kept in {cluster.keep_logs()}",
+                            f"{name}_killed_{when}, in second {first}: {away_s:.1f} s away; the longest waits of each "
+                            f"second of load: {seconds}; logs are kept in {cluster.keep_logs()}",
                             flush=True,
                         )
                     if name == "node":

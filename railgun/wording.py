@@ -1,5 +1,6 @@
-"""Numbers of things, and times, in words."""
+"""Numbers of things, names and times, in words."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -8,6 +9,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def counted(number: int, noun: str, nouns: str = "") -> str:
     """`1 chunk`, `12,345 chunks`. nouns: where it does not end in an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """`a, b and 7 more`: the first of some names, and how many there are besides."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def time_text(time_ms: int) -> str:

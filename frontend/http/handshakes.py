@@ -14,6 +14,7 @@ import select
 import socket
 from collections.abc import Callable, Sized
 
+from railgun.access.clear_text import ANSWER, is_clear_text
 from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
 
 _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
@@ -114,6 +115,8 @@ class TlsServer:
         size_bytes = _record_bytes(sent)
         is_there = len(sent) >= size_bytes
         if size_bytes == 0 or (not is_there and _sends_no_more(client)):
+            if is_clear_text(sent):
+                _answer_in_clear(client)
             self._end_slow(client)
             self._tls.handshakes["failed"] += 1
         elif is_there:
@@ -183,6 +186,14 @@ def _record_bytes(sent: bytes) -> int:
         return _HEADER_BYTES
     content_bytes = int.from_bytes(sent[3:_HEADER_BYTES], "big")
     return _HEADER_BYTES + content_bytes if 0 < content_bytes <= _CONTENT_BYTES_MAX else 0
+
+
+def _answer_in_clear(client: socket.socket) -> None:
+    """Say to a client that sends a request in clear text what to write; if it is gone, nobody reads it."""
+    with contextlib.suppress(OSError):
+        # What is closed with something unread resets the connection, and takes the answer along.
+        client.recv(_HEADER_BYTES + _CONTENT_BYTES_MAX)
+        client.send(ANSWER)
 
 
 def _call_when_there(client: socket.socket, size_bytes: int) -> None:

@@ -237,13 +237,13 @@ def _head(headers: Iterable[Header]) -> _Head:
 def _check_browser(hosts: Hosts, method: str, head: _Head, *, is_any_host_good: bool) -> None:
     """Raise AccessError (403, 421) for what the page of another site has a browser send."""
     host = head.host
+    if host is _SEVERAL:
+        raise AccessError(421, "there is more than one Host header; send one")
     if not is_any_host_good and (host is None or not hosts.are_trusted(host)):
-        shown = f"Host {(host or b'').decode('latin-1')[:80]!r}"
-        if host is _SEVERAL:
-            shown = "Host, which is there more than once,"
+        shown = (host or b"").decode("latin-1")[:80]
         raise AccessError(
             421,
-            f"the {shown} is not localhost, an address, or in http.hosts; without tokens no other is answered, "
+            f"the Host {shown!r} is not localhost, an address, or in http.hosts; without tokens no other is answered, "
             "lest web pages reach this server under names of their own",
         )
     if method in SAFE_METHODS:

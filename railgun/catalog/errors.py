@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from railgun.language.errors import nearest, position_of
+from railgun.wording import listed
 
 Location = tuple[str | int, ...]
 
@@ -50,9 +51,7 @@ def meant(word: str, known: Iterable[str]) -> str | None:
     near = nearest(word, words)
     if near is not None:
         return f"did you mean {near}?"
-    more = len(words) - _SHOWN_WORDS
-    shown = ", ".join(words[:_SHOWN_WORDS]) + (f" and {more} more" if more > 0 else "")
-    return f"known here: {shown}" if words else None
+    return f"known here: {listed(words, _SHOWN_WORDS)}" if words else None
 
 
 def no_metric(stream: str, name: str, known: Iterable[str]) -> str:

@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _say(summary: "Summary", out: Path) -> None:
     from railgun.cli.wording import duration_text
-    from railgun.wording import counted
+    from railgun.wording import counted, listed
 
     took = f"{counted(summary.events, 'event')} in {duration_text(summary.seconds)}"
     lines = [f"{took}: {summary.events_per_s:,.0f} events/s; results in {out}"]
@@ -85,8 +85,7 @@ def _say(summary: "Summary", out: Path) -> None:
         lines.append(f"{counted(summary.refused, 'row')} refused, with nulls as results; the first:")
         lines += [f"  {line}" for line in summary.refusals]
     for file, columns in summary.ignored.items():
-        named = ", ".join(columns[:8]) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
-        lines.append(f"{file}: {counted(len(columns), 'column')} not in the stream: {named}")
+        lines.append(f"{file}: {counted(len(columns), 'column')} not in the stream: {listed(columns, 8)}")
     print("\n".join(lines), file=sys.stderr)
 
 

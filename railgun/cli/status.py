@@ -9,7 +9,7 @@ from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import size_text, table_lines
 from railgun.language.duration import format_duration
-from railgun.wording import counted, time_text
+from railgun.wording import counted, listed, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
@@ -66,17 +66,14 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
 
 
 def _weak(topics: Mapping[str, str]) -> str:
-    first, why = next(iter(topics.items()))
-    more = f" and {len(topics) - 1:,} more" if len(topics) > 1 else ""
-    return f"WARNING: the loss of one broker could lose events that were answered: {first}{more}, as {why}"
+    why = next(iter(topics.values()))
+    named = listed(list(topics), 1)
+    return f"WARNING: the loss of one broker could lose events that were answered: {named}, as {why}"
 
 
 def _unanswered(tasks: Sequence[Mapping[str, Any]]) -> str:
     named = [f"{task['stream']}/{task['partitioner']}-{task['partition']}" for task in tasks]
-    more = f" and {len(named) - _UNANSWERED_SHOWN:,} more" if len(named) > _UNANSWERED_SHOWN else ""
-    return (
-        f"WARNING: nobody answers {counted(len(named), 'task')}: {', '.join(named[:_UNANSWERED_SHOWN])}{more}"
-    )
+    return f"WARNING: nobody answers {counted(len(named), 'task')}: {listed(named, _UNANSWERED_SHOWN)}"
 
 
 def _stream(stream: Mapping[str, Any]) -> list[str]:

@@ -158,13 +158,7 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
         case httpx.TimeoutException():
             return ConnectionLostError(f"{place}: no answer within {request.timeout_s:g} s")
         case _:
-            hint = "; if the server speaks TLS, write https://" if _may_want_tls(session, error) else ""
-            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}{hint}")
-
-
-def _may_want_tls(session: Session, error: httpx.HTTPError) -> bool:
-    """Whether a server may have ended the connection because it understood nothing of it."""
-    return session.url.startswith("http://") and isinstance(error, httpx.RemoteProtocolError)
+            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}")
 
 
 def _ended_by(error: BaseException | None) -> ConnectionError | None:

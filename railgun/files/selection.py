@@ -8,6 +8,7 @@ from railgun.files.errors import ColumnError
 from railgun.language.errors import nearest
 from railgun.wire.arrow_types import column_type_errors
 from railgun.wire.schema import Schema
+from railgun.wording import listed
 
 
 def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -32,8 +33,7 @@ def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[st
 
 
 def _missing(missing: Sequence[str], others: Sequence[str]) -> str:
-    what = f"the field{'s' if len(missing) > 1 else ''} {', '.join(missing[:5])}"
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    what = f"the field{'s' if len(missing) > 1 else ''} {listed(missing)}"
     near = nearest(missing[0], others)
     if near is not None:
         hint = f"column {near} is no field: should it be {missing[0]}?"
@@ -41,4 +41,4 @@ def _missing(missing: Sequence[str], others: Sequence[str]) -> str:
         hint = f"columns that are no field: {', '.join(name[:40] for name in others[:5])}"
     else:
         hint = "add the column, or take the field out of the definition"
-    return f"there is no column for {what}{more}; {hint}"
+    return f"there is no column for {what}; {hint}"

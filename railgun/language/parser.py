@@ -5,7 +5,7 @@ import functools
 import re
 from importlib import resources
 
-from lark import Lark
+from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from railgun.language.ast import (
@@ -47,6 +47,8 @@ _SAID = {
 }
 _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# FROM is taken for a name there.
+_COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
 # The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
 _BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
@@ -77,7 +79,7 @@ def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
     accepted = set(error.accepts) if isinstance(error.accepts, set) else set(error.expected)
     is_end = token.type == "$END"
     position = position_of(text, len(text) if is_end else token.start_pos or 0)
-    meant = None if is_end else _meant(str(token), accepted)
+    meant = None if is_end else _meant(token, accepted, text[: token.start_pos])
     if meant is None and token.type in _BEHIND_NAME and _wants_name(accepted):
         return QueryError("each item of DERIVE needs a name", position, hint=_NAME_REMEDY)
     if is_end:
@@ -115,9 +117,19 @@ def _worded(accepted: set[str]) -> set[str]:
     return {_SAID.get(name, name.lstrip("_")) for name in accepted if name != "_SEMICOLON"}
 
 
-def _meant(found: str, accepted: set[str]) -> str | None:
+def _meant(token: Token, accepted: set[str], before: str) -> str | None:
+    """What may be meant by a token that cannot stand where it does. before: the text in front of it."""
+    found = str(token)
+    if _COMMA_FROM.search(before):
+        return "leave out the comma before FROM"
+    if token.type == "STAR" and "DISTINCT" not in accepted and accepted.isdisjoint(_OPERAND - {"NAME"}):
+        return "name each metric, as in SELECT count(*) AS n, sum(amount) AS total"
+    if token.type == "COMPARISON" and accepted >= _OPERAND:
+        return "equality is a single =" if found == "=" else None
+    if token.type == "COMPARISON" and "_AND" in accepted:
+        return "compare two at a time, as in 1 < x AND x < 3, or write x BETWEEN 1 AND 3"
     if not _WORD.fullmatch(found):
-        return "equality is a single =" if found == "=" and accepted >= _OPERAND else None
+        return None
     words = _UNITS if "UNIT" in accepted else _keywords(accepted)
     near = nearest(found, words)
     return f"did you mean {near}?" if near else None

@@ -10,12 +10,10 @@ from dataclasses import replace
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan
-from railgun.wording import counted
+from railgun.wording import counted, listed
 
 # While the plan goes to the same target, it is logged no more often than this.
 _PLAN_S = 10.0
-# So many names are told.
-_SHOWN = 5
 
 _log = logging.getLogger("railgun.node")
 
@@ -30,9 +28,9 @@ class ClusterLog:
         """Log which nodes have come and gone."""
         came, gone = set(after) - set(before), set(before) - set(after)
         if came:
-            _log.info("%s %s joined", shown(came), "has" if len(came) == 1 else "have")
+            _log.info("%s %s joined", listed(sorted(came)), "has" if len(came) == 1 else "have")
         if gone:
-            _log.info("%s %s away", shown(gone), "is" if len(gone) == 1 else "are")
+            _log.info("%s %s away", listed(sorted(gone)), "is" if len(gone) == 1 else "are")
 
     def plan(self, before: Plan, after: Plan, members: Collection[str], now_s: float) -> None:
         """Log a plan that was written after another one, as far as people should know of it."""
@@ -79,7 +77,7 @@ class ClusterLog:
                 "%s has lost %s, for longer than cluster.replace_after_s, to be made on other nodes: %s",
                 node,
                 counted(len(tasks), "copy", "copies"),
-                shown(map(str, tasks)),
+                listed(sorted(map(str, tasks))),
             )
 
     def _absences(self, before: Plan, after: Plan, members: Collection[str]) -> None:
@@ -105,10 +103,3 @@ def _copies_by_node(plan: Plan) -> Counter[str]:
 
 def _nodes_of(target: Mapping[TaskKey, Iterable[CopyName]]) -> set[str]:
     return {copy.node for copies in target.values() for copy in copies}
-
-
-def shown(names: Iterable[str]) -> str:
-    """Return names in words: some of them, where there are many."""
-    known = sorted(names)
-    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-    return ", ".join(known[:_SHOWN]) + more

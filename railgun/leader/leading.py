@@ -29,7 +29,7 @@ from railgun.cluster.records import (
 )
 from railgun.cluster.reports import ReportError, unit_key
 from railgun.cluster.steps import next_plan
-from railgun.leader.cluster_log import ClusterLog, shown
+from railgun.leader.cluster_log import ClusterLog
 from railgun.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
@@ -37,6 +37,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.wire.records import CONTROL, Records, kind_of
+from railgun.wording import listed
 
 _RECORDS, _BYTES = 10_000, 4 << 20
 # A round waits for records no longer than this.
@@ -237,7 +238,9 @@ class Leading:
             # What a leader before has written is read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info(
-                "this node leads, from plan %d on; nodes that live: %s", self.plan.epoch, shown(self._members)
+                "this node leads, from plan %d on; nodes that live: %s",
+                self.plan.epoch,
+                listed(sorted(self._members)),
             )
             return
         self._tidy()

@@ -15,6 +15,7 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.report_reader import Heard
+from railgun.wording import listed
 
 _log = logging.getLogger("railgun.unit")
 
@@ -144,17 +145,30 @@ class UnitCopies:
                 f"what this unit reports has not come back for {self._timing.deaf_s:g} s: it hears no other unit",
                 "It is started again",
             )
+        begun: list[str] = []
+        ended: list[str] = []
         for host in hosts:
             copy = self._answering.get(host.place.key)
             if copy is None:
                 continue
+            answered = copy.is_answering
             if not host.is_running:
                 copy.is_answering = False
-                continue
-            answers = copy.decide(now_s, host.position, host.position + host.lag)
-            host.limit = None if answers else copy.limit
-            warming = host.task.metrics.warming
-            host.may_warm = copy.filled_elsewhere(warming, now_s) if answers and warming else ()
+            else:
+                answers = copy.decide(now_s, host.position, host.position + host.lag)
+                host.limit = None if answers else copy.limit
+                warming = host.task.metrics.warming
+                host.may_warm = copy.filled_elsewhere(warming, now_s) if answers and warming else ()
+            if copy.is_answering is not answered:
+                (ended if answered else begun).append(str(host.place.key))
+        self._log_changes(begun, ended)
+
+    def _log_changes(self, begun: Sequence[str], ended: Sequence[str]) -> None:
+        """Log which copies begin to answer and which end: the times of a failover are read from that."""
+        if begun:
+            _log.info("%s answers from now on: %s", self._name, listed(sorted(begun)))
+        if ended:
+            _log.info("%s answers no more: %s", self._name, listed(sorted(ended)))
 
     def state(self, host: TaskHost) -> CopyState:
         """Return what the copy of a host reports."""

@@ -17,6 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from railgun.access.browsers import RESPONSE_HEADERS
+from railgun.access.clear_text import ANSWER, BEGINNING_BYTES, is_clear_text
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Guard
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.access.refusals import UNAUTHORIZED, refusals
@@ -193,6 +194,10 @@ class _Server(ThreadingHTTPServer):
         certificates = self._tls.certificates
         request.settimeout(HANDSHAKE_S)
         try:
+            if is_clear_text(request.recv(BEGINNING_BYTES, socket.MSG_PEEK)):
+                request.sendall(ANSWER)
+                self._tls.handshakes["failed"] += 1
+                return
             secured = certificates.context.wrap_socket(request, server_side=True)
         except OSError as error:
             self._tls.note_failure(error, client_address[0])

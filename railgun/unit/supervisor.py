@@ -19,7 +19,7 @@ from railgun.host.place import TASKS
 from railgun.private_folder import exposure, make_private
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
 from railgun.unit.parent import METRICS
-from railgun.wording import counted
+from railgun.wording import counted, listed
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
 # starts at the first value again.
@@ -38,7 +38,6 @@ NODE_READY = "ready"
 """What a node prints once all its units have caught up, and again where one was started again."""
 NODE_NOT_READY = "not ready: "
 """Begins what a node prints instead where copies have failed, and copies on other nodes could answer."""
-_SHOWN = 5
 
 _log = logging.getLogger("railgun.node")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -218,9 +217,7 @@ class Supervisor:
         failed = sorted(task for unit in self.units for task in unit.failed_here)
         if not failed:
             return None
-        more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-        names = ", ".join(failed[:_SHOWN]) + more
-        return f"{NODE_NOT_READY}{names}: failed here, and another node has a copy that could answer"
+        return f"{NODE_NOT_READY}{listed(failed)}: failed here, and another node has a copy that could answer"
 
     @property
     def waits_for(self) -> str | None:

@@ -90,7 +90,16 @@ def copies(kafka: str, tmp_path: Path) -> Iterator[Copies]:
         opened.close()
 
 
-def test_one_answers_and_the_other_takes_over_when_it_dies(copies: Copies) -> None:
+def told(caplog: pytest.LogCaptureFixture, text: str) -> set[str]:
+    """The tasks of which units have said something."""
+    said = [each.getMessage().partition(text)[2] for each in caplog.records if text in each.getMessage()]
+    return {task for tasks in said for task in tasks.split(", ")}
+
+
+def test_one_answers_and_the_other_takes_over_when_it_dies(
+    copies: Copies, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "railgun.unit")
     first, second = NAMES
     copies.start(first)
     copies.start(second)
@@ -103,11 +112,14 @@ def test_one_answers_and_the_other_takes_over_when_it_dies(copies: Copies) -> No
     copies.send(200)
     copies.check()
     assert copies.states(second) == {CopyState.ANSWERING}
+    tasks = {str(key) for key in copies.running[second].loop.hosts}
+    assert told(caplog, "node-2/0 answers from now on: ") == tasks
     # The first one comes back, catches up in silence, and answers again, since it is preferred.
     copies.start(first)
     copies.send(200)
     awaited(lambda: copies.states(first) == {CopyState.ANSWERING})
     awaited(lambda: copies.states(second) == {CopyState.SILENT})
+    assert told(caplog, "node-2/0 answers no more: ") == tasks
     copies.send(100)
     copies.check()
 

@@ -77,6 +77,9 @@ def test_certificates_and_tokens(node: Node) -> None:
         f"{node.url}/metrics", verify=node.servers.client_context(good), trust_env=False, timeout=60
     )
     assert no_token.status_code == 401
+    in_clear = httpx.get(node.url.replace("https://", "http://"), trust_env=False, timeout=60)
+    assert in_clear.status_code == 400
+    assert "write https://" in in_clear.json()["detail"]
 
 
 def test_bad_certificates_and_a_reload(node: Node, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

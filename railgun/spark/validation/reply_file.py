@@ -19,6 +19,7 @@ from railgun.language.derive import ResolvedDerived
 from railgun.language.errors import nearest
 from railgun.language.types import RESULT_DIGITS, Kind, Type
 from railgun.spark.errors import ReplyFileError
+from railgun.wording import listed
 
 _BATCH_ROWS = 16_384
 _PLAIN: Mapping[Kind, Callable[[], pa.DataType]] = {
@@ -121,8 +122,7 @@ class ReplyFile:
         if missing:
             near = nearest(missing[0], [name for name in names if name not in self._columns])
             hint = f"did it become {near}?" if near else "were the replies recorded with other definitions?"
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise ReplyFileError(f"{self.path}: there is no column {missing[0]}{more}; {hint}")
+            raise ReplyFileError(f"{self.path}: there is no column {listed(missing, 1)}; {hint}")
 
     def _raw(self) -> Iterator[pa.RecordBatch]:
         names = list(self._columns)

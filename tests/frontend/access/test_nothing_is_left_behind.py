@@ -18,6 +18,7 @@ from tests.certificates import Authority, encrypted
 from tests.frontend.access.callers import OWN, bearer, secret
 from tests.frontend.access.test_reload import AS_A_SERVICE
 from tests.frontend.access.test_reload_of_certificates import NOT_READ_AGAIN
+from tests.frontend.raw_client import RawClient, Response
 from tests.frontend.serving_process import ROOT, process
 from tests.proc import command_lines
 
@@ -48,11 +49,12 @@ expires = 2020-01-01T00:00:00Z
 """
 KNOWN = ("good", "few", "slow", "ended")
 SENT = (*KNOWN, "unknown", "twice", "in-a-file", "in-the-environment")
-STATUSES = {200, 400, 401, 403, 404, 405, 413, 422, 429, 431, 500, 503, 504}
+STATUSES = {200, 400, 401, 403, 404, 405, 408, 413, 422, 429, 431, 500, 503, 504}
 FAULTY = (
     sys.executable,
     "-c",
     """import sys, time
+from frontend.http import connection
 from railgun.cli.main import main
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
@@ -65,6 +67,7 @@ def damaged(*_, **more):
 
 Engine.change_log, Engine.explain = defect, damaged
 Engine.key_values = lambda *_, **more: time.sleep(0.5)
+connection.HEAD_S = 2.0
 sys.exit(main(sys.argv[4:]))""",
 )
 """Runs the command of a server that is given to it, with faults."""
@@ -88,6 +91,15 @@ def answers_to(client: httpx.Client, name: str) -> Iterator[httpx.Response]:
     with contextlib.suppress(httpx.TransportError):
         # The connection ends with it, which a client may see before the answer.
         yield client.get("/metrics", headers={**auth, "X-Long": "x" * 70_000})
+
+
+def answer_to_half_a_head(address: tuple[str, int], name: str) -> Response:
+    """What a token gets whose head does not end, on a connection that is kept."""
+    with RawClient(address) as client:
+        client.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert client.response().status == 200
+        client.send(f"GET /metrics HTTP/1.1\r\nAuthorization: {bearer(name)}\r\n".encode())
+        return client.response()
 
 
 def of_commands(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -150,7 +162,10 @@ def test_tokens_are_in_no_log_and_no_file(tmp_path: Path, capsys: pytest.Capture
         answers = [each for name in SENT for each in answers_to(client, name)]
         answers.append(client.get("/v1/status", headers=[("Authorization", bearer("twice"))] * 2))
         left = "".join(f"{each.headers}{each.text}" for each in answers)
-        statuses = {each.status_code for each in answers}
+        url = client.base_url
+        late = answer_to_half_a_head((url.host, url.port or 0), "good")
+        left += f"{late}"
+        statuses = {each.status_code for each in answers} | {late.status}
         left += of_commands(str(client.base_url), tmp_path, capsys) + of_a_waiting_command(tmp_path)
         left += command_lines(child.pid)
         os.kill(child.pid, signal.SIGTERM)

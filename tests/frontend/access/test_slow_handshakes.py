@@ -160,7 +160,7 @@ def test_a_long_hello(files: Files, size_bytes: int) -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    [ALIVE, b"\x15", b"\x16\x02", b"\x16\x03\x01\x00\x00", b"\x16\x03\x01\x40\x01", b"\x16\x03\x01\xff\xff"],
+    [b"GET", b"\x15", b"\x16\x02", b"\x16\x03\x01\x00\x00", b"\x16\x03\x01\x40\x01", b"\x16\x03\x01\xff\xff"],
 )
 def test_what_begins_no_handshake_is_ended_at_once(files: Files, sent: bytes) -> None:
     with files.serve() as running, connected(running) as client:
