@@ -26,7 +26,7 @@ class Compiling:
     """Compiles all kernels into the cache, once."""
 
     def __init__(self) -> None:
-        # A signal handler may come in wherever its own thread is.
+        # `stop` kills while it has it.
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False

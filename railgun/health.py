@@ -23,6 +23,14 @@ CERTIFICATE_VARIABLE, _NONE = "RAILGUN_HTTP__TLS__CERTIFICATE", "none"
 _WITHIN_S = 2.0
 
 
+class _NoSuccessError(ValueError):
+    """A server has answered with another status than those of success."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        super().__init__(f"status {status}")
+
+
 def check(url: str, environment: Mapping[str, str] = os.environ) -> None:
     """Ask a server. Raises OSError, HTTPException or ValueError where it does not answer with success."""
     secured = url.replace("http://", "https://", 1)
@@ -30,8 +38,12 @@ def check(url: str, environment: Mapping[str, str] = os.environ) -> None:
         try:
             _ask(url)
             return
+        except _NoSuccessError as error:
+            # What a port that speaks TLS says to a request in clear text.
+            if error.status != http.HTTPStatus.BAD_REQUEST:
+                raise
         except (OSError, http.client.HTTPException):
-            """Where TLS is spoken, the server closes the connection."""
+            """A proxy that speaks TLS may close the connection."""
     _ask(secured)
 
 
@@ -57,7 +69,7 @@ def _ask(url: str) -> None:
     finally:
         connection.close()
     if not 200 <= status < 300:
-        raise ValueError(f"status {status}")
+        raise _NoSuccessError(status)
 
 
 def main() -> int:

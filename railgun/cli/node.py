@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from railgun.child_python import child_python
@@ -17,6 +16,7 @@ from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
 from railgun.config.hangup import hangup_ends_it, hold_hangup
+from railgun.signals import on_signals
 from railgun.wording import counted
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_pass_through(kafka_settings(settings))
     extra = _of_each_process(arguments)
     stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
-    _on_hangup(partial(reload, guard, tls))
+    _heed_signals(stopped, compiling, partial(reload, guard, tls))
 
     def waits_for() -> str | None:
         if not loaded.is_set():
@@ -100,7 +100,6 @@ def execute(arguments: argparse.Namespace) -> int:
     ):
         shown = counted(units, "unit")
         log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)
-        _on_end(stopped, compiling)
 
         def prepare() -> None:
             if not is_image():
@@ -137,25 +136,19 @@ def _leader(folder: Path, units: int, extra: list[str]) -> list[str]:
     return child_python("-m", "railgun.leader", *words)
 
 
-def _on_end(stopped: threading.Event, compiling: "Compiling") -> None:
-    """Have SIGTERM and Ctrl-C stop the node, at once where it still compiles."""
+def _heed_signals(stopped: threading.Event, compiling: "Compiling", reload: Callable[[], None]) -> None:
+    """Have SIGTERM and Ctrl-C stop the node, at once where it still compiles, and SIGHUP read files again."""
 
-    def stop(signal_number: int, frame: FrameType | None) -> None:
+    def stop() -> None:
         stopped.set()
         compiling.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    def read_again() -> None:
+        # Files may be slow to read, and the node can be asked to stop meanwhile.
+        threading.Thread(target=reload, name="reload", daemon=True).start()
 
-
-def _on_hangup(do: Callable[[], None]) -> None:
-    """Have SIGHUP do something, in a thread: files may be slow to read."""
-
-    def heard(signal_number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=do, name="reload", daemon=True).start()
-
-    if not hangup_ends_it():
-        signal.signal(signal.SIGHUP, heard)
+    of_hangup = {} if hangup_ends_it() else {signal.SIGHUP: read_again}
+    on_signals({signal.SIGTERM: stop, signal.SIGINT: stop, **of_hangup})
 
 
 NODE = Command(

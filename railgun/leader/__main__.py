@@ -19,11 +19,11 @@ from railgun.leader.start_checks import NodeRefusedError
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.registry.errors import RegistryError
+from railgun.signals import stop_when_asked
 from railgun.unit.__main__ import settings_of
 from railgun.unit.ending import Ending
 from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent
-from railgun.unit.process import stop_when_asked
 
 # It has nothing that could be lost: while the broker is away it does not keep its node from ending.
 _OVER_S = 5.0

@@ -14,10 +14,11 @@ from railgun.config.settings import Settings
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
+from railgun.signals import stop_when_asked
 from railgun.state.errors import StateError
 from railgun.unit.ending import DEADLINES, Deadlines, Ending
 from railgun.unit.parent import Parent
-from railgun.unit.process import UnitPlace, run_unit, stop_when_asked
+from railgun.unit.process import UnitPlace, run_unit
 from reservoir.errors import ReservoirError
 
 _FAILED = (TransportError, RegistryError, StateError, ReservoirError, OSError, ValueError)

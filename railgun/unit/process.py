@@ -2,14 +2,11 @@
 
 import gc
 import logging
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -232,25 +229,3 @@ def _made(
         grace_s=cluster.drop_grace_s,
         waiting=waiting,
     )
-
-
-def stop_when_asked(stopped: threading.Event) -> None:
-    """Set `stopped` on SIGTERM or SIGINT.
-
-    A thread reads the signal from a pipe. So this works at once, even while the main thread waits for a broker and
-    runs no Python signal handlers.
-    """
-    reads, writes = os.pipe()
-    os.set_blocking(writes, False)
-    signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
-
-    def ignore(signal_number: int, frame: FrameType | None) -> None:
-        """Do nothing: the signal's number is written to the pipe by `set_wakeup_fd`."""
-
-    def await_one() -> None:
-        os.read(reads, 1)
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ignore)
-    threading.Thread(target=await_one, name="signals", daemon=True).start()

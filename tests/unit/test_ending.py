@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from railgun.logs.setup import logging_as
 from railgun.unit.ending import Ending
 from railgun.unit.parent import Parent
-from railgun.unit.process import stop_when_asked
+from railgun.signals import stop_when_asked
 
 stopped = threading.Event()
 stop_when_asked(stopped)

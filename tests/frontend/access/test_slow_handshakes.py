@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+import railgun
 from frontend.http import handshakes
 from frontend.http.handshakes import TlsServer
+from railgun import ClientError
 from tests.frontend.access.test_tls import (
     ALIVE,
     Files,
@@ -97,6 +100,20 @@ def pieces(hello: bytes) -> Iterator[bytes]:
     yield hello[:1]
     yield hello[1:20]
     yield hello[20:]
+
+
+def test_who_comes_in_clear_text_is_told_what_to_write(files: Files) -> None:
+    with files.serve() as running:
+        plain = httpx.get(running.service.url.replace("https://", "http://"), trust_env=False, timeout=60)
+        assert (plain.status_code, plain.headers["connection"]) == (400, "close")
+        assert plain.json()["detail"] == "this port speaks TLS; write https:// in place of http://"
+        until(lambda: counted(running).get("failed") == 1)
+        with (
+            railgun.Client(f"http://127.0.0.1:{running.address[1]}") as client,
+            pytest.raises(ClientError) as told,
+        ):
+            client.streams()
+    assert "write https://" in str(told.value)
 
 
 @pytest.mark.parametrize("system_waits", [True, False])

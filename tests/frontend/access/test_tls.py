@@ -13,12 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-import railgun
 from frontend.http import connection, handshakes
-from railgun import ClientError, health
+from railgun import health
 from railgun.access.tls import Tls
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.config.access import certificates_of
@@ -111,20 +109,6 @@ def test_what_it_speaks(files: Files, caplog: pytest.LogCaptureFixture) -> None:
                     # Whoever comes again shows a certificate again; Python cannot have TLS 1.2 do so.
                     assert not client.session_reused or name == "TLSv1.2"
                     session = client.session
-
-
-def test_who_comes_in_clear_text_is_told_what_to_write(files: Files) -> None:
-    with files.serve() as running:
-        plain = httpx.get(running.service.url.replace("https://", "http://"), trust_env=False, timeout=60)
-        assert (plain.status_code, plain.headers["connection"]) == (400, "close")
-        assert plain.json()["detail"] == "this port speaks TLS; write https:// in place of http://"
-        until(lambda: counted(running).get("failed") == 1)
-        with (
-            railgun.Client(f"http://127.0.0.1:{running.address[1]}") as client,
-            pytest.raises(ClientError) as told,
-        ):
-            client.streams()
-    assert "write https://" in str(told.value)
 
 
 def test_versions_that_are_too_old(files: Files) -> None:

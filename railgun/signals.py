@@ -1,0 +1,40 @@
+"""Signals that a thread hears, so that what is done about one may wait for locks.
+
+Python runs a signal handler in the main thread, amid whatever that does. If it holds the lock of an event then, as
+`Event.wait` does for a moment, a handler that sets the event waits for that lock for ever. And while the main thread
+waits in a library no handler runs at all.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+
+def on_signals(actions: Mapping[signal.Signals, Callable[[], object]]) -> None:
+    """From now on do something about each of these signals, in a thread of its own.
+
+    The main thread calls this, once, for as long as the process lives.
+    """
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+
+    def ignore(number: int, frame: FrameType | None) -> None:
+        """Do nothing: the signal's number is written to the pipe by `set_wakeup_fd`."""
+
+    def listen() -> None:
+        while True:
+            for number in os.read(reads, 64):
+                if number in actions:
+                    actions[signal.Signals(number)]()
+
+    for each in actions:
+        signal.signal(each, ignore)
+    threading.Thread(target=listen, name="signals", daemon=True).start()
+
+
+def stop_when_asked(stopped: threading.Event) -> None:
+    """Set `stopped` on SIGTERM or SIGINT."""
+    on_signals({signal.SIGTERM: stopped.set, signal.SIGINT: stopped.set})
