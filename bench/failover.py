@@ -110,7 +110,7 @@ def _killed(report: Report) -> None:
                     later_s = _worst_ms(outcome, first + 2, len(outcome.by_phase)) / 1000
                     found.setdefault(f"{name}_killed_{when}_s", []).append(away_s)
                     found.setdefault(f"{name}_killed_{when}_later_s", []).append(later_s)
-                    if before_s:
+                    if before_s and first > 2:
                         # What was due in the last second may have been under way, and waits for another to answer.
                         found.setdefault("before_s", []).append(_worst_ms(outcome, 1, first - 1) / 1000)
                     if away_s > _LONG_S:

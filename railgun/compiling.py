@@ -26,7 +26,7 @@ class Compiling:
     """Compiles all kernels into the cache, once."""
 
     def __init__(self) -> None:
-        # `stop` kills while it has it.
+        # Reentrant: `stop` calls `_kill` while it holds the lock.
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
@@ -57,7 +57,7 @@ class Compiling:
                 )
 
     def stop(self) -> None:
-        """End it, or have it not begin; nothing where it is over. From any thread, and from signal handlers."""
+        """End it, or have it not begin; nothing where it is over. From any thread."""
         with self._lock:
             self._is_stopped = True
             self._kill()
@@ -69,7 +69,9 @@ class Compiling:
             return 0
         if self._process.stdin is not None:
             self._process.stdin.close()
-        return self._process.wait()
+        with self._lock:
+            # Nobody kills meanwhile what has its process id next.
+            return self._process.wait()
 
     def _kill(self) -> None:
         """End what runs of it: processes that it has started may outlive it."""

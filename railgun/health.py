@@ -1,10 +1,10 @@
 """Whether a server on this machine lives: `python -m railgun.health`, for health checks of containers.
 
 It asks the address in RAILGUN_HEALTH_URL, straight, by no proxy. Where that begins with http:// and the environment
-has the settings of TLS, it asks over TLS; where TLS is set in a file only, once the server has not answered without.
-The exit code is 0 where it is well, else 1, with a line on stderr. The certificate is not verified: it is made for
-other names than this machine's own address, nothing secret is sent, and one that has run out is no reason to start the
-server again.
+has the settings of TLS, it asks over TLS; where TLS is set in a file only, once the server has answered 400, or not at
+all, without. The exit code is 0 where it is well, else 1, with a line on stderr. The certificate is not verified: it is
+made for other names than this machine's own address, nothing secret is sent, and one that has run out is no reason to
+start the server again.
 """
 
 import http.client
@@ -23,7 +23,7 @@ CERTIFICATE_VARIABLE, _NONE = "RAILGUN_HTTP__TLS__CERTIFICATE", "none"
 _WITHIN_S = 2.0
 
 
-class _NoSuccessError(ValueError):
+class _StatusError(ValueError):
     """A server has answered with another status than those of success."""
 
     def __init__(self, status: int) -> None:
@@ -38,12 +38,13 @@ def check(url: str, environment: Mapping[str, str] = os.environ) -> None:
         try:
             _ask(url)
             return
-        except _NoSuccessError as error:
+        except _StatusError as error:
             # What a port that speaks TLS says to a request in clear text.
             if error.status != http.HTTPStatus.BAD_REQUEST:
                 raise
         except (OSError, http.client.HTTPException):
-            """A proxy that speaks TLS may close the connection."""
+            # Others that speak TLS close the connection.
+            pass
     _ask(secured)
 
 
@@ -69,7 +70,7 @@ def _ask(url: str) -> None:
     finally:
         connection.close()
     if not 200 <= status < 300:
-        raise _NoSuccessError(status)
+        raise _StatusError(status)
 
 
 def main() -> int:

@@ -5,33 +5,40 @@ Python runs a signal handler in the main thread, amid whatever that does. If it 
 waits in a library no handler runs at all.
 """
 
+import logging
 import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
+_log = logging.getLogger("railgun")
+
 
 def on_signals(actions: Mapping[signal.Signals, Callable[[], object]]) -> None:
-    """From now on do something about each of these signals, in a thread of its own.
+    """From now on call the action of each signal that comes, in a thread of its own.
 
-    The main thread calls this, once, for as long as the process lives.
+    The main thread calls this, once, for as long as the process lives. An action that fails is logged.
     """
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
-    def ignore(number: int, frame: FrameType | None) -> None:
+    def ignore(signal_number: int, frame: FrameType | None) -> None:
         """Do nothing: the signal's number is written to the pipe by `set_wakeup_fd`."""
 
     def listen() -> None:
         while True:
             for number in os.read(reads, 64):
-                if number in actions:
+                if number not in actions:
+                    continue
+                try:
                     actions[signal.Signals(number)]()
+                except Exception:  # noqa: BLE001 - the next signal is to be heard all the same
+                    _log.exception("a defect: %s", signal.Signals(number).name)
 
-    for each in actions:
-        signal.signal(each, ignore)
+    for number in actions:
+        signal.signal(number, ignore)
     threading.Thread(target=listen, name="signals", daemon=True).start()
 
 

@@ -235,7 +235,7 @@ def _head(headers: Iterable[Header]) -> _Head:
 
 
 def _check_browser(hosts: Hosts, method: str, head: _Head, *, is_any_host_good: bool) -> None:
-    """Raise AccessError (403, 421) for what the page of another site has a browser send."""
+    """Raise AccessError (403, 421) for what the page of another site has a browser send, and for more than one Host."""
     host = head.host
     if host is _SEVERAL:
         raise AccessError(421, "there is more than one Host header; send one")

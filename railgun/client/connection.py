@@ -158,7 +158,11 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
         case httpx.TimeoutException():
             return ConnectionLostError(f"{place}: no answer within {request.timeout_s:g} s")
         case _:
-            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}")
+            # A port that speaks TLS says so, but a client that still sends may miss it.
+            is_lost = isinstance(error, httpx.RemoteProtocolError | httpx.WriteError | httpx.ReadError)
+            may_want_tls = is_lost and session.url.startswith("http://")
+            hint = "; if the server speaks TLS, write https://" if may_want_tls else ""
+            return ConnectionLostError(f"{place}: the connection was lost: {failure or _why(error)}{hint}")
 
 
 def _ended_by(error: BaseException | None) -> ConnectionError | None:

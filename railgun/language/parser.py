@@ -47,8 +47,10 @@ _SAID = {
 }
 _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# FROM is taken for a name there.
+# A comma before FROM: the parser takes FROM as the name of the next item.
 _COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
+# The text before ends in a comparison and its second operand.
+_COMPARED = re.compile(r"(?:<>|!=|<=|>=|=|<|>)[^<>=!]+\Z")
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
 # The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
 _BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
@@ -122,11 +124,11 @@ def _meant(token: Token, accepted: set[str], before: str) -> str | None:
     found = str(token)
     if _COMMA_FROM.search(before):
         return "leave out the comma before FROM"
-    if token.type == "STAR" and "DISTINCT" not in accepted and accepted.isdisjoint(_OPERAND - {"NAME"}):
+    if token.type == "STAR" and accepted == {"NAME"}:
         return "name each metric, as in SELECT count(*) AS n, sum(amount) AS total"
     if token.type == "COMPARISON" and accepted >= _OPERAND:
         return "equality is a single =" if found == "=" else None
-    if token.type == "COMPARISON" and "_AND" in accepted:
+    if token.type == "COMPARISON" and "_AND" in accepted and _COMPARED.search(before):
         return "compare two at a time, as in 1 < x AND x < 3, or write x BETWEEN 1 AND 3"
     if not _WORD.fullmatch(found):
         return None

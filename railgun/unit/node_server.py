@@ -41,6 +41,9 @@ _log = logging.getLogger("railgun.node")
 _TEXT = "text/plain; charset=utf-8"
 REQUEST_S = 60.0
 """How long a connection may take after its handshake, to the end of its answer: it carries one request."""
+_LEAST_S = 0.1
+"""What a handshake has at least, whenever it begins."""
+_HEAD_BYTES = 1 << 16
 WARN_EVERY_S = 86_400.0
 """After how long what is to be warned about is logged again."""
 
@@ -192,12 +195,16 @@ class _Server(ThreadingHTTPServer):
             self._answer_in_time(request, client_address, None)
             return
         certificates = self._tls.certificates
+        due_s = time.monotonic() + HANDSHAKE_S
         request.settimeout(HANDSHAKE_S)
         try:
             if is_clear_text(request.recv(BEGINNING_BYTES, socket.MSG_PEEK)):
+                # What is closed with something unread resets the connection, and takes the answer along.
+                request.recv(_HEAD_BYTES)
                 request.sendall(ANSWER)
                 self._tls.handshakes["failed"] += 1
                 return
+            request.settimeout(max(_LEAST_S, due_s - time.monotonic()))
             secured = certificates.context.wrap_socket(request, server_side=True)
         except OSError as error:
             self._tls.note_failure(error, client_address[0])

@@ -33,3 +33,29 @@ def test_it_is_asked_while_it_begins_to_wait(signal: str, tmp_path: Path) -> Non
     ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "stopped" in ended.stderr
+
+
+_FAILING = """
+import os, signal, sys, threading
+from railgun.signals import on_signals
+
+stopped, failed = threading.Event(), threading.Event()
+
+def fail():
+    failed.set()
+    raise RuntimeError("a thread cannot be started")
+
+on_signals({signal.SIGHUP: fail, signal.SIGTERM: stopped.set})
+os.kill(os.getpid(), signal.SIGHUP)
+assert failed.wait(30)
+os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(not stopped.wait(30))
+"""
+
+
+def test_an_action_that_fails_keeps_no_other_from_being_heard() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _FAILING], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "a defect: SIGHUP" in ended.stderr

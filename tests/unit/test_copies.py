@@ -113,13 +113,13 @@ def test_one_answers_and_the_other_takes_over_when_it_dies(
     copies.check()
     assert copies.states(second) == {CopyState.ANSWERING}
     tasks = {str(key) for key in copies.running[second].loop.hosts}
-    assert told(caplog, "node-2/0 answers from now on: ") == tasks
+    awaited(lambda: told(caplog, "node-2/0 answers from now on: ") == tasks)
     # The first one comes back, catches up in silence, and answers again, since it is preferred.
     copies.start(first)
     copies.send(200)
     awaited(lambda: copies.states(first) == {CopyState.ANSWERING})
     awaited(lambda: copies.states(second) == {CopyState.SILENT})
-    assert told(caplog, "node-2/0 answers no more: ") == tasks
+    awaited(lambda: told(caplog, "node-2/0 answers no more: ") == tasks)
     copies.send(100)
     copies.check()
 
