@@ -14,8 +14,8 @@ import select
 import socket
 from collections.abc import Callable, Sized
 
-from railgun.access.clear_text import ANSWER, is_clear_text
-from railgun.access.tls import HANDSHAKE_S, Certificates, Tls
+from railgun.access import clear_text
+from railgun.access.tls import HANDSHAKE_LEAST_S, HANDSHAKE_S, Certificates, Tls
 
 _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
 """An accept that failed says no more than that one client is gone."""
@@ -23,8 +23,6 @@ _AGAIN_S = 1.0
 """After one that failed otherwise, as it does when there are too many open files, or too many that are watched."""
 _LOOK_AGAIN_S = 0.1
 """When the system says too early that a record is there."""
-_LEAST_S = 0.1
-"""What a handshake has at least, whenever it begins."""
 _CLOSED_WITHIN_S = 3_600.0
 """How long closing may take, for the event loop. Connections end sooner: they look at how much the client takes."""
 _HEADER_BYTES, _CONTENT_BYTES_MAX = 5, 1 << 14
@@ -115,8 +113,9 @@ class TlsServer:
         size_bytes = _record_bytes(sent)
         is_there = len(sent) >= size_bytes
         if size_bytes == 0 or (not is_there and _sends_no_more(client)):
-            if is_clear_text(sent):
-                _answer_in_clear(client)
+            if clear_text.is_clear_text(sent):
+                with contextlib.suppress(OSError):
+                    clear_text.answer(client)
             self._end_slow(client)
             self._tls.handshakes["failed"] += 1
         elif is_there:
@@ -134,7 +133,7 @@ class TlsServer:
         self._loop.remove_reader(client)
         self._slow.pop(client).cancel()
         _call_when_there(client, 1)
-        within_s = max(_LEAST_S, due_s - self._loop.time())
+        within_s = max(HANDSHAKE_LEAST_S, due_s - self._loop.time())
         task = self._loop.create_task(self._shake_hands(client, address, within_s))
         self._handshakes.add(task)
         task.add_done_callback(self._ended)
@@ -186,14 +185,6 @@ def _record_bytes(sent: bytes) -> int:
         return _HEADER_BYTES
     content_bytes = int.from_bytes(sent[3:_HEADER_BYTES], "big")
     return _HEADER_BYTES + content_bytes if 0 < content_bytes <= _CONTENT_BYTES_MAX else 0
-
-
-def _answer_in_clear(client: socket.socket) -> None:
-    """Say to a client that sends a request in clear text what to write; if it is gone, nobody reads it."""
-    with contextlib.suppress(OSError):
-        # What is closed with something unread resets the connection, and takes the answer along.
-        client.recv(_HEADER_BYTES + _CONTENT_BYTES_MAX)
-        client.send(ANSWER)
 
 
 def _call_when_there(client: socket.socket, size_bytes: int) -> None:

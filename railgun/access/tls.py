@@ -15,6 +15,8 @@ from railgun.logs.setup import fields
 
 HANDSHAKE_S = 10.0
 """How long a handshake may take."""
+HANDSHAKE_LEAST_S = 0.1
+"""What one has at least, whenever it begins."""
 OUTCOMES = ("done", "failed", "untrusted", "late", "full")
 """Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
 not begin, since there were as many connections as may be."""

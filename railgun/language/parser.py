@@ -49,8 +49,8 @@ _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # A comma before FROM: the parser takes FROM as the name of the next item.
 _COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
-# The text before ends in a comparison and its second operand.
-_COMPARED = re.compile(r"(?:<>|!=|<=|>=|=|<|>)[^<>=!]+\Z")
+# Behind the second operand of a comparison that may go on, or end.
+_BEHIND_COMPARED = {"PLUS", "_OR"}
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
 # The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
 _BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
@@ -128,7 +128,7 @@ def _meant(token: Token, accepted: set[str], before: str) -> str | None:
         return "name each metric, as in SELECT count(*) AS n, sum(amount) AS total"
     if token.type == "COMPARISON" and accepted >= _OPERAND:
         return "equality is a single =" if found == "=" else None
-    if token.type == "COMPARISON" and "_AND" in accepted and _COMPARED.search(before):
+    if token.type == "COMPARISON" and accepted >= _BEHIND_COMPARED:
         return "compare two at a time, as in 1 < x AND x < 3, or write x BETWEEN 1 AND 3"
     if not _WORD.fullmatch(found):
         return None

@@ -16,14 +16,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from railgun.access import clear_text
 from railgun.access.browsers import RESPONSE_HEADERS
-from railgun.access.clear_text import ANSWER, BEGINNING_BYTES, is_clear_text
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Guard
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.access.refusals import UNAUTHORIZED, refusals
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import PROBE, needs
-from railgun.access.tls import HANDSHAKE_S, Certificates, Tls, has_certificate
+from railgun.access.tls import HANDSHAKE_LEAST_S, HANDSHAKE_S, Certificates, Tls, has_certificate
 from railgun.access.tls_collector import TlsCollector
 from railgun.config.access import check_address, clear_text_warnings
 from railgun.config.settings import HttpSettings
@@ -41,9 +41,6 @@ _log = logging.getLogger("railgun.node")
 _TEXT = "text/plain; charset=utf-8"
 REQUEST_S = 60.0
 """How long a connection may take after its handshake, to the end of its answer: it carries one request."""
-_LEAST_S = 0.1
-"""What a handshake has at least, whenever it begins."""
-_HEAD_BYTES = 1 << 16
 WARN_EVERY_S = 86_400.0
 """After how long what is to be warned about is logged again."""
 
@@ -198,13 +195,11 @@ class _Server(ThreadingHTTPServer):
         due_s = time.monotonic() + HANDSHAKE_S
         request.settimeout(HANDSHAKE_S)
         try:
-            if is_clear_text(request.recv(BEGINNING_BYTES, socket.MSG_PEEK)):
-                # What is closed with something unread resets the connection, and takes the answer along.
-                request.recv(_HEAD_BYTES)
-                request.sendall(ANSWER)
+            if clear_text.is_clear_text(request.recv(clear_text.BEGINNING_BYTES, socket.MSG_PEEK)):
+                clear_text.answer(request)
                 self._tls.handshakes["failed"] += 1
                 return
-            request.settimeout(max(_LEAST_S, due_s - time.monotonic()))
+            request.settimeout(max(HANDSHAKE_LEAST_S, due_s - time.monotonic()))
             secured = certificates.context.wrap_socket(request, server_side=True)
         except OSError as error:
             self._tls.note_failure(error, client_address[0])

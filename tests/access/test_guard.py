@@ -277,6 +277,7 @@ def test_hosts_where_no_token_guards(host: bytes, is_answered: bool) -> None:
 
 def test_hosts_that_are_missing_or_many() -> None:
     assert decided(guard(), "GET", "/any") == 421
+    assert decided(guard(), "GET", "/any", HOST, HOST) == 421
     for made, path in ((guard(), "/any"), (guard(), "/probe"), (guard(token("*")), "/any")):
         assert decided(made, "GET", path, HOST, HOST, sent()) == 421
     assert decided(guard(), "GET", "/probe") is ANONYMOUS

@@ -86,6 +86,8 @@ SYNTAX = [
     ("SELECT sum(x) FROM s WHERE 1 < x ¦< 3 OVER INFINITE", "unexpected '<'", None, "1 < x AND x < 3"),
     ("SELECT sum(x) ¦* 2 FROM s OVER INFINITE", "unexpected '*'", None, None),
     ("SELECT sum(x) FROM s WHERE x IS NULL ¦= TRUE OVER INFINITE", "unexpected '='", None, None),
+    ("SELECT sum(x) FROM s WHERE y = 1 AND x IS NULL ¦= TRUE OVER INFINITE", "unexpected '='", None, None),
+    ("SELECT sum(x) FROM s WHERE x BETWEEN 1 ¦< 3 OVER INFINITE", "unexpected '<'", None, None),
     ("DERIVE a < b ¦= c AS d FROM s", "unexpected '='", None, "two at a time"),
     ("SELECT sum(x ¦! 1) FROM s OVER INFINITE", "unexpected character '!'", (), "unequal is <> or !="),
     ("SELECT sum(s = ¦'abc) FROM s OVER INFINITE", "never closed", (), "end it with '"),

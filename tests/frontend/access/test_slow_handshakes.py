@@ -108,6 +108,7 @@ def test_who_comes_in_clear_text_is_told_what_to_write(files: Files) -> None:
         assert (plain.status_code, plain.headers["connection"]) == (400, "close")
         assert plain.json()["detail"] == "this port speaks TLS; write https:// in place of http://"
         until(lambda: counted(running).get("failed") == 1)
+        assert tls_of(running).under_way == 0
         with (
             railgun.Client(f"http://127.0.0.1:{running.address[1]}") as client,
             pytest.raises(ClientError) as told,
