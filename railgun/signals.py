@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-_log = logging.getLogger("railgun")
+_log = logging.getLogger("railgun.signals")
 
 
 def on_signals(actions: Mapping[signal.Signals, Callable[[], object]]) -> None:
