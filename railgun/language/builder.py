@@ -140,9 +140,19 @@ def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ..
     raise OffsetError(message, place, f"as in {example}")
 
 
+# What other languages call some aggregators.
+_OTHER_NAMES = {
+    **dict.fromkeys(("mean", "average"), "avg"),
+    **dict.fromkeys(("lag", "previous"), "prev"),
+    **dict.fromkeys(("std", "stdev"), "stddev"),
+    **dict.fromkeys(("var", "variance"), "var_samp"),
+    **dict.fromkeys(("approx_count_distinct", "nunique", "uniq", "cardinality"), "count_distinct"),
+}
+
+
 def _unknown(what: str, token: Token, known: Iterable[str]) -> OffsetError:
     """The error for an unknown name. It lists all known names, because the nearest one may not be meant."""
-    near = nearest(str(token), known)
+    near = _OTHER_NAMES.get(token.lower()) or nearest(str(token), known)
     listed = f"they are {', '.join(sorted(known))}"
     hint = f"did you mean {near}? {listed}" if near else listed
     return OffsetError(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)

@@ -5,7 +5,7 @@ import functools
 import re
 from importlib import resources
 
-from lark import Lark, Token
+from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from railgun.language.ast import (
@@ -20,123 +20,14 @@ from railgun.language.ast import (
     children,
 )
 from railgun.language.builder import Builder
-from railgun.language.errors import OffsetError, QueryError, nearest, position_of
+from railgun.language.errors import OffsetError, QueryError, position_of
 from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT, TEXT_LIMIT_BYTES
 from railgun.language.literals import LONG_MAX, too_big
+from railgun.language.syntax_errors import unexpected_character, unexpected_token
 
-# The tokens that an operand may begin with. Where all of them are accepted, an error says "a value".
-_OPERAND = frozenset({"NAME", "QUOTED", "INTEGER", "DECIMAL", "DOUBLE", "STRING", "TRUE", "FALSE", "NULL"})
-_OPERAND_START = _OPERAND | {"_OPEN", "MINUS", "CASE", "NOT"}
-_SAID = {
-    "NAME": "a name",
-    "QUOTED": "a name",
-    "INTEGER": "a whole number",
-    "STRING": "a string in single quotes",
-    "UNIT": "a unit of time (SECONDS, MINUTES, HOURS, DAYS ...)",
-    "COMPARISON": "a comparison",
-    "STAR": "'*'",
-    "PLUS": "'+'",
-    "MINUS": "'-'",
-    "SLASH": "'/'",
-    "PERCENT": "'%'",
-    "CONCAT": "'||'",
-    "_OPEN": "'('",
-    "_CLOSE": "')'",
-    "_COMMA": "','",
-    "$END": "the end",
-}
-_UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-# A comma before FROM: the parser takes FROM as the name of the next item.
-_COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
-# Behind the second operand of a comparison that may go on, or end.
-_BEHIND_COMPARED = {"PLUS", "_OR"}
-_ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
-# The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
-_BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
-_NAME_REMEDY = "write AS and a name behind the expression, as in DERIVE declined / n AS rate FROM payments"
 _TOO_LARGE_REMEDY = (
     "BETWEEN and CASE x WHEN repeat their first operand for each test: make that a shorter one"
 )
-# What is meant by characters that other languages use.
-_CHARACTERS = {
-    "!": "unequal is <> or !=",
-    "&": "both is AND",
-    "|": "either is OR; || joins strings",
-    "`": "a name goes in double quotes",
-    "[": "a list goes in parentheses",
-}
-_CHARACTER_REMEDY = "text goes in single quotes, a name that needs quotes in double ones"
-
-
-def _wants_name(accepted: set[str]) -> bool:
-    """Whether the expression of an item of a DERIVE may end here."""
-    # AS is accepted in a CAST and behind an item of a SELECT too, where one of the others is accepted as well.
-    return "_AS" in accepted and accepted.isdisjoint({"_CLOSE", "_COMMA", "_FROM"})
-
-
-def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
-    """The error for a word or sign in the wrong place, or for text that ends too early."""
-    token = error.token
-    accepted = set(error.accepts) if isinstance(error.accepts, set) else set(error.expected)
-    is_end = token.type == "$END"
-    position = position_of(text, len(text) if is_end else token.start_pos or 0)
-    meant = None if is_end else _meant(token, accepted, text[: token.start_pos])
-    if meant is None and token.type in _BEHIND_NAME and _wants_name(accepted):
-        return QueryError("each item of DERIVE needs a name", position, hint=_NAME_REMEDY)
-    if is_end:
-        return QueryError("the query ends too early", position, _expected(accepted))
-    return QueryError(f"unexpected {str(token)[:80]!r}", position, _expected(accepted), meant)
-
-
-def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:
-    """The error for a character that no token begins with."""
-    offset = error.pos_in_stream or 0
-    character = text[offset]
-    if character in "'\"":
-        closing = "a string in single quotes" if character == "'" else "a name in double quotes"
-        return QueryError(
-            f"{closing} is never closed", position_of(text, offset), hint=f"end it with {character}"
-        )
-    remedy = _CHARACTERS.get(character, _CHARACTER_REMEDY)
-    return QueryError(f"unexpected character {character!r}", position_of(text, offset), hint=remedy)
-
-
-def _keywords(accepted: set[str]) -> list[str]:
-    words = [name.lstrip("_") for name in accepted if name not in _SAID and name not in _OPERAND_START]
-    return words + [name for name in ("NOT", "CASE") if name in accepted]
-
-
-def _expected(accepted: set[str]) -> tuple[str, ...]:
-    """What could stand there. Arithmetic is left out where anything else could."""
-    if accepted >= _OPERAND:
-        return tuple(sorted({"a value", *_worded(accepted - _OPERAND_START)}))
-    rest = accepted - _ARITHMETIC
-    return tuple(sorted(_worded(rest or accepted)))
-
-
-def _worded(accepted: set[str]) -> set[str]:
-    return {_SAID.get(name, name.lstrip("_")) for name in accepted if name != "_SEMICOLON"}
-
-
-def _meant(token: Token, accepted: set[str], before: str) -> str | None:
-    """What may be meant by a token that cannot stand where it does. before: the text in front of it."""
-    found = str(token)
-    if _COMMA_FROM.search(before):
-        return "leave out the comma before FROM"
-    if token.type == "STAR" and accepted == {"NAME"}:
-        return "name each metric, as in SELECT count(*) AS n, sum(amount) AS total"
-    if token.type == "COMPARISON" and accepted >= _OPERAND:
-        return "equality is a single =" if found == "=" else None
-    if token.type == "COMPARISON" and accepted >= _BEHIND_COMPARED:
-        return "compare two at a time, as in 1 < x AND x < 3, or write x BETWEEN 1 AND 3"
-    if not _WORD.fullmatch(found):
-        return None
-    words = _UNITS if "UNIT" in accepted else _keywords(accepted)
-    near = nearest(found, words)
-    return f"did you mean {near}?" if near else None
-
-
 _REMEMBERED, _REMEMBERED_CHARACTERS = 256, 1024
 _PARENTHESES = re.compile(r"'[^']*'|\"[^\"]*\"|[()]")
 
