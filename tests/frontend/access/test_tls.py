@@ -302,7 +302,7 @@ def test_a_client_that_cannot_be_watched(files: Files, caplog: pytest.LogCapture
         with connected(running) as client:
             assert is_ended(client)
         accepting._loop = loop  # type: ignore[attr-defined]
-        assert "no connection can be accepted: No space left on device" in caplog.text
+        until(lambda: "no connection can be accepted: No space left on device" in caplog.text)
         assert _under_way(running) == 0
         with RawClient(running.address, files.context()) as client:
             client.send(ALIVE)
