@@ -20,7 +20,7 @@ from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.registry.errors import RegistryError
 from railgun.signals import stop_when_asked
-from railgun.unit.__main__ import settings_of
+from railgun.unit.configured import settings_of
 from railgun.unit.ending import Ending
 from railgun.unit.identity import node_identity
 from railgun.unit.parent import Parent

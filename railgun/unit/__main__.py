@@ -2,20 +2,18 @@
 
 import argparse
 import logging
-import os
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from railgun.arrow_alone import without_pandas
-from railgun.config.loading import flags_given, load_settings
-from railgun.config.settings import Settings
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import RegistryError
 from railgun.signals import stop_when_asked
 from railgun.state.errors import StateError
+from railgun.unit.configured import settings_of
 from railgun.unit.ending import DEADLINES, Deadlines, Ending
 from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
@@ -32,15 +30,6 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config")
     parser.add_argument("--broker")
     return parser.parse_args(words)
-
-
-def settings_of(config: str | None, broker: str | None) -> Settings:
-    """Load the settings of a node: from its file, from the environment, and the broker from the command line.
-
-    Raises ConfigError.
-    """
-    flags = flags_given({"--broker": ("cluster.broker", broker)})
-    return load_settings(config, os.environ, flags)
 
 
 def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -> int:

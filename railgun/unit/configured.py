@@ -1,12 +1,23 @@
-"""Makes the settings of tasks and of the Kafka clients from the configuration."""
+"""Makes the settings of units, of tasks and of the Kafka clients from the configuration."""
 
+import os
 from dataclasses import replace
 
 from railgun.config.kinds import ConfigError
+from railgun.config.loading import flags_given, load_settings
 from railgun.config.processors import processors
 from railgun.config.settings import ClusterSettings, EngineSettings, Settings
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.task.settings import TaskSettings
+
+
+def settings_of(config: str | None, broker: str | None) -> Settings:
+    """Load the settings of a node: from its file, from the environment, and the broker from the command line.
+
+    Raises ConfigError.
+    """
+    flags = flags_given({"--broker": ("cluster.broker", broker)})
+    return load_settings(config, os.environ, flags)
 
 
 def task_settings(settings: EngineSettings) -> TaskSettings:

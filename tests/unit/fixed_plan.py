@@ -15,8 +15,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.unit.__main__ import settings_of
-from railgun.unit.configured import kafka_settings
+from railgun.unit.configured import kafka_settings, settings_of
 from railgun.unit.identity import Identity, node_identity
 from tests.forked import ROOT
 
