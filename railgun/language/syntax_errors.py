@@ -50,6 +50,7 @@ _OF_SQL = {
     "GROUP": "GROUP BY stands before OVER",
     "WINDOW": "a window follows the word OVER",
     "HAVING": "every event is answered: compare the metric in a DERIVE, as in DERIVE n > 3 AS is_many FROM payments",
+    "INTERVAL": "write a number and a unit alone, as in 7 DAYS",
     "JOIN": "a metric reads one stream: put what it needs of another into the event's own fields",
     "ORDER": "leave it out: every event has one answer",
     "LIMIT": "leave it out: every event has one answer",
@@ -167,6 +168,7 @@ def _meant_by_word(found: str, accepted: set[str], before: str) -> str | None:
         return "write EXCLUDE CURRENT"
     if found.upper() == "IN" and "_DELAYED" in accepted:
         return "windows have no zone: HOUR(t IN 'Europe/Lisbon') and other parts of a time have one"
-    words = _UNITS if "UNIT" in accepted else _keywords(accepted)
-    near = nearest(found, words)
-    return f"did you mean {near}?" if near else _OF_SQL.get(found.upper())
+    if found.upper() in _OF_SQL:
+        return _OF_SQL[found.upper()]
+    near = nearest(found, _UNITS if "UNIT" in accepted else _keywords(accepted))
+    return f"did you mean {near}?" if near else None

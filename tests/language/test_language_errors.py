@@ -92,6 +92,8 @@ SYNTAX = [
     ("SELECT count(*) FROM s OVER INFINITE ¦GROUP BY c", "'GROUP'", None, "GROUP BY stands before OVER"),
     ("SELECT count(*) FROM s GROUP BY c ¦WHERE x OVER INFINITE", "'WHERE'", None, "after the stream's name"),
     ("SELECT count(*) FROM s GROUP BY c ¦WINDOW w", "'WINDOW'", None, "follows the word OVER"),
+    ("SELECT count(*) FROM s OVER SLIDING ¦INTERVAL '7' DAY", "'INTERVAL'", None, "as in 7 DAYS"),
+    ("SELECT count(*) FROM s GROUP BY c ¦ORDER BY c OVER INFINITE", "'ORDER'", None, "one answer"),
     ("SELECT count(*) FROM s OVER INFINITE ¦ORDER BY c", "'ORDER'", None, "every event has one answer"),
     ("SELECT count(*) FROM s OVER INFINITE EXCLUDE CURRENT ¦ROW", "'ROW'", None, "write EXCLUDE CURRENT"),
     ("SELECT count(*) FROM s OVER TUMBLING 1 DAY ¦IN 'UTC'", "'IN'", None, "windows have no zone"),
