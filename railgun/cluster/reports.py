@@ -79,6 +79,20 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         """The unit reports again within this time; 0 if it does not say, as in version 1."""
         return self.interval_ms / 1000 if self.version > 1 else 0.0
 
+    def ended(self) -> "UnitReport | None":
+        """Return what is reported in the unit's name once its process has ended: its copies are closed. None where
+        that says nothing new, or of version 1, which is only read.
+        """
+        copies = [
+            each
+            if each.state in (CopyState.FAILED, CopyState.CLOSED)
+            else msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)
+            for each in self.copies
+        ]
+        if self.version != VERSION or copies == self.copies:
+            return None
+        return msgspec.structs.replace(self, copies=copies)
+
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
         for status in self.copies:

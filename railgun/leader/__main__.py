@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -23,7 +24,7 @@ from railgun.signals import stop_when_asked
 from railgun.unit.configured import settings_of
 from railgun.unit.ending import Ending
 from railgun.unit.identity import node_identity
-from railgun.unit.parent import Parent
+from railgun.unit.parent import Parent, UnitEnded
 
 # It has nothing that could be lost: while the broker is away it does not keep its node from ending.
 _OVER_S = 5.0
@@ -50,7 +51,8 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()
     stop_when_asked(stopped)
-    parent = Parent(stopped)
+    parent, ended = Parent(stopped), deque[UnitEnded]()
+    parent.unit_ended = ended.append
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(
         arguments.node_folder,
@@ -82,7 +84,7 @@ def main(words: Sequence[str] | None = None) -> int:
     ending = Ending(stopped, "the leader's process", _OVER_S, lambda code: os._exit(0))
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
-            run_leader(settings, place, stopped, lambda: say(ready=True), tell)
+            run_leader(settings, place, stopped, lambda: say(ready=True), tell, ended)
         except (NodeRefusedError, TransportRefusedError) as error:
             # The supervisor stops the node, and this process with it.
             say(refused=str(error))

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from itertools import chain
@@ -27,7 +28,7 @@ from railgun.cluster.records import (
     encode_plan,
     encode_statement,
 )
-from railgun.cluster.reports import ReportError, unit_key
+from railgun.cluster.reports import ReportError, UnitReport, encode_report, unit_key
 from railgun.cluster.steps import next_plan
 from railgun.leader.cluster_log import ClusterLog
 from railgun.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
@@ -36,6 +37,7 @@ from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
+from railgun.unit.parent import UnitEnded
 from railgun.wire.records import CONTROL, Records, kind_of
 from railgun.wording import listed
 
@@ -63,6 +65,7 @@ class Leading:
     record: returns what the node says of itself now.
     make_writer: makes the writer of plans, which fences those before it.
     now_s: a clock that never goes back, in seconds.
+    ended: units of this node whose processes have ended. Any thread may append to it; each round empties it.
     checked_end: up to there the topic `nodes` was read before this node had its name; infinity: its name is its own.
     """
 
@@ -76,11 +79,12 @@ class Leading:
         record: Callable[[], NodeRecord],
         make_writer: Callable[[], KafkaSoleWriter],
         now_s: Callable[[], float],
+        ended: deque[UnitEnded],
         checked_end: float = math.inf,
     ) -> None:
         self._transport, self._topics, self._membership = transport, topics, membership
         self._observed, self._catalog, self._record = observed, catalog, record
-        self._make_writer, self._now_s = make_writer, now_s
+        self._make_writer, self._now_s, self._ended = make_writer, now_s, ended
         self._assignment = TopicPartition(topics.assignment, 0)
         self._nodes = TopicPartition(topics.nodes, 0)
         self._reports = TopicPartition(topics.positions, 0)
@@ -88,6 +92,8 @@ class Leading:
         self._said_s = -math.inf
         # A node with this one's name that said so between these offsets had it first.
         self._checked_end, self._said_at = checked_end, math.inf
+        # The newest report of each unit of this node.
+        self._own_reports: dict[int, UnitReport] = {}
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
         self._positions: dict[TopicPartition, int] = {}
@@ -122,6 +128,7 @@ class Leading:
         self._membership.poll(0)
         try:
             self._say()
+            self._report_ended()
             self._read()
             self._look_at_members()
             if self._is_informed():
@@ -155,6 +162,16 @@ class Leading:
             (at,) = self._transport.submit([entry]).result()
             self._said, self._said_s, self._said_at = record, now_s, min(self._said_at, at)
 
+    def _report_ended(self) -> None:
+        """Report in the name of units that have ended, so that others need not wait until they miss them."""
+        while self._ended:
+            ended = self._ended.popleft()
+            newest = self._own_reports.get(ended.unit)
+            last = None if newest is None or newest.generation > ended.at_ms else newest.ended()
+            if last is not None:
+                entry = Entry(self._reports, Records.of([encode_report(last)]), [unit_key(*last.copy)])
+                self._transport.submit([entry]).result()
+
     def _read(self) -> None:
         if not self._ends:
             logs = (self._assignment, self._nodes, self._reports)
@@ -170,7 +187,9 @@ class Leading:
                 continue
             try:
                 if fetched.where == self._reports:
-                    self._observed.take_report(record, now_s)
+                    report = self._observed.take_report(record, now_s)
+                    if self._said is not None and report.node == self._said.name:
+                        self._own_reports[report.unit] = report
                 elif fetched.where == self._nodes:
                     said = decode_statement(record)
                     self._check_name(said, at)

@@ -4,6 +4,7 @@ import logging
 import platform
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.unit.configured import kafka_settings
 from railgun.unit.identity import Identity
+from railgun.unit.parent import UnitEnded
 
 _FOLDERS_S = 5.0
 # Sizes change all the time, and each change is a record that all nodes read.
@@ -67,12 +69,14 @@ def run_leader(
     stopped: threading.Event,
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
+    ended: deque[UnitEnded],
 ) -> None:
     """Wait for the broker, and run until asked to stop. Raises TransportError and RegistryError: the process has to be
     started again then; and NodeRefusedError.
 
     checked: is called when the node may take part.
     tell: is called after each round.
+    ended: see `Leading`.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
@@ -103,6 +107,7 @@ def run_leader(
                 known.record,
                 lambda: KafkaSoleWriter(kafka, topics.assignment),
                 time.monotonic,
+                ended,
                 before.end,
             )
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)

@@ -15,7 +15,21 @@ import msgspec
 METRICS = b"metrics\n"
 """The line with which the parent process asks for the metrics."""
 
+
+class UnitEnded(msgspec.Struct, frozen=True):
+    """The line with which a node tells its leader's process that a unit's process has ended by itself.
+
+    unit: its index.
+    at_ms: when the node noticed that, in ms since 1970. It is started again only later.
+    """
+
+    unit: int
+    at_ms: int
+
+
 _encode = msgspec.json.Encoder().encode
+_decode_ended = msgspec.json.Decoder(UnitEnded).decode
+_LINE_BYTES_MAX = 1_024
 
 
 class Parent:
@@ -24,12 +38,14 @@ class Parent:
     stopped: is set when the input ends.
     reads: the file descriptor of the input; standard input by default.
     metrics: returns the text that answers METRICS.
+    unit_ended: is called with each UnitEnded, by the thread that reads.
     """
 
     def __init__(self, stopped: threading.Event, reads: int = 0) -> None:
         self._stopped, self._reads = stopped, reads
         self._writing = threading.Lock()
         self.metrics: Callable[[], str] = str
+        self.unit_ended: Callable[[UnitEnded], object] = lambda ended: None
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
 
     def write(self, line: bytes) -> None:
@@ -39,7 +55,17 @@ class Parent:
             sys.stdout.buffer.flush()
 
     def _listen(self) -> None:
-        while request := os.read(self._reads, 1024):
-            if METRICS in request:
-                self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
+        begun = b""
+        while read := os.read(self._reads, 1024):
+            *lines, begun = (begun[-_LINE_BYTES_MAX:] + read).split(b"\n")
+            for line in lines:
+                self._take(line)
         self._stopped.set()
+
+    def _take(self, line: bytes) -> None:
+        if line + b"\n" == METRICS:
+            self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
+            return
+        # What else is said there is nobody's: a node's input may come from any program.
+        with contextlib.suppress(msgspec.MsgspecError):
+            self.unit_ended(_decode_ended(line))

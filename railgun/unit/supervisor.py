@@ -18,7 +18,7 @@ from railgun.child_python import child_python
 from railgun.host.place import TASKS
 from railgun.private_folder import exposure, make_private
 from railgun.unit.identity import AUTO, IDENTITY, node_identity
-from railgun.unit.parent import METRICS
+from railgun.unit.parent import METRICS, UnitEnded
 from railgun.wording import counted, listed
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
@@ -40,6 +40,7 @@ NODE_NOT_READY = "not ready: "
 """Begins what a node prints instead where copies have failed, and copies on other nodes could answer."""
 
 _log = logging.getLogger("railgun.node")
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -87,29 +88,39 @@ class UnitProcess:
         """The tasks whose copies have failed in this unit alone, as far as it knows: other nodes could answer them."""
         return list(self.heartbeat.get("failed_here", ()))
 
-    def watch(self) -> None:
-        """Start the process if that is due, and notice if it has died."""
+    def watch(self) -> bool:
+        """Start the process if that is due. Returns whether it is noticed just now that it has died."""
         self._was_ready = self._was_ready or self.is_ready
         if self._process is None:
             if time.monotonic() >= self._due_s:
                 self._start()
         elif self._process.poll() is not None:
             self._died(self._process.returncode)
+            return True
+        return False
 
     def metrics(self, timeout_s: float) -> str:
         """Ask the unit for its metrics in Prometheus' format; empty if it does not answer in time. Any thread may
         call this.
         """
-        process = self._process
-        if process is None or process.stdin is None or not self.heartbeat:
-            return ""
         with self._asking:
             self._answered.clear()
-            try:
-                os.write(process.stdin.fileno(), METRICS)
-            except (OSError, ValueError):
+            if not self.heartbeat or not self.tell(METRICS):
                 return ""
             return self._metrics if self._answered.wait(timeout_s) else ""
+
+    def tell(self, line: bytes) -> bool:
+        """Write a line to the standard input of the process. Returns whether that was possible. Any thread may call
+        this.
+        """
+        process = self._process
+        if process is None or process.stdin is None:
+            return False
+        try:
+            os.write(process.stdin.fileno(), line)
+        except (OSError, ValueError):
+            return False
+        return True
 
     def ask_to_stop(self) -> None:
         """Ask the process to stop. Does not wait."""
@@ -249,7 +260,9 @@ class Supervisor:
             try:
                 while not stopped.wait(interval_s):
                     for process in processes:
-                        process.watch()
+                        if process.watch() and process in self.units and self.leader is not None:
+                            ended = UnitEnded(process.index, time.time_ns() // 1_000_000)
+                            self.leader.tell(_encode(ended) + b"\n")
                     self._check_refusal()
                     if not units_run and all(each.is_ready for each in self._others):
                         # The node may have its name.

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -25,7 +26,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.task.errors import HistoryDamagedError
 from railgun.unit.figures import UnitFigures
 from railgun.unit.loop import UnitLoop
-from railgun.unit.parent import METRICS, Parent
+from railgun.unit.parent import METRICS, Parent, UnitEnded
 from railgun.unit.positions import Positions
 from railgun.unit.process import Heartbeat
 from railgun.unit.supervisor import NODE_READY
@@ -195,12 +196,27 @@ def test_questions_and_answers_of_a_unit(capfdbinary: pytest.CaptureFixture[byte
     stopped = threading.Event()
     parent = Parent(stopped, reads)
     parent.metrics = lambda: "what it says of itself"
-    os.write(writes, METRICS)
+    heard: list[UnitEnded] = []
+    parent.unit_ended = heard.append
+    ended = msgspec.json.encode(UnitEnded(1, 1_700_000_000_000)) + b"\n"
+    # Lines come as they are written, and in parts.
+    for written in (METRICS + ended[:5], ended[5:] + b"no such line\n" + ended):
+        os.write(writes, written)
+        time.sleep(0.05)
     os.close(writes)
     assert stopped.wait(60)
+    assert heard == [UnitEnded(1, 1_700_000_000_000)] * 2
     os.close(reads)
     answer = msgspec.json.decode(capfdbinary.readouterr().out)
-    held("unit_lines.json", {"asked": METRICS.decode(), "answered": answer, "a node is ready": NODE_READY})
+    held(
+        "unit_lines.json",
+        {
+            "asked": METRICS.decode(),
+            "answered": answer,
+            "a node is ready": NODE_READY,
+            "a unit has ended": ended.decode(),
+        },
+    )
 
 
 def test_names_of_what_stops_a_task() -> None:

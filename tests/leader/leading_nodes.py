@@ -4,6 +4,7 @@ import math
 import threading
 import time
 import uuid
+from collections import deque
 from typing import Self
 
 from confluent_kafka import Consumer
@@ -19,6 +20,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.unit.parent import UnitEnded
 from railgun.wire.records import Records
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import quick_settings
@@ -57,6 +59,7 @@ class Node:
             units=units,
             release="0",
         )
+        self.ended = deque[UnitEnded]()
         self.leading = Leading(
             self._transport,
             topics,
@@ -66,6 +69,7 @@ class Node:
             lambda: record,
             lambda: KafkaSoleWriter(settings, topics.assignment),
             time.monotonic,
+            self.ended,
             checked_end,
         )
         self.error: Exception | None = None

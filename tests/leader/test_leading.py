@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, encode_statement
-from railgun.cluster.reports import UnitReport, encode_report, unit_key
+from railgun.cluster.reports import CopyStatus, UnitReport, decode_report, encode_report, unit_key
+from railgun.unit.parent import UnitEnded
 from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
@@ -71,6 +73,47 @@ def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes:
     awaited(lambda: nodes.written(topics.nodes)[-2:] == [(b"gone", None), (b"gone/drain", None)])
     awaited(lambda: nodes.written(topics.positions)[-1:] == [(b"gone/0", None)])
     assert [*nodes.running[1].leading._observed.nodes] == ["node-1"]
+
+
+def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> None:
+    def reported(unit: int, generation: int, *states: CopyState) -> UnitReport:
+        copies = [
+            CopyStatus(
+                stream="s",
+                created=0,
+                partitioner="card",
+                partition=number,
+                state=state,
+                position=7,
+                replied=5,
+                end=9,
+            )
+            for number, state in enumerate(states)
+        ]
+        return UnitReport(node="node-1", unit=unit, generation=generation, interval_ms=200, copies=copies)
+
+    topic = nodes.player.registry.topics.positions
+    answering, failed, closed = CopyState.ANSWERING, CopyState.FAILED, CopyState.CLOSED
+    # The second is closed already, the third has begun anew since.
+    reports = [reported(0, 100, answering, failed), reported(1, 100, closed), reported(2, 300, answering)]
+    node = nodes.start(1)
+    awaited(lambda: nodes.leaders() == [1])
+    for report in reports:
+        nodes.write(topic, unit_key(*report.copy), encode_report(report))
+    awaited(lambda: len(node.leading._own_reports) == 3)
+    node.ended.extend(UnitEnded(unit, 200) for unit in (2, 1, 3, 0))
+    awaited(lambda: len(nodes.written(topic)) > 3)
+    key, record = nodes.written(topic)[3]
+    assert (key, record is not None) == (b"node-1/0", True)
+    found = decode_report(record or b"")
+    first, second = found.copies
+    assert (found.generation, first.state, first.leaving, first.replied) == (100, closed, True, 5)
+    assert second == reports[0].copies[1]
+    # Nothing is said twice.
+    awaited(lambda: node.leading._own_reports[0] == found)
+    node.ended.append(UnitEnded(0, 200))
+    awaited(lambda: not node.ended)
+    assert len(nodes.written(topic)) == 4
 
 
 def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def test_it_leaves_what_its_newer_release_said_and_begins_nothing(
             threading.Event(),
             lambda: begun.append("units"),
             lambda leading: begun.append(leading),
+            deque(),
         )
     assert not begun
     assert nodes.written(topics.nodes) == [(said.key, encode_statement(said))]

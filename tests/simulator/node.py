@@ -1,6 +1,7 @@
 """A node of a simulated cluster: the parts of real units and of a real leader, put together as their processes do."""
 
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
+from railgun.unit.parent import UnitEnded
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
@@ -241,6 +243,7 @@ class SimulatedNode:
     is_leaving: bool = False
     running: list[SimulatedUnit | float] = field(default_factory=list)
     leading: Leading | None = None
+    ended: deque[UnitEnded] = field(default_factory=deque)
     halted_s: float = 0.0
     leader_halted_s: float = 0.0
 
@@ -274,8 +277,7 @@ class SimulatedNode:
                 unit.leave()
             unit.step()
             if unit.error is not None:
-                unit.kill()
-                self._end(number)
+                self.kill_unit(number)
             elif unit.is_leaving and not unit.copies.answers_anything and not unit.has_slow_disk:
                 unit.stop()
                 self._end(number)
@@ -290,6 +292,7 @@ class SimulatedNode:
         if isinstance(unit, SimulatedUnit):
             unit.kill()
             self._end(number)
+            self.ended.append(UnitEnded(number, round(self.around.now() * 1000)))
 
     def kill(self) -> None:
         """End all processes."""
@@ -299,6 +302,7 @@ class SimulatedNode:
             self._leader_round.end()
             self._leader_client.crash()
         self.running, self.leading, self.is_up, self.is_leaving = [], None, False, False
+        self.ended.clear()
 
     def leave(self) -> None:
         """Begin to end in order, as after SIGTERM."""
@@ -350,6 +354,7 @@ class SimulatedNode:
             self._record,
             lambda: self._writer(client, step),
             around.now,
+            self.ended,
         )
 
     def _writer(self, client: SimulatedTransport, step: Callable[[], None]) -> KafkaSoleWriter:

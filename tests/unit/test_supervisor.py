@@ -8,9 +8,11 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from railgun.unit import supervisor
+from railgun.unit.parent import UnitEnded
 from railgun.unit.supervisor import NodeFolderError, Supervisor, UnitProcess
 from tests.unit.local_units import awaited
 
@@ -63,6 +65,25 @@ def test_a_unit_says_that_it_is_ready_and_ends_with_its_node() -> None:
     # It does not listen yet.
     assert unit.end(deadline) == 0
     assert not unit.is_ready
+
+
+def test_that_a_unit_has_ended_is_told_to_the_leaders_process(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    listens = (
+        f"import sys; print('{{\"ready\": true}}', flush=True); "
+        f"open({str(told)!r}, 'w').write(sys.stdin.readline())"
+    )
+    node = Supervisor(tmp_path / "data", 2, leader=_command(listens))
+    node.units[0] = UnitProcess(0, _command("import sys; sys.stdin.read()"))
+    node.units[1] = UnitProcess(1, _command("raise SystemExit(1)"))
+    stopped, before_ms = threading.Event(), time.time_ns() // 1_000_000
+    running = threading.Thread(target=node.run, args=[stopped])
+    running.start()
+    awaited(lambda: told.is_file() and told.read_bytes().endswith(b"\n"))
+    stopped.set()
+    running.join()
+    ended = msgspec.json.decode(told.read_bytes(), type=UnitEnded)
+    assert (ended.unit, before_ms <= ended.at_ms <= time.time_ns() // 1_000_000) == (1, True)
 
 
 def test_one_that_does_not_stop_is_killed() -> None:
