@@ -12,7 +12,9 @@ from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.hearing import Timing
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
+from railgun.cluster.reports import UnitReport
 from railgun.host.task_host import TaskHost
+from railgun.leader.leading import Leading
 from railgun.messaging.transport import Fetched
 from railgun.unit import held_replies, loop, positions
 from railgun.unit.hosting import TaskReplies
@@ -104,6 +106,25 @@ def leaving_copies_are_waited_for(patch: pytest.MonkeyPatch) -> None:
         return other.report.state.is_caught_up and self._is_fresh(other, now_s)
 
     patch.setattr(Answering, "_could_answer", could_answer)
+
+
+def ended_units_are_not_reported(patch: pytest.MonkeyPatch) -> None:
+    """A node does not say that a unit has ended."""
+    patch.setattr(Leading, "_report_ended", lambda self: None)
+
+
+def ended_units_have_replied(patch: pytest.MonkeyPatch) -> None:
+    """A node says in the name of a unit that has ended that all was replied to."""
+    right = UnitReport.ended
+
+    def ended(self: UnitReport) -> UnitReport | None:
+        report = right(self)
+        if report is not None:
+            for copy in report.copies:
+                copy.replied = copy.end
+        return report
+
+    patch.setattr(UnitReport, "ended", ended)
 
 
 def former_leaders_write_on(patch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ _MOST_SEEDS = 60
         # Few seeds have a checkpoint just then: 74 does.
         (canaries.checkpoints_pass_replies, "every event is answered", 72),
         (canaries.failed_copies_report_their_position, "every event is answered", 0),
+        (canaries.ended_units_have_replied, "every event is answered", 0),
         (canaries.copies_never_stop, "of which one answers", 0),
         (canaries.unseen_topics_are_gone, "every event is answered", 0),
         (canaries.everybody_begins, "quiet|of which one answers", 0),
