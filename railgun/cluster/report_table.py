@@ -45,14 +45,19 @@ class ReportTable:
         self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
         self._of_version_1: set[CopyName] = set()
+        self._generations: dict[CopyName, int] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport:
         """Take in a record of the topic, and return the report. Raises ReportError.
 
-        A report of version 2 names all copies of its unit: those that it had before and does not name are gone.
+        A report of version 2 names all copies of its unit: those that it had before and does not name are gone. What
+        comes late of an earlier run of the unit is left out.
         """
         report = decode_report(record)
+        if report.generation < self._generations.get(report.copy, 0):
+            return report
+        self._generations[report.copy] = report.generation
         unit, named = report.copy, {status.task for status in report.copies}
         before = self._of_unit.setdefault(unit, set())
         if report.version > 1:
@@ -79,6 +84,7 @@ class ReportTable:
 
     def forget(self, unit: CopyName) -> None:
         """Drop what a unit has reported."""
+        self._generations.pop(unit, None)
         for task in self._of_unit.pop(unit, ()):
             self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
 

@@ -80,13 +80,15 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.interval_ms / 1000 if self.version > 1 else 0.0
 
     def ended(self) -> "UnitReport | None":
-        """Return what is reported in the unit's name once its process has ended: its copies are closed. None where
-        that says nothing new, or of version 1, which is only read.
+        """Return what is reported in the unit's name once its process has ended. None where that says nothing new, and
+        of version 1, which is only read.
+
+        Copies that could answer are closed. One that was behind still is: it is made further when the unit is back.
         """
         copies = [
-            each
-            if each.state in (CopyState.FAILED, CopyState.CLOSED)
-            else msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)
+            msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)
+            if each.state.is_caught_up
+            else each
             for each in self.copies
         ]
         if self.version != VERSION or copies == self.copies:

@@ -1,7 +1,7 @@
 """Makes the syntax node of each rule of the grammar, or raises the error that says why there can be none."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from lark import Token, Transformer, v_args
@@ -150,9 +150,10 @@ _OTHER_NAMES = {
 }
 
 
-def _unknown(what: str, token: Token, known: Iterable[str]) -> OffsetError:
+def _unknown(what: str, token: Token, known: Collection[str]) -> OffsetError:
     """The error for an unknown name. It lists all known names, because the nearest one may not be meant."""
-    near = _OTHER_NAMES.get(token.lower()) or nearest(str(token), known)
+    other = _OTHER_NAMES.get(token.lower())
+    near = other if other in known else nearest(str(token), known)
     listed = f"they are {', '.join(sorted(known))}"
     hint = f"did you mean {near}? {listed}" if near else listed
     return OffsetError(f"unknown {what} {str(token)[:80]!r}", _start(token), hint)

@@ -34,6 +34,8 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
 # What SQL takes as a comment that has not ended.
 _COMMENT = re.compile(r"(?:\A|\s)--\s[^\n]*\Z")
+_SELECT = re.compile(r"\s*select\b", re.IGNORECASE)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _CURRENT = re.compile(r"\bcurrent\s+\Z", re.IGNORECASE)
 _SHORT_UNITS = {
     "ms": "MILLISECONDS",
@@ -46,12 +48,12 @@ _SHORT_UNITS = {
 _OF_NO_LENGTH = ("month", "quarter", "year")
 # What is meant by words of SQL that the language does not have, or has elsewhere.
 _OF_SQL = {
-    "WHERE": "WHERE stands right after the stream's name",
-    "GROUP": "GROUP BY stands before OVER",
     "WINDOW": "a window follows the word OVER",
     "HAVING": "every event is answered: compare the metric in a DERIVE, as in DERIVE n > 3 AS is_many FROM payments",
-    "INTERVAL": "write a number and a unit alone, as in 7 DAYS",
-    "JOIN": "a metric reads one stream: put what it needs of another into the event's own fields",
+    **dict.fromkeys(
+        ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS"),
+        "a metric reads one stream: put what it needs of another into the event's own fields",
+    ),
     "ORDER": "leave it out: every event has one answer",
     "LIMIT": "leave it out: every event has one answer",
 }
@@ -128,11 +130,11 @@ def _meant(token: Token, accepted: set[str], text: str) -> str | None:
     before = text[:start]
     if _COMMA_FROM.search(before):
         return "leave out the comma before FROM"
-    if text.startswith("--", start) or _COMMENT.search(before):
+    if text.startswith("--", start) or _COMMENT.search(_QUOTED.sub("x", before)):
         return "a query has no comments: leave out the text after --"
     if token.type == "STAR" and accepted == {"NAME"}:
         return "name each metric, as in SELECT count(*) AS n, sum(amount) AS total"
-    if token.type in _ARITHMETIC | {"COMPARISON"} and "_FILTER" in accepted:
+    if token.type in _ARITHMETIC | {"COMPARISON"} and "_FROM" in accepted and _SELECT.match(text):
         return "name the metrics, and compute with them in a DERIVE, as in DERIVE total / n AS mean FROM payments"
     if token.type == "COMPARISON" and accepted >= _OPERAND:
         return "equality is a single =" if found == "=" else None
@@ -144,11 +146,13 @@ def _meant(token: Token, accepted: set[str], text: str) -> str | None:
 def _meant_in_window(token: Token, accepted: set[str]) -> str | None:
     """What may be meant where a window is expected, or its size, or the size's unit."""
     found = str(token).lower()
-    if accepted == {"INTEGER"} and token.type == "STRING":
-        return "write a size without quotes, as in 7 DAYS"
+    if accepted == {"INTEGER"}:
+        if token.type == "STRING":
+            return "write a size without quotes, as in 7 DAYS"
+        return "write a number and a unit alone, as in 7 DAYS" if found == "interval" else None
     if "UNIT" in accepted:
         if token.type == "DECIMAL":
-            return "sizes are whole numbers: 1.5 hours are 90 MINUTES"
+            return "sizes are whole numbers, as in 90 MINUTES for 1.5 hours"
         if found.startswith(_OF_NO_LENGTH):
             return "months, quarters and years are not all of one length: write days, as in 30 DAYS"
         return f"did you mean {_SHORT_UNITS[found]}?" if found in _SHORT_UNITS else None
@@ -166,9 +170,22 @@ def _meant_by_word(found: str, accepted: set[str], before: str) -> str | None:
         return None
     if found.upper() == "ROW" and _CURRENT.search(before):
         return "write EXCLUDE CURRENT"
+    if found.upper() == "OVER" and {"_FILTER", "_FROM"} <= accepted:
+        return "write one window, last, as in SELECT sum(x) AS total FROM payments GROUP BY card OVER SLIDING 7 DAYS"
     if found.upper() == "IN" and "_DELAYED" in accepted:
         return "windows have no zone: HOUR(t IN 'Europe/Lisbon') and other parts of a time have one"
-    if found.upper() in _OF_SQL:
-        return _OF_SQL[found.upper()]
+    # Where the word AS may stand, any word may be meant as a name.
+    if "_AS" not in accepted and (remedy := _of_sql(found.upper(), accepted)) is not None:
+        return remedy
     near = nearest(found, _UNITS if "UNIT" in accepted else _keywords(accepted))
     return f"did you mean {near}?" if near else None
+
+
+def _of_sql(word: str, accepted: set[str]) -> str | None:
+    """What is meant by a word that SQL has in this place."""
+    is_behind_window = not accepted.isdisjoint({"_DELAYED", "_EXCLUDE"})
+    if word == "GROUP" and is_behind_window:
+        return "GROUP BY stands before OVER"
+    if word == "WHERE" and "_AND" not in accepted and (is_behind_window or "_OVER" in accepted):
+        return "WHERE stands right after the stream's name"
+    return _OF_SQL.get(word)

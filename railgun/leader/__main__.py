@@ -51,8 +51,8 @@ def main(words: Sequence[str] | None = None) -> int:
     settings = settings_of(arguments.config, arguments.broker)
     stopped = threading.Event()
     stop_when_asked(stopped)
-    parent, ended = Parent(stopped), deque[UnitEnded]()
-    parent.unit_ended = ended.append
+    ended = deque[UnitEnded]()
+    parent = Parent(stopped, unit_ended=ended.append)
     identity = node_identity(arguments.node_folder, settings.cluster.node_name)
     place = LeaderPlace(
         arguments.node_folder,

@@ -128,8 +128,8 @@ class Leading:
         self._membership.poll(0)
         try:
             self._say()
-            self._report_ended()
             self._read()
+            self._report_ended()
             self._look_at_members()
             if self._is_informed():
                 if self._membership.leads:
@@ -163,14 +163,16 @@ class Leading:
             self._said, self._said_s, self._said_at = record, now_s, min(self._said_at, at)
 
     def _report_ended(self) -> None:
-        """Report in the name of units that have ended, so that others need not wait until they miss them."""
-        while self._ended:
+        """Report in the name of units that have ended, so that others need not wait until they miss them. Where such a
+        report is not delivered they do.
+        """
+        while self._ended and self._has_read_all():
             ended = self._ended.popleft()
             newest = self._own_reports.get(ended.unit)
             last = None if newest is None or newest.generation > ended.at_ms else newest.ended()
             if last is not None:
                 entry = Entry(self._reports, Records.of([encode_report(last)]), [unit_key(*last.copy)])
-                self._transport.submit([entry]).result()
+                self._transport.submit([entry])
 
     def _read(self) -> None:
         if not self._ends:
@@ -231,7 +233,10 @@ class Leading:
 
     def _is_informed(self) -> bool:
         """Whether everything was read that was said before this process began, and who the members are."""
-        return bool(self._members) and all(self._positions[where] >= end for where, end in self._ends.items())
+        return bool(self._members) and self._has_read_all()
+
+    def _has_read_all(self) -> bool:
+        return all(self._positions[where] >= end for where, end in self._ends.items())
 
     def _look_at_members(self) -> None:
         now_s = self._now_s()

@@ -215,7 +215,12 @@ class UnitCopies:
             # The clock has gone back since an earlier run, whose reports others would go by.
             self._generation = unit.generation + 1
         for name, report in unit.by_task():
-            self._heard.setdefault(name, {})[report.copy] = at_s, report
+            heard = self._heard.setdefault(name, {})
+            before = heard.get(report.copy)
+            if before is not None and before[1].generation > report.generation:
+                # It came late: it is of an earlier run.
+                continue
+            heard[report.copy] = at_s, report
             copy = self._answering.get(name)
             if copy is not None:
                 copy.hear(report, at_s)

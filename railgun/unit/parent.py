@@ -41,11 +41,15 @@ class Parent:
     unit_ended: is called with each UnitEnded, by the thread that reads.
     """
 
-    def __init__(self, stopped: threading.Event, reads: int = 0) -> None:
-        self._stopped, self._reads = stopped, reads
+    def __init__(
+        self,
+        stopped: threading.Event,
+        reads: int = 0,
+        unit_ended: Callable[[UnitEnded], object] = lambda ended: None,
+    ) -> None:
+        self._stopped, self._reads, self._unit_ended = stopped, reads, unit_ended
         self._writing = threading.Lock()
         self.metrics: Callable[[], str] = str
-        self.unit_ended: Callable[[UnitEnded], object] = lambda ended: None
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
 
     def write(self, line: bytes) -> None:
@@ -58,14 +62,10 @@ class Parent:
         begun = b""
         while read := os.read(self._reads, 1024):
             *lines, begun = (begun[-_LINE_BYTES_MAX:] + read).split(b"\n")
+            if METRICS.rstrip() in lines:
+                self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
             for line in lines:
-                self._take(line)
+                # What else is said there is nobody's: a node's input may come from any program.
+                with contextlib.suppress(msgspec.MsgspecError):
+                    self._unit_ended(_decode_ended(line))
         self._stopped.set()
-
-    def _take(self, line: bytes) -> None:
-        if line + b"\n" == METRICS:
-            self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
-            return
-        # What else is said there is nobody's: a node's input may come from any program.
-        with contextlib.suppress(msgspec.MsgspecError):
-            self.unit_ended(_decode_ended(line))

@@ -150,6 +150,9 @@ class UnitProcess:
         self._started_s = time.monotonic()
         command = [*self._command, *(self._again if self._was_ready else ())]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        # One that stands still does not read: the node goes on all the same.
+        os.set_blocking(self._process.stdin.fileno(), False)
         self.starts += 1
         self._listener = threading.Thread(
             target=self._listen, args=[self._process], name=f"unit-{self.index}", daemon=True

@@ -194,10 +194,9 @@ def test_heartbeats(unit: Unit) -> None:
 def test_questions_and_answers_of_a_unit(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     reads, writes = os.pipe()
     stopped = threading.Event()
-    parent = Parent(stopped, reads)
-    parent.metrics = lambda: "what it says of itself"
     heard: list[UnitEnded] = []
-    parent.unit_ended = heard.append
+    parent = Parent(stopped, reads, heard.append)
+    parent.metrics = lambda: "what it says of itself"
     ended = msgspec.json.encode(UnitEnded(1, 1_700_000_000_000)) + b"\n"
     # Lines come as they are written, and in parts.
     for written in (METRICS + ended[:5], ended[5:] + b"no such line\n" + ended):

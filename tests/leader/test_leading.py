@@ -109,11 +109,11 @@ def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> N
     first, second = found.copies
     assert (found.generation, first.state, first.leaving, first.replied) == (100, closed, True, 5)
     assert second == reports[0].copies[1]
-    # Nothing is said twice.
+    # Nothing is said twice: the next one is of another unit.
     awaited(lambda: node.leading._own_reports[0] == found)
-    node.ended.append(UnitEnded(0, 200))
-    awaited(lambda: not node.ended)
-    assert len(nodes.written(topic)) == 4
+    node.ended.extend([UnitEnded(0, 200), UnitEnded(2, 400)])
+    awaited(lambda: len(nodes.written(topic)) > 4)
+    assert [key for key, _ in nodes.written(topic)[3:]] == [b"node-1/0", b"node-1/2"]
 
 
 def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -> None:

@@ -71,7 +71,7 @@ def test_that_a_unit_has_ended_is_told_to_the_leaders_process(tmp_path: Path) ->
     told = tmp_path / "told"
     listens = (
         f"import sys; print('{{\"ready\": true}}', flush=True); "
-        f"open({str(told)!r}, 'w').write(sys.stdin.readline())"
+        f"open({str(told)!r}, 'w').write(sys.stdin.readline()); sys.stdin.read()"
     )
     node = Supervisor(tmp_path / "data", 2, leader=_command(listens))
     node.units[0] = UnitProcess(0, _command("import sys; sys.stdin.read()"))
