@@ -13,7 +13,6 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
 from railgun.cluster.report_table import ReportedCopy, ReportTable
-from railgun.cluster.reports import UnitReport
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
 # A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
@@ -81,11 +80,9 @@ class ObservedCluster:
         for unit in units:
             self.reports.forget(unit)
 
-    def take_report(self, record: bytes, now_s: float) -> UnitReport:
-        """Take in a report of a unit, and return it. Raises ReportError."""
-        report = self.reports.take(record, now_s)
-        self._progress.hear(report, now_s)
-        return report
+    def take_report(self, record: bytes, now_s: float) -> None:
+        """Take in a report of a unit. Raises ReportError."""
+        self._progress.hear(self.reports.take(record, now_s), now_s)
 
     def view(
         self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None

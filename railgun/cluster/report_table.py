@@ -44,8 +44,7 @@ class ReportTable:
     def __init__(self) -> None:
         self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
-        self._of_version_1: set[CopyName] = set()
-        self._generations: dict[CopyName, int] = {}
+        self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport:
@@ -55,20 +54,19 @@ class ReportTable:
         comes late of an earlier run of the unit is left out.
         """
         report = decode_report(record)
-        if report.generation < self._generations.get(report.copy, 0):
-            return report
-        self._generations[report.copy] = report.generation
         unit, named = report.copy, {status.task for status in report.copies}
+        last = self._of_newest_run.get(unit)
+        if last is not None and report.generation < last.generation:
+            return report
+        self._of_newest_run[unit] = report
         before = self._of_unit.setdefault(unit, set())
         if report.version > 1:
-            self._of_version_1.discard(unit)
             for task in before - named:
                 self._of_task[task] = {
                     copy: heard for copy, heard in self._of_task[task].items() if copy != unit
                 }
             self._of_unit[unit] = named
         else:
-            self._of_version_1.add(unit)
             before |= named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
@@ -80,11 +78,15 @@ class ReportTable:
 
     def units(self) -> list[CopyName]:
         """Return the units that have reported in version 2: only these have a record under their name."""
-        return [unit for unit in self._of_unit if unit not in self._of_version_1]
+        return [unit for unit, report in self._of_newest_run.items() if report.version > 1]
+
+    def last(self, unit: CopyName) -> UnitReport | None:
+        """Return the last report of a unit's newest run; None if it has not reported."""
+        return self._of_newest_run.get(unit)
 
     def forget(self, unit: CopyName) -> None:
         """Drop what a unit has reported."""
-        self._generations.pop(unit, None)
+        self._of_newest_run.pop(unit, None)
         for task in self._of_unit.pop(unit, ()):
             self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
 

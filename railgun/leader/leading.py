@@ -12,6 +12,7 @@ import msgspec
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
 from railgun.cluster.departed import SAID_AGAIN_S, departed
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.observed import ObservedCluster
@@ -28,7 +29,7 @@ from railgun.cluster.records import (
     encode_plan,
     encode_statement,
 )
-from railgun.cluster.reports import ReportError, UnitReport, encode_report, unit_key
+from railgun.cluster.reports import ReportError, encode_report, unit_key
 from railgun.cluster.steps import next_plan
 from railgun.leader.cluster_log import ClusterLog
 from railgun.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
@@ -92,8 +93,6 @@ class Leading:
         self._said_s = -math.inf
         # A node with this one's name that said so between these offsets had it first.
         self._checked_end, self._said_at = checked_end, math.inf
-        # The newest report of each unit of this node.
-        self._own_reports: dict[int, UnitReport] = {}
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
         self._positions: dict[TopicPartition, int] = {}
@@ -168,7 +167,7 @@ class Leading:
         """
         while self._ended and self._has_read_all():
             ended = self._ended.popleft()
-            newest = self._own_reports.get(ended.unit)
+            newest = self._observed.reports.last(CopyName(self._record().name, ended.unit))
             last = None if newest is None or newest.generation > ended.at_ms else newest.ended()
             if last is not None:
                 entry = Entry(self._reports, Records.of([encode_report(last)]), [unit_key(*last.copy)])
@@ -189,9 +188,7 @@ class Leading:
                 continue
             try:
                 if fetched.where == self._reports:
-                    report = self._observed.take_report(record, now_s)
-                    if self._said is not None and report.node == self._said.name:
-                        self._own_reports[report.unit] = report
+                    self._observed.take_report(record, now_s)
                 elif fetched.where == self._nodes:
                     said = decode_statement(record)
                     self._check_name(said, at)

@@ -217,10 +217,9 @@ class UnitCopies:
         for name, report in unit.by_task():
             heard = self._heard.setdefault(name, {})
             before = heard.get(report.copy)
-            if before is not None and before[1].generation > report.generation:
-                # It came late: it is of an earlier run.
-                continue
-            heard[report.copy] = at_s, report
+            # One of an earlier run comes late, and says only what was replied to.
+            if before is None or report.generation >= before[1].generation:
+                heard[report.copy] = at_s, report
             copy = self._answering.get(name)
             if copy is not None:
                 copy.hear(report, at_s)

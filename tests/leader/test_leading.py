@@ -7,8 +7,9 @@ import pytest
 
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, encode_statement
-from railgun.cluster.reports import CopyStatus, UnitReport, decode_report, encode_report, unit_key
+from railgun.cluster.reports import UnitReport, decode_report, encode_report, unit_key
 from railgun.unit.parent import UnitEnded
+from tests.cluster.some_reports import report, status
 from tests.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
@@ -77,20 +78,8 @@ def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes:
 
 def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> None:
     def reported(unit: int, generation: int, *states: CopyState) -> UnitReport:
-        copies = [
-            CopyStatus(
-                stream="s",
-                created=0,
-                partitioner="card",
-                partition=number,
-                state=state,
-                position=7,
-                replied=5,
-                end=9,
-            )
-            for number, state in enumerate(states)
-        ]
-        return UnitReport(node="node-1", unit=unit, generation=generation, interval_ms=200, copies=copies)
+        copies = [status(partition=number, state=state, replied=5) for number, state in enumerate(states)]
+        return report(*copies, node="node-1", unit=unit, generation=generation)
 
     topic = nodes.player.registry.topics.positions
     answering, failed, closed = CopyState.ANSWERING, CopyState.FAILED, CopyState.CLOSED
@@ -98,9 +87,10 @@ def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> N
     reports = [reported(0, 100, answering, failed), reported(1, 100, closed), reported(2, 300, answering)]
     node = nodes.start(1)
     awaited(lambda: nodes.leaders() == [1])
-    for report in reports:
-        nodes.write(topic, unit_key(*report.copy), encode_report(report))
-    awaited(lambda: len(node.leading._own_reports) == 3)
+    for each in reports:
+        nodes.write(topic, unit_key(*each.copy), encode_report(each))
+    heard = node.leading._observed.reports
+    awaited(lambda: len(heard.units()) == 3)
     node.ended.extend(UnitEnded(unit, 200) for unit in (2, 1, 3, 0))
     awaited(lambda: len(nodes.written(topic)) > 3)
     key, record = nodes.written(topic)[3]
@@ -110,7 +100,7 @@ def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> N
     assert (found.generation, first.state, first.leaving, first.replied) == (100, closed, True, 5)
     assert second == reports[0].copies[1]
     # Nothing is said twice: the next one is of another unit.
-    awaited(lambda: node.leading._own_reports[0] == found)
+    awaited(lambda: heard.last(found.copy) == found)
     node.ended.extend([UnitEnded(0, 200), UnitEnded(2, 400)])
     awaited(lambda: len(nodes.written(topic)) > 4)
     assert [key for key, _ in nodes.written(topic)[3:]] == [b"node-1/0", b"node-1/2"]
