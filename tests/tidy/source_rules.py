@@ -38,7 +38,10 @@ _NAMES_HANDED_IN = re.compile(
     r"|datetime\.(.*\.)?(now|utcnow|today)"
 )
 # The threads of a process, the defaults of `TaskEnvironment`, and the folder of compiled kernels.
-_HANDING_IN = frozenset({"thread_executor", "environment"})
+_HANDING_IN = frozenset({"reservoir/thread_executor.py", "railgun/task/environment.py"})
+_TOOLCHAIN = "reservoir/native"
+LISTED_PLACES = _HOST_AND_BELOW | _UNIT_LOOP | _HANDING_IN | {_TOOLCHAIN}
+"""What rules name. A rule looks at nothing where such a place has moved away, so `listed_places` fails then."""
 
 BANNED_NAME_PARTS = frozenset({"util", "utils", "helper", "helpers", "manager", "managers", "common", "misc"})
 
@@ -144,9 +147,9 @@ def handed_in(tree: Tree) -> Iterator[str]:
     """A task and its files start no thread, read no clock and take no randomness of their own."""
     for path in tree.python():
         room = path.parts[0] if path.parts[0] == "reservoir" else "/".join(path.parts[:2])
-        is_toolchain = path.parts[:2] == ("reservoir", "native")
+        is_toolchain = path.is_relative_to(_TOOLCHAIN)
         is_handed = room in _HOST_AND_BELOW or path.as_posix() in _UNIT_LOOP
-        if not is_handed or is_toolchain or path.stem in _HANDING_IN:
+        if not is_handed or is_toolchain or path.as_posix() in _HANDING_IN:
             continue
         for node in ast.walk(ast.parse(tree.read(path))):
             if not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute):
@@ -163,6 +166,13 @@ def _handed_in_names(node: ast.Import | ast.ImportFrom | ast.Attribute) -> list[
         module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
         found, modules = [f"{module}{each.name}" for each in node.names], _MODULES_HANDED_IN
     return [name for name in found if name.split(".")[0] in modules or _NAMES_HANDED_IN.fullmatch(name)]
+
+
+def listed_places(tree: Tree) -> Iterator[str]:
+    """Every folder and file that a rule names is there."""
+    there = {each.as_posix() for path in tree.python() for each in (path, *path.parents)}
+    for place in sorted(LISTED_PLACES - there):
+        yield f"{place}: a rule names it, and it is not there"
 
 
 def open_ends(tree: Tree) -> Iterator[str]:

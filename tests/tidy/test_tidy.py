@@ -1,6 +1,6 @@
 """The tree keeps its habits, and each rule is seen to catch what it is there for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ RULES: list[Rule] = [
     source_rules.retired_words,
     source_rules.masked_arrays,
     source_rules.handed_in,
+    source_rules.listed_places,
     source_rules.open_ends,
     source_rules.machine_paths,
     doc_rules.links,
@@ -39,6 +40,7 @@ _LOCK = "numpy==2.4.0 \\\n    --hash=sha256:00\n"
 _DECISION = "# Title\n\n## Context\n\n## Decision\n\n## Consequences\n"
 
 CLEAN = {
+    **{place if place.endswith(".py") else f"{place}/a.py": _HEAD for place in source_rules.LISTED_PLACES},
     "room/store.py": _HEAD + "def f():\n    return 1\n",
     "Makefile": "setup: x\n\ntest: setup\n",
     "README.md": "# Start\n\n[The page](docs/page.md#the-way-in), `make test`:\n\n    make setup test\n",
@@ -57,7 +59,8 @@ _MADE_UP_CLI = {
     "railgun/__main__.py": _HEAD + "import sys\nsys.exit('run' not in sys.argv)\n",
 }
 
-PLANTED: list[tuple[Rule, dict[str, str], str]] = [
+# A rule, what is planted in the clean tree (None: the file is not there), and what the rule says of it.
+PLANTED: list[tuple[Rule, Mapping[str, str | None], str]] = [
     (source_rules.file_sizes, {"room/a.py": _HEAD + "x = 1\n" * source_rules.FILE_LINES_MAX}, "601 lines"),
     (source_rules.function_sizes, {"room/a.py": _HEAD + _LONG_FUNCTION}, "long_one has 71 lines"),
     (source_rules.function_sizes, {"room/a.py": _HEAD + "async " + _LONG_FUNCTION}, "long_one has 71 lines"),
@@ -82,6 +85,8 @@ PLANTED: list[tuple[Rule, dict[str, str], str]] = [
         {"railgun/task/a.py": _HEAD + "from time import monotonic\n"},
         "time.monotonic;",
     ),
+    (source_rules.listed_places, {"railgun/unit/loop.py": None}, "railgun/unit/loop.py: a rule names it"),
+    (source_rules.listed_places, {"railgun/plan/a.py": None}, "railgun/plan: a rule names it"),
     (source_rules.handed_in, {"railgun/state/rows/a.py": _HEAD + "x = os.urandom(8)\n"}, "os.urandom;"),
     (
         source_rules.handed_in,
@@ -156,7 +161,9 @@ def test_a_clean_tree_breaks_no_rule(rule: Rule, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rule", "files", "message"), PLANTED)
-def test_a_planted_breach_is_caught(rule: Rule, files: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_a_planted_breach_is_caught(
+    rule: Rule, files: Mapping[str, str | None], message: str, tmp_path: Path
+) -> None:
     [found] = list(rule(_planted(tmp_path, {**CLEAN, **files})))
     assert message in found
 
@@ -171,8 +178,10 @@ def test_what_git_ignores_is_not_looked_at() -> None:
     assert not [path for path in files if ".venv" in path.parts or "__pycache__" in path.parts]
 
 
-def _planted(root: Path, files: dict[str, str]) -> Tree:
+def _planted(root: Path, files: Mapping[str, str | None]) -> Tree:
     for name, text in files.items():
+        if text is None:
+            continue
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
