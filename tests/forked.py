@@ -39,7 +39,7 @@ _LOADED = (
     "railgun.client.client",
     "railgun.cli.server_url",
     "railgun.engine.engine",
-    "railgun.unit.ending",
+    "railgun.node.ending",
     "railgun.unit.process",
     "tests.cli.fake_run",
 )

@@ -23,11 +23,10 @@ from railgun.access.guard import Guard
 from railgun.access.tls import Tls
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
-from railgun.messaging.kafka.transport import check_pass_through
+from railgun.messaging.kafka.configured import check_pass_through, kafka_settings
+from railgun.node.supervisor import NODE_NOT_READY, NODE_READY
 from railgun.telemetry.collector import metrics_of, none_of
 from railgun.telemetry.families import ANSWERED, FRONT_END
-from railgun.unit.configured import kafka_settings
-from railgun.unit.supervisor import NODE_NOT_READY, NODE_READY
 
 OUTCOMES = ("answers", "repeated", "late", "older", "unreadable")
 """Answers that were waited for; of an event answered already; that came too late; to an earlier run of the front-end;

@@ -1,6 +1,6 @@
 """A table of HTTP routes. A lookup finds the row for a request.
 
-The rows of the service are in `frontend/http/routes.py`, those of a node in `railgun/unit/node_server.py`.
+The rows of the service are in `frontend/http/routes.py`, those of a node in `railgun/node/server.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -183,11 +182,10 @@ def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "Ba
 
 def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
     """How to reach the cluster, and the prefix of its topics."""
-    from railgun.config.loading import flags_given, load_settings
-    from railgun.unit.configured import kafka_settings
+    from railgun.config.loading import settings_of
+    from railgun.messaging.kafka.configured import kafka_settings
 
-    given = flags_given({"--broker": ("cluster.broker", arguments.broker)})
-    settings = load_settings(arguments.config, os.environ, given)
+    settings = settings_of(arguments.config, arguments.broker)
     return kafka_settings(settings), settings.cluster.topic_prefix
 
 

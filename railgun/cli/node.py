@@ -16,7 +16,7 @@ from railgun.cli.failures import EXIT_NO
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.cli.parser import Command
 from railgun.config.hangup import hangup_ends_it, hold_hangup
-from railgun.signals import on_signals
+from railgun.node.signals import on_signals
 from railgun.wording import counted
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.compiling import COMPILING, Compiling, CompilingStoppedError
     from railgun.config.access import guard_of, tls_of
     from railgun.config.loading import flags_given, load_settings
+    from railgun.config.processors import units_of
     from railgun.config.reloading import Reload
     from railgun.logs.setup import logging_as
-    from railgun.messaging.kafka.transport import check_pass_through
-    from railgun.unit.configured import kafka_settings, units_of
-    from railgun.unit.node_server import serving
-    from railgun.unit.node_telemetry import NodeCollector
-    from railgun.unit.parent import Parent
-    from railgun.unit.supervisor import NODE_READY, Supervisor
+    from railgun.messaging.kafka.configured import check_pass_through, kafka_settings
+    from railgun.node.parent import Parent
+    from railgun.node.server import serving
+    from railgun.node.supervisor import NODE_READY, Supervisor
+    from railgun.node.telemetry import NodeCollector
     from reservoir.native.jit import is_image
 
     raise_open_files_limit()
@@ -75,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
     reread = partial(load_settings, arguments.config, os.environ, flags_given(given))
     settings = reread()
     guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
-    units = units_of(settings.cluster)
+    units = units_of(settings.cluster.units)
     check_pass_through(kafka_settings(settings))
     extra = _of_each_process(arguments)
     stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
@@ -133,7 +133,7 @@ def _leader(folder: Path, units: int, extra: list[str]) -> list[str]:
 
     words = ["--node-folder", str(folder), "--units", str(units), "--release", __version__]
     words += ["--began-ms", str(time.time_ns() // 1_000_000), *extra]
-    return child_python("-m", "railgun.leader", *words)
+    return child_python("-m", "railgun.node.leader", *words)
 
 
 def _heed_signals(stopped: threading.Event, compiling: "Compiling", reload: Callable[[], None]) -> None:

@@ -1,6 +1,7 @@
 """Settings from their defaults, a file, the environment and the command line: the later ones win."""
 
 import dataclasses
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -61,6 +62,14 @@ def load_settings(
     _put(values, _of_environment(environment or {}))
     _put(values, ((flag.option, KEYS[flag.key], flag.value) for flag in flags))
     return _replaced(dataclasses.replace(Settings(), kafka=passed), values)
+
+
+def settings_of(config: str | None, broker: str | None) -> Settings:
+    """Load the settings in force, the broker's address from the command line. Raises as `load_settings` does.
+
+    config: the file. broker: None if the command line names none.
+    """
+    return load_settings(config, os.environ, flags_given({"--broker": ("cluster.broker", broker)}))
 
 
 def _replaced(defaults: _Section, values: Mapping[str, dict[str, Any]], section: str = "") -> _Section:

@@ -16,6 +16,11 @@ def processors() -> int:
     return max(1, min(there, _quota(there)))
 
 
+def units_of(setting: int) -> int:
+    """Return how many units a node has. setting: `cluster.units`; 0 means one for each processor."""
+    return setting or processors()
+
+
 def _quota(there: int) -> int:
     """Processors' worth of time, rounded up; `there` without a limit."""
     for files in ((_QUOTA,), _QUOTA_1):

@@ -3,7 +3,7 @@
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
 from railgun.host.start import StartProgress
-from railgun.unit.configured import task_settings
+from railgun.task.configured import task_settings
 
 
 def open_engine(settings: EngineSettings, start: StartProgress | None = None) -> Engine:

@@ -25,7 +25,7 @@ from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
 from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
-from railgun.messaging.transport import RECORD_LIMIT_BYTES
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
 from railgun.wire.encode import encode_columns, encode_control

@@ -9,11 +9,9 @@ from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut
 from railgun.history.manifest import MANIFEST_PLACE, installed_folder, read_manifest, ready_folder
+from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.transport import TopicPartition
 from railgun.task.settings import TaskIdentity
-
-TASKS = "tasks"
-"""The folder of all tasks in a node's data folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +53,6 @@ def has_built(data: Path, key: TaskKey, history: str) -> bool:
 
 def _kept(ready: Path, history: str) -> Path:
     return installed_folder(ready.parents[1], history) / ready.parent.name / ready.name
-
-
-def stream_folder(stream: str, created: int) -> str:
-    """Return the name of the folder with a stream's tasks, in the folder `tasks` of a node."""
-    return f"{stream}.{created}"
 
 
 def task_folder(data: Path, stream: str, created: int, partitioner: str, partition: int) -> Path:

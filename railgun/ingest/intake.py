@@ -14,7 +14,7 @@ from railgun.files.ndjson_source import FastReader
 from railgun.ingest.accepted import AcceptedBatch, Correlation, Row, encode_row
 from railgun.ingest.ids import Ids
 from railgun.ingest.routing import Router, Share
-from railgun.messaging.transport import RECORD_LIMIT_BYTES
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.encode import encode_values
 from railgun.wire.json_error import json_error

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.messaging.errors import RecordTooLargeError
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.wire.records import Records
 
 
@@ -21,8 +22,6 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
-
-RECORD_LIMIT_BYTES = 16 << 20
 
 Headers = Sequence[tuple[str, bytes]]
 

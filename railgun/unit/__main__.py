@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railgun.arrow_alone import without_pandas
+from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
+from railgun.node.ending import DEADLINES, Deadlines, Ending
+from railgun.node.parent import Parent
+from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
-from railgun.signals import stop_when_asked
 from railgun.state.errors import StateError
-from railgun.unit.configured import settings_of
-from railgun.unit.ending import DEADLINES, Deadlines, Ending
-from railgun.unit.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
 from reservoir.errors import ReservoirError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.history.request_files import created_of
-from railgun.host.place import TASKS, stream_folder
+from railgun.host.data_folder import TASKS, stream_folder
 from railgun.state.lock import is_any_held
 from railgun.unit.clock import Clock
 

@@ -22,6 +22,7 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
+from railgun.node.ending import DEADLINES
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskIdentity
@@ -30,7 +31,6 @@ from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
-from railgun.unit.ending import DEADLINES
 from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies

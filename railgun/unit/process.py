@@ -20,24 +20,25 @@ from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.broker_wait import reached
+from railgun.messaging.kafka.configured import for_reports, for_tasks, kafka_settings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
+from railgun.node.ending import DEADLINES, Deadlines
+from railgun.node.identity import node_identity
+from railgun.node.parent import Parent
 from railgun.private_folder import make_private
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
+from railgun.task.configured import task_settings
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import for_reports, for_tasks, kafka_settings, task_settings
 from railgun.unit.copies import UnitCopies
-from railgun.unit.ending import DEADLINES, Deadlines
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
-from railgun.unit.identity import node_identity
 from railgun.unit.loop import UnitLoop
-from railgun.unit.parent import Parent
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending

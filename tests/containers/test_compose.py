@@ -20,8 +20,8 @@ from railgun.cli.parser import parse
 from railgun.cli.serve import SERVE
 from railgun.config.access import check_address
 from railgun.config.loading import load_settings
+from railgun.config.processors import units_of
 from railgun.health import DEFAULT_URL, URL_VARIABLE
-from railgun.unit.configured import units_of
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def test_each_node_has_a_name_and_units_of_its_own() -> None:
         environment = {**service["environment"], "RAILGUN_CLUSTER__UNITS": service["command"][-1]}
         assert service["command"][-2] == "--units"
         cluster = load_settings(None, environment).cluster
-        assert units_of(cluster) == 1
+        assert units_of(cluster.units) == 1
         names.add(cluster.node_name)
     assert len(names) == len(NODES)
 

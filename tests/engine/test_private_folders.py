@@ -10,8 +10,8 @@ import pytest
 
 from railgun.engine.engine import Engine
 from railgun.history.durable_files import write_whole
+from railgun.node import supervisor
 from railgun.private_folder import exposure, make_private
-from railgun.unit import supervisor
 
 
 def mode_of(folder: Path) -> int:

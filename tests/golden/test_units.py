@@ -23,13 +23,13 @@ from railgun.host.built_task import BuiltTask
 from railgun.host.host_state import OF_ONE_TASK
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.node.parent import METRICS, Parent, UnitEnded
+from railgun.node.supervisor import NODE_READY
 from railgun.task.errors import HistoryDamagedError
 from railgun.unit.figures import UnitFigures
 from railgun.unit.loop import UnitLoop
-from railgun.unit.parent import METRICS, Parent, UnitEnded
 from railgun.unit.positions import Positions
 from railgun.unit.process import Heartbeat
-from railgun.unit.supervisor import NODE_READY
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.encode import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql

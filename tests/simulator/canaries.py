@@ -14,8 +14,8 @@ from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
 from railgun.cluster.reports import UnitReport
 from railgun.host.task_host import TaskHost
-from railgun.leader.leading import Leading
 from railgun.messaging.transport import Fetched
+from railgun.node.leader.leading import Leading
 from railgun.unit import held_replies, loop, positions
 from railgun.unit.hosting import TaskReplies
 from tests.simulator.broker import SimulatedWriter

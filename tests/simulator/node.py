@@ -13,11 +13,12 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.host.lanes import HostLanes
 from railgun.host.place import task_folder
-from railgun.leader.leading import Leading
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import TopicPartition, Transport
+from railgun.node.leader.leading import Leading
+from railgun.node.parent import UnitEnded
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
@@ -28,7 +29,6 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
-from railgun.unit.parent import UnitEnded
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending

@@ -10,13 +10,14 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import encode_plan
+from railgun.config.loading import settings_of
+from railgun.messaging.kafka.configured import kafka_settings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
+from railgun.node.identity import Identity, node_identity
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.unit.configured import kafka_settings, settings_of
-from railgun.unit.identity import Identity, node_identity
 from tests.forked import ROOT
 
 
@@ -74,7 +75,7 @@ def write_plan(nodes: Sequence[tuple[Path, Path]], units: int = 1, before: Seque
 
 _IDENTIFY = """
 import pathlib, sys
-from railgun.unit.identity import node_identity
+from railgun.node.identity import node_identity
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 found = node_identity(folder, sys.argv[2])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from railgun.cluster.copies import CopyName
 from railgun.host.lanes import HostLanes
+from railgun.messaging.kafka.configured import for_tasks
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
@@ -17,7 +18,6 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import IdleMeter
-from railgun.unit.configured import for_tasks
 from railgun.unit.copies import UnitCopies
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts

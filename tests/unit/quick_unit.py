@@ -3,8 +3,8 @@
 import dataclasses
 import sys
 
+from railgun.node.ending import DEADLINES
 from railgun.unit.__main__ import main
-from railgun.unit.ending import DEADLINES
 
 QUICK = dataclasses.replace(DEADLINES, acknowledged_s=1.0, closed_s=0.5)
 

@@ -15,8 +15,8 @@ import pytest
 
 from frontend.kafka import serving
 from railgun.broker.local import LocalBroker
-from railgun.unit import supervisor
-from railgun.unit.ending import DEADLINES, Deadlines, Ending
+from railgun.node import supervisor
+from railgun.node.ending import DEADLINES, Deadlines, Ending
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
 from tests.broker.quick_broker import unheard
 from tests.oracle.compare import differences

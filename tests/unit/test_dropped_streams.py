@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
-from railgun.host.place import TASKS
+from railgun.host.data_folder import TASKS
 from railgun.state.lock import FolderLock
 from railgun.unit.clock import Clock
 from railgun.unit.dropped_streams import DroppedStreams

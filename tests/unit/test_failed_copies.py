@@ -13,10 +13,10 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import UnitReport, encode_report
 from railgun.messaging.transport import Fetched, TopicPartition
+from railgun.node.supervisor import Supervisor, UnitProcess
 from railgun.unit.clock import Clock
 from railgun.unit.copies import UnitCopies
 from railgun.unit.report_reader import Heard
-from railgun.unit.supervisor import Supervisor, UnitProcess
 from railgun.wire.records import Records
 from tests.cluster.some_reports import TASK, report, status
 from tests.unit.local_units import awaited

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from railgun.config.loading import settings_of
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
-from railgun.unit.configured import settings_of
-from railgun.unit.parent import Parent
+from railgun.node.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
 from tests.unit.processes import write_config
 

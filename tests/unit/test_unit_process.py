@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from railgun.node.supervisor import UnitProcess
 from railgun.unit.figures import UNIT_STAGES
-from railgun.unit.supervisor import UnitProcess
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.proc import children, runs, units

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from railgun.messaging.transport import RECORD_LIMIT_BYTES
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
 
 Value = str | int | float | bool
 

@@ -1,23 +1,15 @@
-"""Implements Transport over a Kafka cluster, through librdkafka.
-
-Settings that pass through to librdkafka are checked before anything starts.
-"""
+"""Implements Transport over a Kafka cluster, through librdkafka."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
-
-from railgun.config.kinds import ConfigError
-from railgun.language.errors import nearest
 from railgun.messaging.errors import TransportClosedError, TransportReadOnlyError
 from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.producer import KafkaProducer
-from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
+from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.transport import (
     FOREVER,
@@ -27,42 +19,6 @@ from railgun.messaging.transport import (
     TopicSettings,
 )
 from railgun.wire.records import Records
-
-_SECTION = "[kafka]"
-# Names to suggest for an unknown one: the settings that are used most.
-_COMMON = (
-    *("security.protocol", "sasl.mechanisms", "sasl.username", "sasl.password", "ssl.ca.location"),
-    *("ssl.certificate.location", "ssl.key.location", "ssl.key.password", "client.id", "linger.ms"),
-    *("compression.type", "batch.size", "message.timeout.ms", "fetch.wait.max.ms", "fetch.min.bytes"),
-    *("fetch.message.max.bytes", "queued.min.messages", "queued.max.messages.kbytes", "socket.timeout.ms"),
-    *("socket.keepalive.enable", "reconnect.backoff.ms", "reconnect.backoff.max.ms", "metadata.max.age.ms"),
-)
-
-
-def check_pass_through(settings: KafkaSettings) -> None:
-    """Make each kind of client with the settings, without connecting.
-
-    Raises ConfigError for a setting that librdkafka does not know, or a value that it refuses.
-    """
-    if not settings.pass_through:
-        return
-    _check(lambda: Producer(settings.producer()), settings)
-    _check(lambda: Producer({**settings.producer(), **LINGERING}), settings)
-    _check(lambda: Consumer(settings.consumer()).close(), settings)
-    _check(lambda: AdminClient(settings.admin()), settings)
-
-
-def _check(create: Callable[[], object], settings: KafkaSettings) -> None:
-    try:
-        create()
-    except KafkaException as error:
-        message = error.args[0].str()
-        key = next((key for key in settings.pass_through if key in message), None)
-        place = _SECTION if key is None else f"{_SECTION} {key}"
-        suggestion = None if key is None or "No such" not in message else nearest(key, _COMMON)
-        if suggestion:
-            message += f"; did you mean {suggestion}?"
-        raise ConfigError(place, message) from None
 
 
 class KafkaTransport:

@@ -5,8 +5,8 @@ from contextlib import suppress
 from railgun.catalog.catalog import Catalog
 from railgun.config.kinds import ConfigError
 from railgun.messaging.errors import TopicMissingError, TransportError
+from railgun.messaging.kafka.configured import check_pass_through
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.transport import check_pass_through
 from railgun.registry.catalog_log import read_on
 from railgun.registry.entries import CatalogState
 from railgun.registry.errors import RegistryError

@@ -14,7 +14,7 @@ from frontend.kafka.backend import Cluster
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
 
 PLACE = "/v1/cluster"

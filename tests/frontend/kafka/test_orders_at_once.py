@@ -12,7 +12,7 @@ from frontend.problems import ProblemError
 from railgun.cluster.records import DrainOrder, encode_statement
 from railgun.cluster.report_table import ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
 
 Given = Future[dict[str, Any]]

@@ -5,9 +5,8 @@ import pytest
 from railgun.cli.main import main
 from railgun.config.kinds import ConfigError
 from railgun.config.loading import load_settings
+from railgun.messaging.kafka.configured import check_pass_through, kafka_settings
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.transport import check_pass_through
-from railgun.unit.configured import kafka_settings
 
 NOBODY = "127.0.0.1:1"
 

@@ -6,7 +6,8 @@ import pytest
 from railgun.messaging.errors import RecordTooLargeError
 from railgun.messaging.kafka.batching import REQUEST_LIMIT_BYTES
 from railgun.messaging.kafka.producer import split_entry
-from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
+from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.records import Records
 
 _WHERE = TopicPartition("t", 0)

@@ -37,7 +37,8 @@ from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import RECORD_LIMIT_BYTES, Entry, TopicPartition, TopicSettings
+from railgun.messaging.limits import RECORD_LIMIT_BYTES
+from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of

@@ -12,10 +12,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from railgun.host.disk_usage import measure_disk
+from railgun.node.supervisor import UnitProcess
 from railgun.telemetry.collector import metrics_of, none_of, put_disk
 from railgun.telemetry.families import ON_NODE
 from railgun.telemetry.reading import DiskReading
-from railgun.unit.supervisor import UnitProcess
 
 # A unit that is processing a batch answers only between two steps of it.
 ANSWER_S = 5.0

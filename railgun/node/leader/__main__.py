@@ -1,4 +1,4 @@
-"""`python -m railgun.leader`: takes part in the group of nodes, as the supervisor of a node starts it."""
+"""`python -m railgun.node.leader`: takes part in the group of nodes, as the supervisor of a node starts it."""
 
 import argparse
 import logging
@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 
 from railgun.cluster.health import ClusterHealth
-from railgun.leader.leading import Leading
-from railgun.leader.process import LeaderPlace, run_leader
-from railgun.leader.start_checks import NodeRefusedError
+from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError, TransportRefusedError
+from railgun.node.ending import Ending
+from railgun.node.identity import node_identity
+from railgun.node.leader.leading import Leading
+from railgun.node.leader.process import LeaderPlace, run_leader
+from railgun.node.leader.start_checks import NodeRefusedError
+from railgun.node.parent import Parent, UnitEnded
+from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
-from railgun.signals import stop_when_asked
-from railgun.unit.configured import settings_of
-from railgun.unit.ending import Ending
-from railgun.unit.identity import node_identity
-from railgun.unit.parent import Parent, UnitEnded
 
 # It has nothing that could be lost: while the broker is away it does not keep its node from ending.
 _OVER_S = 5.0
@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("railgun.leader", description=__doc__)
+    parser = argparse.ArgumentParser("railgun.node.leader", description=__doc__)
     parser.add_argument("--node-folder", type=Path, required=True)
     parser.add_argument("--units", type=int, required=True)
     parser.add_argument("--release", required=True)

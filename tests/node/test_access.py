@@ -12,7 +12,7 @@ from railgun.access.guard import Guard
 from railgun.access.refusals import refusals
 from railgun.config.access import guard_of
 from railgun.config.settings import HttpSettings
-from railgun.unit.node_server import ROUTES, serving
+from railgun.node.server import ROUTES, serving
 from tests.frontend.access.callers import NOBODY, bearer, tokens
 
 OPEN = {"alive", "ready"}

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from railgun.child_python import child_python
-from railgun.host.place import TASKS
+from railgun.host.data_folder import TASKS
+from railgun.node.identity import AUTO, IDENTITY, node_identity
+from railgun.node.parent import METRICS, UnitEnded
 from railgun.private_folder import exposure, make_private
-from railgun.unit.identity import AUTO, IDENTITY, node_identity
-from railgun.unit.parent import METRICS, UnitEnded
 from railgun.wording import counted, listed
 
 # The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it

@@ -12,8 +12,8 @@ from prometheus_client import Gauge
 
 from railgun.access.guard import Guard
 from railgun.config.settings import HttpSettings
-from railgun.unit import node_server
-from railgun.unit.node_server import ROUTES, serving
+from railgun.node import server
+from railgun.node.server import ROUTES, serving
 from tests.frontend.access.callers import token
 from tests.frontend.serving import until
 
@@ -89,7 +89,7 @@ def answers(url: str) -> bool:
 
 
 def test_who_sends_bit_by_bit_does_not_keep_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_server, "REQUEST_S", 1.0)
+    monkeypatch.setattr(server, "REQUEST_S", 1.0)
     with served(HttpSettings(connections_limit=1)) as url, connected(url) as slow:
         slow.settimeout(0.05)
 
@@ -110,7 +110,7 @@ def test_ends_are_warned_about_again_and_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of tokens and certificates, as they are then: those of a reload too."""
-    monkeypatch.setattr(node_server, "WARN_EVERY_S", 0.1)
+    monkeypatch.setattr(server, "WARN_EVERY_S", 0.1)
     guard = Guard()
 
     def said() -> list[str]:

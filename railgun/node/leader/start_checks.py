@@ -12,10 +12,10 @@ from railgun.catalog.catalog import Catalog
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, RecordError, decode_statement
 from railgun.cluster.reports import ReportError, decode_report
-from railgun.host.place import TASKS, stream_folder
+from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.unit.identity import Identity, keep_catalogue, kept_catalogue
+from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
 
 _AGAIN_S = 0.5
 # A node that has said its record is a member within this time.

@@ -8,9 +8,9 @@ import pytest
 from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.cluster.reports import UnitReport, decode_report, encode_report, unit_key
-from railgun.unit.parent import UnitEnded
+from railgun.node.parent import UnitEnded
 from tests.cluster.some_reports import report, status
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from railgun.unit.ending import DEADLINES
+from railgun.node.ending import DEADLINES
 from tests.unit.processes import ROOT
 
 _HELD_UP = """
 import sys, threading
 from confluent_kafka.admin import AdminClient
 from railgun.logs.setup import logging_as
-from railgun.unit.ending import Ending
-from railgun.unit.parent import Parent
-from railgun.signals import stop_when_asked
+from railgun.node.ending import Ending
+from railgun.node.parent import Parent
+from railgun.node.signals import stop_when_asked
 
 stopped = threading.Event()
 stop_when_asked(stopped)

@@ -14,13 +14,13 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
-from railgun.leader.leading import Leading
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
+from railgun.node.leader.leading import Leading
+from railgun.node.parent import UnitEnded
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.unit.parent import UnitEnded
 from railgun.wire.records import Records
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import quick_settings

@@ -7,7 +7,7 @@ import pytest
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
-from railgun.leader.cluster_log import ClusterLog
+from railgun.node.leader.cluster_log import ClusterLog
 from tests.cluster.clusters import task_names
 
 TASKS = task_names(20)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from railgun.unit.identity import IdentityError, node_identity
+from railgun.node.identity import IdentityError, node_identity
 
 
 def test_the_folder_keeps_the_name_and_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from railgun.leader.start_checks import NodeRefusedError, check_releases
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.node.leader.start_checks import NodeRefusedError, check_releases
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 from tests.unit.local_units import quick_settings

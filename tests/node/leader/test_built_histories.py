@@ -11,8 +11,8 @@ from railgun.catalog.changes import AddHistory
 from railgun.catalog.definitions import parse_definitions
 from railgun.history.manifest import HistoryManifest, installed_folder, ready_folder, write_manifest
 from railgun.host.place import history_folder
-from railgun.leader import built_histories
-from railgun.leader.built_histories import BuiltHistories
+from railgun.node.leader import built_histories
+from railgun.node.leader.built_histories import BuiltHistories
 from tests.unit.processes import DEFINITIONS
 
 

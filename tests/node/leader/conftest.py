@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 
 from railgun.catalog.catalog import Catalog
 from railgun.cluster.records import NodeRecord, encode_statement
-from railgun.leader.process import LeaderPlace, _incarnation
-from railgun.leader.start_checks import NodeRefusedError, check_folder, check_name
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
-from railgun.unit.identity import Identity, node_identity
+from railgun.node.identity import Identity, node_identity
+from railgun.node.leader.process import LeaderPlace, _incarnation
+from railgun.node.leader.start_checks import NodeRefusedError, check_folder, check_name
 from railgun.wire.records import Records
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
 
 

@@ -17,23 +17,23 @@ from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
-from railgun.leader.built_histories import BuiltHistories
-from railgun.leader.leading import Leading
-from railgun.leader.start_checks import SaidBefore, check_folder, check_name, check_plan, check_releases
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.broker_wait import reached
+from railgun.messaging.kafka.configured import kafka_settings
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
+from railgun.node.identity import Identity
+from railgun.node.leader.built_histories import BuiltHistories
+from railgun.node.leader.leading import Leading
+from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan, check_releases
+from railgun.node.parent import UnitEnded
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
-from railgun.unit.configured import kafka_settings
-from railgun.unit.identity import Identity
-from railgun.unit.parent import UnitEnded
 
 _FOLDERS_S = 5.0
 # Sizes change all the time, and each change is a record that all nodes read.

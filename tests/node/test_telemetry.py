@@ -15,10 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from railgun.access.guard import Guard
 from railgun.config.settings import HttpSettings
-from railgun.unit import node_telemetry
-from railgun.unit.node_server import serving
-from railgun.unit.node_telemetry import NodeCollector
-from railgun.unit.supervisor import UnitProcess
+from railgun.node import telemetry
+from railgun.node.server import serving
+from railgun.node.supervisor import UnitProcess
+from railgun.node.telemetry import NodeCollector
 from tests.unit.processes import ROOT
 
 # A unit that is ready at once, and says how many times it was asked.
@@ -84,7 +84,7 @@ def test_what_units_say_stands_together(tmp_path: Path) -> None:
 def test_a_unit_that_does_not_answer_keeps_nobody_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_telemetry, "ANSWER_S", 0.2)
+    monkeypatch.setattr(telemetry, "ANSWER_S", 0.2)
     with (
         running([], ["--silent"]) as units,
         serving(

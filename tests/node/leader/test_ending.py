@@ -23,7 +23,7 @@ def test_while_the_broker_is_away_it_does_not_keep_its_node_from_ending(tmp_path
     place = ["--node-folder", str(tmp_path / "data"), "--units", "1", "--release", "0", "--began-ms", "1"]
     (tmp_path / "data").mkdir()
     process = Forked(
-        "railgun.leader",
+        "railgun.node.leader",
         [*place, "--config", str(config)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

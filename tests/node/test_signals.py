@@ -11,7 +11,7 @@ from tests.unit.processes import ROOT
 _NODE = """
 import os, signal, sys, time
 from railgun.cli.main import main
-from railgun.unit.supervisor import Supervisor
+from railgun.node.supervisor import Supervisor
 
 def run(self, stopped, *_, **__):
     # A wait has this lock for a moment, twenty times a second.
@@ -37,7 +37,7 @@ def test_it_is_asked_while_it_begins_to_wait(signal: str, tmp_path: Path) -> Non
 
 _FAILING = """
 import os, signal, sys, threading
-from railgun.signals import on_signals
+from railgun.node.signals import on_signals
 
 stopped, failed = threading.Event(), threading.Event()
 

@@ -15,8 +15,8 @@ from prometheus_client import Gauge
 from railgun.access.tls import Tls, has_certificate
 from railgun.config.access import certificates_of, guard_of, tls_of
 from railgun.config.settings import HttpSettings, TlsSettings
-from railgun.unit import node_server
-from railgun.unit.node_server import serving
+from railgun.node import server
+from railgun.node.server import serving
 from tests.certificates import DAY, Authority, Pair
 from tests.frontend.access.callers import bearer, tokens
 from tests.frontend.raw_client import RawClient
@@ -104,7 +104,7 @@ def test_bad_certificates_and_a_reload(node: Node, tmp_path: Path, caplog: pytes
 def test_a_slow_request_says_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: Any
 ) -> None:
-    monkeypatch.setattr(node_server, "REQUEST_S", 0.5)
+    monkeypatch.setattr(server, "REQUEST_S", 0.5)
     context = node.servers.client_context(node.clients.pair())
     with context.wrap_socket(
         socket.create_connection(node.address, timeout=60), server_hostname="localhost"
@@ -138,7 +138,7 @@ def test_a_reload_between_the_handshake_and_the_request(node: Node, path: str) -
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(node_server, "HANDSHAKE_S", 1.0)
+    monkeypatch.setattr(server, "HANDSHAKE_S", 1.0)
     before = threading.active_count()
     with Node(tmp_path, limit=3).running() as node:
         silent = [socket.create_connection(node.address, timeout=60) for _ in range(3)]
@@ -168,6 +168,6 @@ def test_a_certificate_that_ran_out_since_the_handshake(node: Node, monkeypatch:
         found.append(lambda at_s: has_certificate(secured, at_s))
         return found[0](end_s), not found[0](end_s + 1)
 
-    monkeypatch.setattr(node_server, "has_certificate", lambda *given: all(noted(*given)))
+    monkeypatch.setattr(server, "has_certificate", lambda *given: all(noted(*given)))
     assert node.get("/metrics", pair).status_code == 200
     assert len(found) == 1

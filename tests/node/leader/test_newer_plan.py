@@ -11,11 +11,11 @@ import pytest
 
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.config.settings import Settings
-from railgun.leader.process import LeaderPlace, run_leader
-from railgun.leader.start_checks import NodeRefusedError
+from railgun.node.identity import node_identity
+from railgun.node.leader.process import LeaderPlace, run_leader
+from railgun.node.leader.start_checks import NodeRefusedError
 from railgun.registry.cluster_topics import make_topics
-from railgun.unit.identity import node_identity
-from tests.leader.leading_nodes import Nodes
+from tests.node.leader.leading_nodes import Nodes
 
 
 def test_it_leaves_what_its_newer_release_said_and_begins_nothing(

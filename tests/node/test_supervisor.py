@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from railgun.unit import supervisor
-from railgun.unit.parent import UnitEnded
-from railgun.unit.supervisor import NodeFolderError, Supervisor, UnitProcess
+from railgun.node import supervisor
+from railgun.node.parent import UnitEnded
+from railgun.node.supervisor import NodeFolderError, Supervisor, UnitProcess
 from tests.unit.local_units import awaited
 
 _TELL = "import sys; sys.stdout.write('{\"ready\": true}\\n'); sys.stdout.flush(); sys.stdin.read()"
@@ -150,7 +150,7 @@ def test_a_unit_that_is_not_ready_for_a_while_is_no_news(
 _NOWHERE = "127.0.0.1:1"
 
 
-@pytest.mark.parametrize("part", ["railgun.unit", "railgun.leader"])
+@pytest.mark.parametrize("part", ["railgun.unit", "railgun.node.leader"])
 def test_a_broker_that_is_away_at_the_start_is_waited_for(tmp_path: Path, part: str) -> None:
     words = ["--node-folder", str(tmp_path), "--units", "1", "--broker", _NOWHERE]
     words += ["--index", "0"] if part == "railgun.unit" else ["--release", "1", "--began-ms", "1"]

@@ -31,14 +31,14 @@ from railgun.cluster.records import (
 )
 from railgun.cluster.reports import ReportError, encode_report, unit_key
 from railgun.cluster.steps import next_plan
-from railgun.leader.cluster_log import ClusterLog
-from railgun.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
 from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.node.leader.cluster_log import ClusterLog
+from railgun.node.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
+from railgun.node.parent import UnitEnded
 from railgun.registry.topics import Topics
-from railgun.unit.parent import UnitEnded
 from railgun.wire.records import CONTROL, Records, kind_of
 from railgun.wording import listed
 
