@@ -32,8 +32,8 @@ from reservoir import gather
 from reservoir.cursors import edges
 from reservoir.native import image as kernel_image
 from reservoir.native.cache import cache_folder
-from reservoir.native.checked import IS_CHECKED
 from reservoir.native.jit import entry_points, is_image, use_numba
+from reservoir.native.kernel_mode import IS_CHECKED
 
 _ROOMS = ("railgun", "reservoir")
 

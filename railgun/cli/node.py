@@ -21,6 +21,7 @@ from railgun.wording import counted
 
 if TYPE_CHECKING:
     from railgun.compiling import Compiling
+    from railgun.config.settings import Settings
 
 _LOADING = (
     "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"
@@ -55,7 +56,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun import __version__
     from railgun.compiling import COMPILING, Compiling, CompilingStoppedError
     from railgun.config.access import guard_of, tls_of
-    from railgun.config.loading import flags_given, load_settings
     from railgun.config.processors import units_of
     from railgun.config.reloading import Reload
     from railgun.logs.setup import logging_as
@@ -64,20 +64,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.node.server import serving
     from railgun.node.supervisor import NODE_READY, Supervisor
     from railgun.node.telemetry import NodeCollector
-    from reservoir.native.jit import is_image
+    from reservoir.native import image
 
     raise_open_files_limit()
-    given = {
-        "--units": ("cluster.units", arguments.units),
-        "--data": ("engine.data_folder", arguments.data),
-        "--broker": ("cluster.broker", arguments.broker),
-    }
-    reread = partial(load_settings, arguments.config, os.environ, flags_given(given))
+    reread = partial(_load_settings, arguments)
     settings = reread()
     guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
-    units = units_of(settings.cluster.units)
     check_pass_through(kafka_settings(settings))
-    extra = _of_each_process(arguments)
     stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
     _heed_signals(stopped, compiling, partial(reload, guard, tls))
 
@@ -88,9 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
-    supervisor = Supervisor(
-        folder, units, extra, name=cluster.node_name, leader=_leader(folder, units, extra)
-    )
+    commands = _Commands(folder, units_of(cluster.units), _of_each_process(arguments))
+    supervisor = Supervisor(folder, commands.units(), name=cluster.node_name, leader=commands.leader())
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging.level, settings.logging.format),
@@ -98,11 +90,11 @@ def execute(arguments: argparse.Namespace) -> int:
             cluster.metrics_host, cluster.metrics_port, collector, waits_for, settings.http, guard, tls
         ) as url,
     ):
-        shown = counted(units, "unit")
+        shown = counted(len(supervisor.units), "unit")
         log.info("node: %s, broker %s; %s/metrics", shown, cluster.broker, url)
 
         def prepare() -> None:
-            if not is_image():
+            if not image.is_there():
                 log.info(COMPILING)
                 compiling.run()
             loaded.set()
@@ -121,19 +113,44 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
+def _load_settings(arguments: argparse.Namespace) -> "Settings":
+    """Load the settings in force. Raises as `load_settings` does."""
+    from railgun.config.loading import flags_given, load_settings
+
+    given = {
+        "--units": ("cluster.units", arguments.units),
+        "--data": ("engine.data_folder", arguments.data),
+        "--broker": ("cluster.broker", arguments.broker),
+    }
+    return load_settings(arguments.config, os.environ, flags_given(given))
+
+
 def _of_each_process(arguments: argparse.Namespace) -> list[str]:
-    """The options that every process of the node gets."""
+    """Return the options that every process of the node gets."""
     given = (("--config", arguments.config), ("--broker", arguments.broker))
     return [word for option, value in given if value is not None for word in (option, value)]
 
 
-def _leader(folder: Path, units: int, extra: list[str]) -> list[str]:
-    """The command of the process that may lead the cluster."""
-    from railgun import __version__
+class _Commands:
+    """The commands of a node's processes. extra: options that each of them gets."""
 
-    words = ["--node-folder", str(folder), "--units", str(units), "--release", __version__]
-    words += ["--began-ms", str(time.time_ns() // 1_000_000), *extra]
-    return child_python("-m", "railgun.node.leader", *words)
+    def __init__(self, folder: Path, units: int, extra: list[str]) -> None:
+        self._units, self._place = units, ["--node-folder", str(folder), "--units", str(units)]
+        self._extra = extra
+
+    def units(self) -> list[list[str]]:
+        """Return the command of each unit."""
+        return [self._command("railgun.unit", "--index", str(index)) for index in range(self._units)]
+
+    def leader(self) -> list[str]:
+        """Return the command of the process that may lead the cluster."""
+        from railgun import __version__
+
+        began_ms = time.time_ns() // 1_000_000
+        return self._command("railgun.node.leader", "--release", __version__, "--began-ms", str(began_ms))
+
+    def _command(self, module: str, *words: str) -> list[str]:
+        return child_python("-m", module, *self._place, *words, *self._extra)
 
 
 def _heed_signals(stopped: threading.Event, compiling: "Compiling", reload: Callable[[], None]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from railgun.child_python import child_python
 from railgun.host.data_folder import TASKS
 from railgun.node.identity import AUTO, IDENTITY, node_identity
 from railgun.node.parent import METRICS, UnitEnded
@@ -195,6 +194,7 @@ class UnitProcess:
 class Supervisor:
     """Supervises the units of a node's folder, which it locks, and the process that takes part in the group of nodes.
 
+    units: the command of each unit.
     name: `cluster.node_name`.
     leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
@@ -203,15 +203,14 @@ class Supervisor:
     def __init__(
         self,
         folder: Path,
-        units: int,
-        extra: Sequence[str] = (),
+        units: Sequence[Sequence[str]],
         *,
         name: str = AUTO,
         leader: Sequence[str] = (),
     ) -> None:
         self._folder, self._name = folder, name
-        self.units = [UnitProcess(index, _command(folder, index, units, extra)) for index in range(units)]
-        self._others = [UnitProcess(units, leader, "the leader's process", [AGAIN])] if leader else []
+        self.units = [UnitProcess(index, command) for index, command in enumerate(units)]
+        self._others = [UnitProcess(len(units), leader, "the leader's process", [AGAIN])] if leader else []
 
     @property
     def leader(self) -> UnitProcess | None:
@@ -299,11 +298,6 @@ class Supervisor:
         for process in self._others:
             if process.heartbeat.get("refused"):
                 raise NodeRefusedError(str(process.heartbeat["refused"]))
-
-
-def _command(folder: Path, index: int, units: int, extra: Sequence[str]) -> list[str]:
-    place = ["--node-folder", str(folder), "--index", str(index), "--units", str(units)]
-    return child_python("-m", "railgun.unit", *place, *extra)
 
 
 def _check_folder(folder: Path) -> None:

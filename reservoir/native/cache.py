@@ -10,7 +10,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from reservoir.native.checked import IS_CHECKED
+from reservoir.native.kernel_mode import IS_CHECKED
 from reservoir.native.sources import digest, kernel_sources
 
 _CACHES_KEPT = 4

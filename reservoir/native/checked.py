@@ -20,9 +20,6 @@ from typing import Any, Final, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-IS_CHECKED: Final = os.environ.get("RAILGUN_CHECKED", "") not in ("", "0")
-"""Whether the kernels of this process are checked ones."""
-
 CHECK_SYMBOL: Final = "railgun_check_access"
 """By this name kernels call what checks an access: void(int64 address, int64 bytes)."""
 

@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 import msgspec
 
 from reservoir.native.cache import cache_folder, numba_folder, others_may_write
+from reservoir.native.kernel_mode import IS_CHECKED
 from reservoir.native.sources import digest, sources
 
 _FORM = 3
@@ -94,8 +95,21 @@ _new_function.restype = ctypes.py_object
 _new_function.argtypes = (ctypes.POINTER(_Method), ctypes.c_void_p, ctypes.py_object)
 
 
+def is_there() -> bool:
+    """Whether a process that starts now has an image. Loads neither the image nor numpy."""
+    return not IS_CHECKED and _read() is not None
+
+
 def load() -> Image | None:
-    """None where there is none for this process, none that is whole, or one that other users may have changed."""
+    """Load the image of this process. None where there is none."""
+    read = _read()
+    return None if read is None else Image(msgspec.json.decode(read[0], type=Header), read[1])
+
+
+def _read() -> tuple[bytes, bytes] | None:
+    """Return the header and the code. None where there is no image for this process, none that is whole, or one that
+    other users may have changed.
+    """
     try:
         if others_may_write(path()):
             return None
@@ -105,7 +119,7 @@ def load() -> Image | None:
     if zlib.crc32(data[_CRC_BYTES:]).to_bytes(_CRC_BYTES, "little") != data[:_CRC_BYTES]:
         return None
     line, _, code = data[_CRC_BYTES:].partition(b"\n")
-    return Image(msgspec.json.decode(line, type=Header), code) if code else None
+    return (line, code) if code else None
 
 
 def save(header: Header, code: bytes) -> None:

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from reservoir.native.checked import IS_CHECKED
+from reservoir.native.kernel_mode import IS_CHECKED
 from reservoir.native.numba import jit
 
 if IS_CHECKED:

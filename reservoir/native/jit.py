@@ -25,6 +25,7 @@ import numpy as np
 
 from reservoir.native import checked
 from reservoir.native import image as kernel_image
+from reservoir.native.kernel_mode import IS_CHECKED
 
 # CPython keeps them inside the object, after its head; the object's basic size counts the final zero byte.
 _HEAD_BYTES = bytes.__basicsize__ - 1
@@ -33,7 +34,7 @@ _HEAD_BYTES = bytes.__basicsize__ - 1
 def bytes_address(data: bytes) -> int:
     """Address of the first byte. The caller keeps the object alive and must not write there."""
     start = id(data) + _HEAD_BYTES
-    if checked.IS_CHECKED:
+    if IS_CHECKED:
         checked.ranges.add(start, len(data), data)
     return start
 
@@ -95,7 +96,7 @@ class Later:
         return getattr(self.made, name)
 
 
-_image = None if checked.IS_CHECKED else kernel_image.load()
+_image = None if IS_CHECKED else kernel_image.load()
 _lock = threading.Lock()
 # Of a process with an image: every kernel as Python has it, and as what it is held since.
 _given: list[tuple[Callable[..., Any], Any]] = []
@@ -209,7 +210,7 @@ def use_numba() -> None:
 def address(array: np.ndarray[Any, Any]) -> int:
     """Byte address of the first element of a C-contiguous array. The caller keeps the array alive."""
     start = int(array.__array_interface__["data"][0])
-    if checked.IS_CHECKED:
+    if IS_CHECKED:
         checked.let_use(array, start)
     return start
 
@@ -244,7 +245,7 @@ def entry_points() -> list[Any]:
 def array_at(where: int, n: int, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
     """The n items at a byte address as an array that owns nothing: valid while their owner keeps them."""
     size = np.dtype(dtype).itemsize * n
-    if checked.IS_CHECKED:
+    if IS_CHECKED:
         checked.check(where, size)
     memory: Any = (ctypes.c_char * size).from_address(where) if size else b""
     return np.frombuffer(memory, dtype)

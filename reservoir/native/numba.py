@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from reservoir.native.cache import writable_folder
-from reservoir.native.checked import IS_CHECKED
+from reservoir.native.kernel_mode import IS_CHECKED
 
 os.environ["NUMBA_CACHE_DIR"] = str(writable_folder())
 

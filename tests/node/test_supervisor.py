@@ -73,9 +73,8 @@ def test_that_a_unit_has_ended_is_told_to_the_leaders_process(tmp_path: Path) ->
         f"import sys; print('{{\"ready\": true}}', flush=True); "
         f"open({str(told)!r}, 'w').write(sys.stdin.readline()); sys.stdin.read()"
     )
-    node = Supervisor(tmp_path / "data", 2, leader=_command(listens))
-    node.units[0] = UnitProcess(0, _command("import sys; sys.stdin.read()"))
-    node.units[1] = UnitProcess(1, _command("raise SystemExit(1)"))
+    units = [_command("import sys; sys.stdin.read()"), _command("raise SystemExit(1)")]
+    node = Supervisor(tmp_path / "data", units, leader=_command(listens))
     stopped, before_ms = threading.Event(), time.time_ns() // 1_000_000
     running = threading.Thread(target=node.run, args=[stopped])
     running.start()
@@ -101,16 +100,16 @@ def test_one_that_does_not_stop_is_killed() -> None:
 def test_a_folder_is_one_nodes(tmp_path: Path) -> None:
     stopped, is_held = threading.Event(), threading.Event()
     # Ready, having no units, once it holds the folder: whoever tried it before that might keep it from being held.
-    first = threading.Thread(target=Supervisor(tmp_path, 0).run, args=[stopped, is_held.set])
+    first = threading.Thread(target=Supervisor(tmp_path, []).run, args=[stopped, is_held.set])
     first.start()
     try:
         assert is_held.wait(60)
         with pytest.raises(NodeFolderError, match=f"another node, process {os.getpid()}, uses this folder"):
-            Supervisor(tmp_path, 0).run(stopped)
+            Supervisor(tmp_path, []).run(stopped)
     finally:
         stopped.set()
         first.join()
-    assert Supervisor(tmp_path, 0).run(stopped)
+    assert Supervisor(tmp_path, []).run(stopped)
 
 
 def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
@@ -118,17 +117,16 @@ def test_a_folder_that_holds_other_things_is_left_alone(tmp_path: Path) -> None:
     ended.set()
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(NodeFolderError, match=r"it holds mine\.txt and other things, but no data of a node"):
-        Supervisor(tmp_path, 0).run(ended)
+        Supervisor(tmp_path, []).run(ended)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     with pytest.raises(NodeFolderError, match="no data folder can be made here"):
-        Supervisor(tmp_path / "mine.txt", 0).run(ended)
+        Supervisor(tmp_path / "mine.txt", []).run(ended)
 
 
 def test_a_unit_that_is_not_ready_for_a_while_is_no_news(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = list[float]()
-    supervised, stopped = Supervisor(tmp_path, 1), threading.Event()
     # It says, turn by turn, that it is ready and that it is not; after a second it ends.
     turns = (
         "import sys, time\n"
@@ -136,7 +134,7 @@ def test_a_unit_that_is_not_ready_for_a_while_is_no_news(
         "    print('{\"ready\": %s}' % ('false' if turn % 2 else 'true'), flush=True)\n"
         "    time.sleep(0.1)\n"
     )
-    supervised.units[:] = [UnitProcess(0, _command(turns))]
+    supervised, stopped = Supervisor(tmp_path, [_command(turns)]), threading.Event()
     supervision = threading.Thread(target=supervised.run, args=[stopped, lambda: said.append(0.0), 0.01])
     supervision.start()
     try:

@@ -13,7 +13,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import UnitReport, encode_report
 from railgun.messaging.transport import Fetched, TopicPartition
-from railgun.node.supervisor import Supervisor, UnitProcess
+from railgun.node.supervisor import Supervisor
 from railgun.unit.clock import Clock
 from railgun.unit.copies import UnitCopies
 from railgun.unit.report_reader import Heard
@@ -94,8 +94,8 @@ _FAILED = '{"ready": true, "failed_here": ["s/k/1", "s/k/0"]}'
 _WELL = '{"ready": true, "failed_here": []}'
 
 
-def _saying(folder: Path, *lines: str) -> UnitProcess:
-    """A unit that says a line when a file is there, whose name is its number."""
+def _saying(folder: Path, *lines: str) -> list[str]:
+    """The command of a unit that says a line when a file is there, whose name is its number."""
     code = (
         "import pathlib, sys, time\n"
         f"for number, line in enumerate({lines!r}):\n"
@@ -103,16 +103,15 @@ def _saying(folder: Path, *lines: str) -> UnitProcess:
         "    print(line, flush=True)\n"
         "sys.stdin.read()\n"
     )
-    return UnitProcess(0, [sys.executable, "-c", code])
+    return [sys.executable, "-c", code]
 
 
 def test_a_node_says_what_it_lacks_and_then_that_it_is_ready(tmp_path: Path) -> None:
     go = tmp_path / "go"
     go.mkdir()
     said: list[str] = []
-    supervised, stopped = Supervisor(tmp_path / "data", 1), threading.Event()
-    unit = _saying(go, _FAILED, _WELL, _FAILED)
-    supervised.units[:] = [unit]
+    supervised = Supervisor(tmp_path / "data", [_saying(go, _FAILED, _WELL, _FAILED)])
+    stopped = threading.Event()
     supervision = threading.Thread(
         target=supervised.run,
         args=[stopped, lambda: said.append("ready"), 0.01],
