@@ -18,7 +18,7 @@ from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 

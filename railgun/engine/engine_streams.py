@@ -54,7 +54,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 from reservoir.cursors.held_frame import Ahead
 from reservoir.files import DiskFiles

@@ -28,7 +28,8 @@ from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRe
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
 from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
-from railgun.wire.encode import encode_columns, encode_control
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_columns
 from railgun.wire.records import Records
 from railgun.wire.schema import Schema
 from railgun.wire.table_validator import TableValidator

@@ -29,7 +29,8 @@ from railgun.task.recovery import open_task
 from railgun.task.replies import Replies, discard_replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.columns import EventColumns
-from railgun.wire.encode import encode_columns, encode_control
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_columns
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 

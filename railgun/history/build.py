@@ -24,8 +24,8 @@ from railgun.task.inputs import InputMemory, Met
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskIdentity, TaskSettings
+from railgun.wire.control_records import encode_control
 from railgun.wire.decode import Decoded
-from railgun.wire.encode import encode_control
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from reservoir.native.jit import array_at

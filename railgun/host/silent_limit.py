@@ -6,7 +6,7 @@ from railgun.catalog.changes import Warm, change_from_json
 from railgun.catalog.errors import DefinitionError
 from railgun.messaging.transport import Fetched
 from railgun.task.processor import TaskProcessor
-from railgun.wire.encode import ControlRecordError, decode_control
+from railgun.wire.control_records import ControlRecordError, decode_control
 from railgun.wire.records import CONTROL, runs_of
 
 _WARM = Warm.kind.encode()

@@ -10,7 +10,7 @@ from railgun.messaging.transport import Entry, TopicSettings
 from railgun.registry.entries import change_stream
 from railgun.registry.errors import DefinitionsError
 from railgun.registry.topics import Topics
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 
 # Nobody waits for the answer to an older one.

@@ -52,8 +52,8 @@ from railgun.task.replies import Replies, ReplyWriter, discard_replies, partials
 from railgun.task.settings import TaskIdentity as TaskIdentity
 from railgun.task.settings import TaskSettings
 from railgun.task.sweep import SweepWork
+from railgun.wire.control_records import ControlRecordError, decode_control
 from railgun.wire.decode import Decoded
-from railgun.wire.encode import ControlRecordError, decode_control
 from railgun.wire.msgpack import Status
 from railgun.wire.records import CONTROL, Records, runs_of
 from railgun.wire.reply import Partial

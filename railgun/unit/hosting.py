@@ -25,7 +25,7 @@ from railgun.task.settings import TaskSettings
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.msgpack import Status
 from railgun.wire.records import Records
 

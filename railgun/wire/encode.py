@@ -1,4 +1,4 @@
-"""Events to records: one at a time from Python values, many at a time from columns; control records."""
+"""Events to records: one at a time from Python values, many at a time from columns."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from railgun.wire import encode_kernel as kernel
 from railgun.wire.columns import REF_LENGTH_MASK, Column, EventColumns
-from railgun.wire.records import CONTROL, EVENT, Records
+from railgun.wire.records import EVENT, Records
 from railgun.wire.schema import Kind
 from reservoir.native.jit import address
 
@@ -19,13 +19,7 @@ NO_REPLY = -1
 # What a record has before its event's fields.
 _HEAD_VALUES = 7
 _EVENT = bytes((EVENT,))
-_CONTROL = bytes((CONTROL,))
 _encode = msgspec.msgpack.Encoder().encode
-_decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
-
-
-class ControlRecordError(ValueError):
-    """Bytes that are no control record; says why."""
 
 
 def encode_event(
@@ -79,26 +73,6 @@ def _array_start(n: int) -> bytes:
 @cache
 def _record_start(fields: int) -> bytes:
     return _EVENT + _array_start(_HEAD_VALUES + fields)
-
-
-def encode_control(definition: dict[str, Any]) -> bytes:
-    """One control record: a map that JSON could say, with its `kind`."""
-    return _CONTROL + _encode(definition)
-
-
-def decode_control(record: bytes) -> dict[str, Any]:
-    """The map of a control record. Raises ControlRecordError."""
-    if record[:1] != _CONTROL:
-        raise ControlRecordError(
-            f"no control record: its first byte is {record[:1].hex() or 'missing'}, not 02"
-        )
-    try:
-        definition = _decode_map(record[1:])
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ControlRecordError(f"a control record whose map cannot be read: {error}") from error
-    if not isinstance(definition.get("kind"), str):
-        raise ControlRecordError("a control record without a kind")
-    return definition
 
 
 def encode_columns(

@@ -10,7 +10,8 @@ from railgun.task.processor import TaskIdentity, TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
 from railgun.task.settings import MIB, TaskSettings
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 

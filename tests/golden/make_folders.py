@@ -22,7 +22,7 @@ from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
 from railgun.history.task_folder import POINTER
 from railgun.host.place import task_folder
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from tests.engine import make_golden
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import build_history

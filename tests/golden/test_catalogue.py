@@ -10,7 +10,7 @@ from railgun.language.zones import zone_of
 from railgun.plan.hot import text_of
 from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
 from railgun.registry.origin import Made, Origin
-from railgun.wire.encode import decode_control, encode_control
+from railgun.wire.control_records import decode_control, encode_control
 from tests.golden.promises import expected, held
 from tests.golden.stream import DEFINITIONS, changes
 

@@ -14,7 +14,8 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
 from railgun.task.settings import TaskIdentity, TaskSettings
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from tests.catalog.metrics_of_query import metrics_from_sql

@@ -31,7 +31,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.process import Heartbeat
 from railgun.unit.telemetry import UnitTelemetry
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.golden.promises import held, masked
 from tests.host.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host

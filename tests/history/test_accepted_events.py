@@ -11,7 +11,8 @@ from railgun.history.accepted_events import ROWS, OwnEvents, SnapshotExport, rea
 from railgun.history.build import HistoryPlan
 from railgun.plan.program import TIME_MAX
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_event
 from tests.engine.deepened import build_deepening
 from tests.task.small_log import IDENTITY, SmallLog
 

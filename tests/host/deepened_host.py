@@ -20,7 +20,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from tests.engine.deepened import build_deepening
 from tests.history.test_accepted_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
 from tests.host.test_task_host import HeldLog

@@ -12,7 +12,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.host.silent_limit import parted_at_limit
 from railgun.messaging.transport import Fetched, TopicPartition
 from railgun.task.processor import TaskProcessor
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 from tests.task.small_log import SmallLog
 from tests.unit.local_units import SMALL

@@ -23,7 +23,8 @@ from railgun.task.settings import TaskIdentity
 from railgun.unit import held_replies
 from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
 from tests.unit.local_units import SMALL
 from tests.unit.processes import DEFINITIONS, event

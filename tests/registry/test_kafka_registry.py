@@ -34,7 +34,7 @@ from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.origin import Origin
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
-from railgun.wire.encode import decode_control
+from railgun.wire.control_records import decode_control
 from tests.forked import Forked
 
 _STREAM = """

@@ -10,7 +10,7 @@ from railgun.catalog.changes import AddMetric, PutStream, change_to_json
 from railgun.engine.errors import translated
 from railgun.task.errors import MalformedControlError
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.task.small_log import SmallLog, stream_text
 

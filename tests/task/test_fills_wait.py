@@ -8,7 +8,7 @@ import pytest
 from railgun.catalog.changes import AddMetric, change_to_json
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.task.small_log import SmallLog, rows_filled, stream_text
 

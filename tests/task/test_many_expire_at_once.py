@@ -9,7 +9,8 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.task.processor import TaskIdentity
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.control_records import encode_control
+from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from reservoir.files import DiskFiles
 from tests.task.player import TINY

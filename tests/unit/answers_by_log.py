@@ -9,7 +9,7 @@ import msgspec
 from railgun.catalog import changes
 from railgun.catalog.task_key import TaskKey
 from railgun.ingest.result_table import LATE_WORDS
-from railgun.wire.encode import decode_control
+from railgun.wire.control_records import decode_control
 from railgun.wire.records import CONTROL, kind_of
 from railgun.wire.reply import ReplyFlag
 from tests.oracle.compare import metric_differences

@@ -24,7 +24,7 @@ from railgun.unit import hosts as unit_hosts
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
-from railgun.wire.encode import encode_control
+from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import SMALL, awaited

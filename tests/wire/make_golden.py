@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from railgun.messaging.block import make_blocks
+from railgun.wire.control_records import encode_control
 from railgun.wire.decode import Decoder
-from railgun.wire.encode import encode_control, encode_event
+from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from railgun.wire.reply import BatchReplies, Partial, ReplyEncoder, ReplyFlag, Shape
 from tests.wire.test_decode import FIRST, SECOND

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,15 +10,7 @@ from numpy.typing import NDArray
 
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.decode import Decoder
-from railgun.wire.encode import (
-    ControlRecordError,
-    decode_control,
-    encode_columns,
-    encode_control,
-    encode_event,
-    encode_values,
-    join_event,
-)
+from railgun.wire.encode import encode_columns, encode_event, encode_values, join_event
 from railgun.wire.schema import (
     BOOLEAN,
     DOUBLE,
@@ -122,35 +113,3 @@ def test_taken_rows_are_the_chosen_ones() -> None:
     expected = [encode_event(1, "z", 9, [None, 3]), encode_event(1, "x", 7, ["a", 1], sequence=1)]
     assert taken == expected
     assert events.fields[0].string(1) == "b"
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=10,
-)
-
-
-@given(st.dictionaries(st.text(), JSON, max_size=5))
-def test_control_records_come_back(definition: dict[str, Any]) -> None:
-    definition["kind"] = "add"
-    assert decode_control(encode_control(definition)) == definition
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        b"",
-        b"\x01\x80",
-        b"\x02",
-        b"\x02\x80",
-        b"\x02\x90",
-        b"\x02\x81\xa4kind\x05",
-        b"\x02\x80\x80",
-        b"\x02" + b"\x81\xa1a" * 5000,
-        b"\x02" + msgspec.msgpack.encode({1: 2}),
-    ],
-)
-def test_what_is_no_control_record_says_so(record: bytes) -> None:
-    with pytest.raises(ControlRecordError):
-        decode_control(record)

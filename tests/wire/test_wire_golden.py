@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from railgun.messaging.block import check_block, open_blocks
+from railgun.wire.control_records import ControlRecordError, decode_control, encode_control
 from railgun.wire.decode import Decoder
-from railgun.wire.encode import ControlRecordError, decode_control, encode_control, encode_event
+from railgun.wire.encode import encode_event
 from railgun.wire.msgpack import Status
 from railgun.wire.records import Records
 from railgun.wire.reply import Partial, ReplyRecordError, decode_reply

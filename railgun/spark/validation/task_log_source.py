@@ -25,8 +25,8 @@ from railgun.spark.validation.reply_file import recorded_type
 from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, NUMBER, field_column
 from railgun.wire.arrow_records import array_of
 from railgun.wire.columns import REF_LENGTH_BITS
+from railgun.wire.control_records import ControlRecordError, decode_control
 from railgun.wire.decode import Decoded, Decoder
-from railgun.wire.encode import ControlRecordError, decode_control
 from railgun.wire.msgpack import Status
 from railgun.wire.records import EVENT, Records, runs_of
 
