@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from railgun.host.disk_usage import measure_disk
-from railgun.node.supervisor import UnitProcess
+from railgun.node.child_process import ChildProcess
 from railgun.telemetry.collector import metrics_of, none_of, put_disk
 from railgun.telemetry.families import ON_NODE
 from railgun.telemetry.reading import DiskReading
@@ -33,10 +33,10 @@ class NodeCollector(Collector):
 
     def __init__(
         self,
-        units: Sequence[UnitProcess],
+        units: Sequence[ChildProcess],
         folder: Path,
         version: str,
-        leader: UnitProcess | None = None,
+        leader: ChildProcess | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._units, self._folder, self._now_s = units, folder, now_s

@@ -10,7 +10,7 @@ import pytest
 
 from railgun.engine.engine import Engine
 from railgun.history.durable_files import write_whole
-from railgun.node import supervisor
+from railgun.node.folder import held_folder
 from railgun.private_folder import exposure, make_private
 
 
@@ -62,7 +62,7 @@ def test_a_folder_of_a_node(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
         if mode is not None:
             data.mkdir(mode=mode)
         caplog.clear()
-        with caplog.at_level(logging.WARNING), supervisor._held(data):
+        with caplog.at_level(logging.WARNING), held_folder(data):
             assert mode_of(data / "tasks") == 0o700
             assert mode_of(data) == (mode or 0o700)
         assert (f"chmod 700 {data}" in caplog.text) == (mode is not None)

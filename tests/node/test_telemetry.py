@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from railgun.access.guard import Guard
 from railgun.config.settings import HttpSettings
 from railgun.node import telemetry
+from railgun.node.child_process import ChildProcess
 from railgun.node.server import serving
-from railgun.node.supervisor import UnitProcess
 from railgun.node.telemetry import NodeCollector
 from tests.unit.processes import ROOT
 
@@ -35,8 +35,8 @@ for asked, line in enumerate(sys.stdin, 1):
 
 
 @contextmanager
-def running(*words: list[str]) -> Iterator[list[UnitProcess]]:
-    units = [UnitProcess(index, [sys.executable, "-c", _UNIT, *more]) for index, more in enumerate(words)]
+def running(*words: list[str]) -> Iterator[list[ChildProcess]]:
+    units = [ChildProcess(index, [sys.executable, "-c", _UNIT, *more]) for index, more in enumerate(words)]
     try:
         for unit in units:
             unit.watch()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from railgun.node.supervisor import UnitProcess
+from railgun.node.child_process import ChildProcess
 from railgun.unit.figures import UNIT_STAGES
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
@@ -236,7 +236,7 @@ def test_what_a_unit_says_of_itself(kafka: str, prefix: str, tmp_path: Path) -> 
     config = write_config(tmp_path, kafka, prefix)
     place = ["--node-folder", str(tmp_path / "data"), "--index", "0", "--units", "1", "--config", str(config)]
     player = ClusterPlayer(kafka, prefix)
-    unit = UnitProcess(0, [sys.executable, "-m", "railgun.unit", *place])
+    unit = ChildProcess(0, [sys.executable, "-m", "railgun.unit", *place])
     try:
         player.apply(DEFINITIONS)
         write_plan([(config, tmp_path / "data")])
@@ -264,6 +264,6 @@ def test_what_a_unit_says_of_itself(kafka: str, prefix: str, tmp_path: Path) -> 
     assert code == 0
 
 
-def _figures(unit: UnitProcess, name: str) -> list[float]:
+def _figures(unit: ChildProcess, name: str) -> list[float]:
     found = text_string_to_metric_families(unit.metrics(30.0))
     return [sample.value for family in found for sample in family.samples if sample.name == name]

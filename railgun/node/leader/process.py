@@ -97,12 +97,7 @@ def run_leader(
                 transport,
                 topics,
                 membership,
-                ObservedCluster(
-                    ClusterPolicy(
-                        cluster.copies, cluster.takeover_s, cluster.replace_after_s, cluster.moves_limit
-                    ),
-                    time.monotonic(),
-                ),
+                ObservedCluster(_policy(cluster), time.monotonic()),
                 lambda: known.catalog,
                 known.record,
                 lambda: KafkaSoleWriter(kafka, topics.assignment),
@@ -124,6 +119,10 @@ def run_leader(
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
+
+
+def _policy(cluster: ClusterSettings) -> ClusterPolicy:
+    return ClusterPolicy(cluster.copies, cluster.takeover_s, cluster.replace_after_s, cluster.moves_limit)
 
 
 def _admitted(
