@@ -1,1 +1,1 @@
-"""A node: the process that supervises units, what all its processes share, and its part in the cluster."""
+"""A node without its units: the supervisor, what its processes share, and its part in the group of nodes."""

@@ -13,8 +13,8 @@ import msgspec
 
 from railgun.node.parent import METRICS
 
-# The pause between a unit's death and its next start: it doubles each time, up to a limit. After a while of health it
-# starts at the first value again.
+# The pause between the death of a process and its next start: it doubles each time, up to a limit. After a while of
+# health it starts at the first value again.
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
 
 _log = logging.getLogger("railgun.node")
@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ChildProcess:
-    """The process of a unit, or the leader's process. It is started again when it dies.
+    """The process of a unit, or the leader's process. `watch` starts it again when it has died.
 
     name: what it is called in the log.
     again: words that are appended to its command once it has been ready.

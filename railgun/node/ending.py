@@ -1,7 +1,7 @@
-"""Bounds the time that a unit takes to stop: first it gives up waiting, and in the end the process is ended.
+"""Bounds the time that a child process of a node takes to stop: first it gives up waiting, then it is ended.
 
-Both limits are shorter than the time that the node gives a unit (`supervisor.STOP_S`). So the unit ends by itself and
-can log what was left.
+All limits are shorter than the time that the node gives a process (`supervisor.STOP_S`). So the process ends by itself
+and can log what was left.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Who a node is: a name, and the id of its data folder, which are kept in the folder."""
+"""The identity of a node: a name, and the id of its data folder, which are kept in the folder."""
 
 import platform
 import re
@@ -11,8 +11,9 @@ import msgspec
 from railgun.history.durable_files import write_whole
 
 IDENTITY = "node.json"
-"""The file with it."""
+"""The file in the data folder that keeps the identity."""
 AUTO = "auto"
+"""The value of `cluster.node_name` with which a node is called as its machine was at the first start."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 

@@ -65,7 +65,7 @@ class Parent:
             if METRICS.rstrip() in lines:
                 self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
             for line in lines:
-                # What else is said there is nobody's: a node's input may come from any program.
+                # Other lines are ignored: the input of a node may come from any program.
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._unit_ended(_decode_ended(line))
         self._stopped.set()

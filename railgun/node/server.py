@@ -40,9 +40,9 @@ ROUTES = Routes(
 _log = logging.getLogger("railgun.node")
 _TEXT = "text/plain; charset=utf-8"
 REQUEST_S = 60.0
-"""How long a connection may take after its handshake, to the end of its answer: it carries one request."""
+"""How long a connection, which carries one request, may take from its handshake to the end of its answer."""
 WARN_EVERY_S = 86_400.0
-"""After how long what is to be warned about is logged again."""
+"""How often warnings are logged again."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,8 +53,8 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def parse_request(self) -> bool:
-        # A head may come long after the handshake: whoever is good no more gets no answer to it. Nor does a part of a
-        # head, which is all there is where the connection was ended.
+        # A head may arrive long after the handshake. A client whose certificate is no longer accepted by then gets no
+        # answer. Nor does a part of a head, which is all that a connection leaves when the server has ended it.
         return super().parse_request() and not (
             self._server.is_late(self.connection) or self._server.is_outdated(self.connection)
         )
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         if waits_for is None:
             self._answer(200, _TEXT, b"ready\n")
         else:
-            # Names of streams are not for everybody.
+            # The reason may name streams, which only clients with a token may know.
             reason = "not ready" if self._caller is UNAUTHENTICATED else waits_for
             self._answer(503, _TEXT, f"{reason}\n".encode())
 
@@ -132,16 +132,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Begun(NamedTuple):
-    """A connection: since when it is there, and by which certificates it shook hands."""
+    """A connection: when it began, and the certificates of its handshake."""
 
     since_s: float
     certificates: Certificates | None
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection; at most as many as `limit`. tls: None where it speaks none.
+    """Serves each connection in a thread of its own.
 
-    warnings: what to warn about, now; asked at the start and once a day.
+    limit: the greatest number of connections at a time.
+    tls: None if the server speaks no TLS.
+    warnings: returns what to warn about now. It is called at the start and once a day.
     """
 
     daemon_threads = True
@@ -160,7 +162,7 @@ class _Server(ThreadingHTTPServer):
         self._begun: dict[socket.socket, _Begun] = {}
 
     def service_actions(self) -> None:
-        """Called at the start, then twice a second: ends connections that take too long, and warns once a day."""
+        """End connections that take too long, and warn once a day. Called at the start, then twice a second."""
         now_s = time.monotonic()
         if now_s - self._warned_s >= WARN_EVERY_S:
             self._warned_s = now_s
@@ -168,9 +170,9 @@ class _Server(ThreadingHTTPServer):
                 _log.warning(warning)
         for connection in list(self._begun):
             if self.is_late(connection):
-                # It may have ended by now. Its thread, which waits for it, closes it.
+                # The connection may have ended by now. Its thread, which waits for it, closes it.
                 with suppress(OSError):
-                    # Not by TLS's own, which takes the encryption off first: a reply under way would go out in clear.
+                    # TLS's own shutdown takes the encryption off first: a reply under way would go out in clear text.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -209,12 +211,12 @@ class _Server(ThreadingHTTPServer):
             self._answer_in_time(secured, client_address, certificates)
 
     def is_late(self, connection: socket.socket) -> bool:
-        """Whether a connection has taken too long, so that it has been ended or is to be."""
+        """Whether a connection has taken too long, so that it is ended or will be."""
         begun = self._begun.get(connection)
         return begun is not None and time.monotonic() - begun.since_s >= REQUEST_S
 
     def is_outdated(self, connection: socket.socket) -> bool:
-        """Whether other clients are good by now than when a connection shook hands."""
+        """Whether other clients' certificates are accepted now than at a connection's handshake."""
         certificates = self._begun[connection].certificates
         return self._tls is not None and certificates is not None and self._tls.is_outdated(certificates)
 
@@ -243,14 +245,14 @@ def serving(
     guard: Guard,
     tls: Tls | None = None,
 ) -> Iterator[str]:
-    """Run the server while the block runs. Gives the server's URL.
+    """Run the server while the block runs. Yields the server's URL.
 
     port: 0 lets the system choose.
     waits_for: returns what keeps the node from being ready, as `starting: the units`; None if nothing does.
-    http: says whether it may be reached from other machines.
+    http: says whether other machines may reach the server.
     guard: decides about every request.
-    tls: None if it speaks none.
-    Raises OSError if the port is in use; ExposedError if it may not be served so.
+    tls: None if the server speaks no TLS.
+    Raises OSError if the port is in use; ExposedError if the settings do not allow to serve at this address.
     """
     registry = CollectorRegistry()
     registry.register(collector)

@@ -1,4 +1,4 @@
-"""Signals that a thread hears, so that what is done about one may wait for locks.
+"""Runs the actions of signals in a thread, so that an action may wait for locks.
 
 Python runs a signal handler in the main thread, amid whatever that does. If it holds the lock of an event then, as
 `Event.wait` does for a moment, a handler that sets the event waits for that lock for ever. And while the main thread
@@ -16,9 +16,9 @@ _log = logging.getLogger("railgun.signals")
 
 
 def on_signals(actions: Mapping[signal.Signals, Callable[[], object]]) -> None:
-    """From now on call the action of each signal that comes, in a thread of its own.
+    """Call the action of each signal that arrives from now on, in one thread of their own.
 
-    The main thread calls this, once, for as long as the process lives. An action that fails is logged.
+    Only the main thread may call this, and only once in a process. An action that fails is logged.
     """
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
@@ -34,7 +34,7 @@ def on_signals(actions: Mapping[signal.Signals, Callable[[], object]]) -> None:
                     continue
                 try:
                     actions[signal.Signals(number)]()
-                except Exception:  # noqa: BLE001 - the next signal is to be heard all the same
+                except Exception:  # noqa: BLE001 - the thread has to stay for the next signal
                     _log.exception("a defect: %s", signal.Signals(number).name)
 
     for number in actions:

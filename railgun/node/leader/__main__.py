@@ -1,4 +1,4 @@
-"""`python -m railgun.node.leader`: takes part in the group of nodes, as the supervisor of a node starts it."""
+"""`python -m railgun.node.leader`: a node's part in the group of nodes, started by the node's supervisor."""
 
 import argparse
 import logging
@@ -26,9 +26,9 @@ from railgun.node.parent import Parent, UnitEnded
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
 
-# It has nothing that could be lost: while the broker is away it does not keep its node from ending.
+# This process has nothing to lose, so a broker that is away must not keep its node from ending.
 _OVER_S = 5.0
-# How often the cluster's health is computed: of very many tasks that takes a while.
+# How often the cluster's health is computed: with very many tasks that takes a while.
 _HEALTH_S = 10.0
 _encode = msgspec.json.Encoder().encode
 

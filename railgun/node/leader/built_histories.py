@@ -11,13 +11,13 @@ from railgun.host.place import has_built
 from railgun.task.errors import HistoryDamagedError
 
 _LOOK_S = 10.0
-# So long the first look is waited for.
+# How long the caller waits for the first look.
 _FIRST_S = 2.0
 
 
 class BuiltHistories:
-    """Looks now and then, in another thread: the folder may be shared, and a file system of a network that is away lets
-    whoever asks wait. Meanwhile what was found before counts.
+    """Looks for histories now and then, in another thread: the data folder may be on a network's file system, where
+    a look can hang. Until a look ends, what the one before found counts.
 
     One thread uses it. data: the node's data folder.
     """

@@ -1,5 +1,5 @@
-"""What the leader logs of its cluster: nodes that come and go, orders to empty them, plans, and copies that are made
-elsewhere. Each event is one line, whatever number of tasks it is about.
+"""Logs what happens in the leader's cluster: nodes that come and go, orders to empty them, plans, and copies that are
+made elsewhere. Each event is one line, however many tasks it concerns.
 """
 
 import logging
@@ -19,7 +19,7 @@ _log = logging.getLogger("railgun.node")
 
 
 class ClusterLog:
-    """One thread uses it. A node that does not lead calls nothing of it."""
+    """The leader's log of its cluster. One thread uses it. A node that does not lead calls none of its methods."""
 
     def __init__(self) -> None:
         self._planned_s = 0.0
@@ -43,7 +43,7 @@ class ClusterLog:
             _log.info("plan %d: all copies are where they are to be", after.epoch)
         elif has_other_target or (left and now_s - self._planned_s >= _PLAN_S):
             self._planned_s = now_s
-            # With another target, what it takes from where the copies were; then what is left of it.
+            # A new target is logged with all moves that lead to it; later lines count the moves that are left.
             plan = replace(after, copies=before.copies) if has_other_target else after
             _log.info(
                 "plan %d: %s, %s",

@@ -1,4 +1,4 @@
-"""Says what a node has, and writes the plan while the node leads."""
+"""Tells the cluster what a node has, and writes the plan while the node leads."""
 
 import logging
 import math
@@ -48,7 +48,7 @@ _WAIT_S = 0.1
 _MEMBERS_S = 1.0
 # Plans follow one another no faster than this, and take a tenth of the time, however many tasks there are.
 _PLAN_S, _REST = 0.1, 10.0
-# So long the first leader of all waits for nodes that have data.
+# How long the first leader of a cluster waits for nodes that have data.
 _FIRST_S = 3.0
 # How often the leader deletes the records of nodes and units that are gone for good.
 _TIDY_S = 60.0
@@ -59,7 +59,7 @@ _log = logging.getLogger("railgun.node")
 
 
 class Leading:
-    """One thread uses it.
+    """A node's part in the group of nodes. One thread uses it.
 
     transport: used by nobody else.
     catalog: returns the present catalogue.
@@ -67,7 +67,8 @@ class Leading:
     make_writer: makes the writer of plans, which fences those before it.
     now_s: a clock that never goes back, in seconds.
     ended: units of this node whose processes have ended. Any thread may append to it; each round empties it.
-    checked_end: up to there the topic `nodes` was read before this node had its name; infinity: its name is its own.
+    checked_end: the offset up to which the topic `nodes` was read before this node took its name; infinity if no other
+        node can have the name.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class Leading:
             raise NodeRefusedError(name_in_use(said.host, own.name))
 
     def _compare_policies(self) -> None:
-        """Say so, once, if the configuration of this node differs from what counts for all nodes."""
+        """Log once if the configuration of this node differs from the leader's, which counts for all nodes."""
         policy, own = self.plan.policy, self._observed.policy
         if policy in (None, own, self._other_policy):
             return
@@ -256,7 +257,7 @@ class Leading:
             except WriterFencedError:
                 _log.info("another node leads")
                 return
-            # What a leader before has written is read first.
+            # What earlier leaders have written is read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info(
                 "this node leads, from plan %d on; nodes that live: %s",
@@ -320,7 +321,7 @@ class Leading:
         }
 
     def _has_events(self, name: TaskKey) -> bool:
-        # Many logs take long.
+        # Looking into many logs takes long, and the group drops a member that does not poll.
         self._membership.poll(0)
         where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
         try:
