@@ -26,7 +26,7 @@ _HOST_AND_BELOW = frozenset(
         *(f"railgun/{room}" for room in ["host", "state", "task", "interpreter", "plan", "aggregators"]),
     }
 )
-# Of the unit the same: what its loop is made of. Its process and supervisor are the machine's.
+# Of the unit the same: what its loop is made of. Its process is the machine's.
 _UNIT_LOOP = frozenset(f"railgun/unit/{name}.py" for name in ["loop", "hosts", "outstanding", "positions"])
 _MODULES_HANDED_IN = frozenset(
     {"time", "random", "secrets", "uuid", "asyncio", "multiprocessing", "sched", "subprocess"}
