@@ -1,1 +1,1 @@
-"""Who may do what over HTTP: the tables of routes, scopes, tokens, browsers, and the decision about a request."""
+"""Access over HTTP: routes, scopes, tokens, TLS, the rules for browsers, and the decision about each request."""

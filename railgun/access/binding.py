@@ -1,14 +1,14 @@
-"""Where a server may listen: beyond this machine only with tokens, or where it is said that anybody may do anything."""
+"""The rule for listening addresses: other machines get access only with tokens, or if `http.anonymous` is set."""
 
 from ipaddress import ip_address
 
 
 class ExposedError(Exception):
-    """A server would answer whoever reaches it. The message says what to set instead."""
+    """A server would obey everybody who can reach it. The message says what to set instead."""
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, not a name, reaches this machine only."""
+    """True if an address can be reached from this machine only. A host name is never such an address."""
     try:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
@@ -16,9 +16,9 @@ def is_loopback(address: str) -> bool:
 
 
 def check_exposure(place: str, address: str, *, has_tokens: bool, anonymous: bool) -> None:
-    """Raise ExposedError if others than this machine could do anything without a token, and nobody said that they may.
+    """Raises ExposedError if other machines can reach the address, there are no tokens, and `anonymous` is not set.
 
-    place: as it was configured, for the message.  address: what it means.
+    place: the setting as the user wrote it, for the message.  address: the IP address that it stands for.
     """
     if has_tokens or anonymous or is_loopback(address):
         return

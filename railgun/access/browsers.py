@@ -1,4 +1,4 @@
-"""What a page of another site may not have a browser do here: rules about Host, Origin and Sec-Fetch-Site."""
+"""Protection from web pages of other sites: rules for the headers Host, Origin and Sec-Fetch-Site."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ RESPONSE_HEADERS = (
     ("referrer-policy", "no-referrer"),
     ("cache-control", "no-store"),
 )
-"""What every answer tells browsers: show it in no frame, guess no type, send no referrer, keep no copy."""
+"""Headers of every answer. They tell browsers to show no frame, guess no type, send no referrer and keep no copy."""
 _OWN_SITES = frozenset({b"same-origin", b"none"})
 _AUTHORITY = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 _LOCALHOST = "localhost"
@@ -19,14 +19,17 @@ _KNOWN_MAX = 1_024
 
 
 class Hosts:
-    """The names under which browsers may come. configured: `http.hosts`, without ports."""
+    """The host names under which browsers may reach this server. configured: `http.hosts`, without ports."""
 
     def __init__(self, configured: Iterable[str] = ()) -> None:
         self._configured = frozenset(each.lower().rstrip(".") for each in configured)
         self._trusted: set[bytes] = set()
 
     def are_trusted(self, host: bytes) -> bool:
-        """Whether a Host header is localhost, an address, or configured: no name that others have lead here."""
+        """True if a Host header is localhost, an IP address, or a configured name.
+
+        Any other name may be a stranger's, whose DNS entry points here.
+        """
         if host in self._trusted:
             return True
         name = _name(host)
@@ -37,7 +40,7 @@ class Hosts:
         return True
 
     def is_foreign(self, origin: bytes, host: bytes | None) -> bool:
-        """Whether an Origin header names another server than the Host header does, and is not configured."""
+        """True if an Origin header names neither the server of the Host header nor a configured host."""
         scheme, _, authority = origin.lower().partition(b"://")
         if scheme not in (b"http", b"https") or not authority:
             return True
@@ -45,12 +48,12 @@ class Hosts:
 
 
 def is_cross_site(site: bytes) -> bool:
-    """Whether a Sec-Fetch-Site header says that a page of another origin asks."""
+    """True if a Sec-Fetch-Site header says that the request comes from a page of another origin."""
     return site.lower() not in _OWN_SITES
 
 
 def _name(authority: bytes) -> str:
-    """The name or address in `name:port`; empty for what is no such thing."""
+    """Returns the name or address in `name:port`, or an empty text if the header has another form."""
     match = _AUTHORITY.fullmatch(authority.decode("latin-1").lower())
     return "" if match is None else match[1] or match[2].rstrip(".")
 

@@ -1,4 +1,4 @@
-"""The files of `[http.tls]`: read, checked, and made what handshakes are made with."""
+"""Reads and checks the files of `[http.tls]`, and makes the TLS context for handshakes from them."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ _HOW_SENT = "-----BEGIN CERTIFICATE-----"
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Names of files in PEM; None where there is none. min_version: "1.2" or "1.3"."""
+    """The names of PEM files; None if a file is not configured. min_version: "1.2" or "1.3"."""
 
     certificate: str
     key: str
@@ -32,14 +32,14 @@ class CertificateFiles:
 
 
 def read_certificates(files: CertificateFiles, now_s: float) -> Certificates:
-    """What handshakes are made with. Raises CertificateError, OSError.
+    """Returns the context for handshakes and the end of each file. Raises CertificateError, OSError.
 
-    Also where a certificate has run out by now, or is not valid yet: no client would take it.
+    A certificate that has expired or is not valid yet is an error too, because no client would accept it.
     """
     try:
         return _read_all(files, now_s)
     except (ValueError, UnsupportedAlgorithm):
-        # What names, times and keys in certificates may hold is known to nobody in full.
+        # A certificate can hold names, times and keys that the library rejects late, with errors of these kinds.
         named = ", ".join(each for each in (files.certificate, files.client_ca, files.client_crl) if each)
         raise CertificateError(
             named, "a certificate in there is malformed, or of a kind that is not known"
@@ -63,12 +63,12 @@ def _read_all(files: CertificateFiles, now_s: float) -> Certificates:
 
 
 def _context(files: CertificateFiles) -> ssl.SSLContext:
-    """With the server's certificate. Raises CertificateError."""
+    """Makes a TLS context with the server's certificate. Raises CertificateError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[files.min_version]
     context.set_ciphers(_CIPHERS_OF_1_2)
     context.set_alpn_protocols(["http/1.1"])
-    # A session that is taken up again would pass by the client's certificate, which may have run out since.
+    # A resumed session would skip the check of the client's certificate, which may have expired since.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     try:
@@ -79,13 +79,17 @@ def _context(files: CertificateFiles) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Keys are not encrypted. Without this, OpenSSL would ask on the terminal for that of one which is by now."""
+    """Answers OpenSSL's request for a password.
+
+    An encrypted key was refused before. If the file was replaced since, OpenSSL would ask on the terminal without this.
+    """
     return ""
 
 
 def _check_pair(files: CertificateFiles, now_s: float) -> float:
-    """When the first certificate of a chain runs out. Raises CertificateError where it is not good now, or the key is
-    another's.
+    """Returns when the first certificate of the chain expires.
+
+    Raises CertificateError if a certificate is not valid now, or if the key belongs to another one.
     """
     chain = _certificates(files.certificate, _read(files.certificate))
     if _public_key(files.key) != _encoded(chain[0].public_key()):
@@ -99,7 +103,7 @@ def _check_pair(files: CertificateFiles, now_s: float) -> float:
 
 
 def _public_key(file: str) -> bytes:
-    """What belongs to a private key. Raises CertificateError, which says nothing of the key."""
+    """Returns the public half of a private key. Raises CertificateError, whose text reveals nothing of the key."""
     content = _read(file)
     try:
         key = serialization.load_pem_private_key(content, None)
@@ -137,7 +141,7 @@ def _check_time(file: str, certificate: x509.Certificate, now_s: float) -> None:
 
 
 def _add_cas(context: ssl.SSLContext, file: str, content: bytes) -> float:
-    """Have clients asked for certificates of the CAs in a file; when the first of these runs out."""
+    """Makes the server ask clients for certificates of these CAs. Returns when the first CA expires."""
     found = _certificates(file, content)
     try:
         context.load_verify_locations(cadata=content.decode("ascii", "replace"))
@@ -151,7 +155,10 @@ def _add_cas(context: ssl.SSLContext, file: str, content: bytes) -> float:
 
 
 def _add_revocations(context: ssl.SSLContext, file: str, content: bytes, cas: bytes, now_s: float) -> float:
-    """Have revoked certificates refused; when the first list runs out, after which no certificate is good."""
+    """Makes the server refuse revoked certificates. Returns when the first list expires.
+
+    OpenSSL accepts no certificate by a list that has expired.
+    """
     lists = _lists(file, content)
     before = context.cert_store_stats()
     try:
@@ -191,7 +198,7 @@ def _certificates(file: str, content: bytes) -> Sequence[x509.Certificate]:
 
 
 def _lists(file: str, content: bytes) -> list[x509.CertificateRevocationList]:
-    """Every list of a file; the library reads one at a time."""
+    """Reads every revocation list of a file. The library reads one at a time."""
     mark = b"-----BEGIN X509 CRL-----"
     try:
         found = [x509.load_pem_x509_crl(mark + each) for each in content.split(mark)[1:]]
@@ -203,7 +210,7 @@ def _lists(file: str, content: bytes) -> list[x509.CertificateRevocationList]:
 
 
 def _read(file: str) -> bytes:
-    """What a file holds. Raises CertificateError where others may write it, OSError."""
+    """Returns the content of a file. Raises CertificateError if other users may write it, OSError."""
     try:
         check_nobody_else_writes(file)
     except TokenFileError as error:
@@ -224,5 +231,5 @@ def _note_on_readers(file: str) -> str:
 
 
 def _reason(error: ssl.SSLError) -> str:
-    """OpenSSL's word for it, without the numbers around it."""
+    """Returns OpenSSL's reason for an error, without its numbers."""
     return (error.reason or "unknown").replace("_", " ").lower()

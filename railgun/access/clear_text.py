@@ -1,4 +1,4 @@
-"""A request in clear text to a port that speaks TLS: told from a handshake, and answered with what to write instead."""
+"""Recognizes a request in clear text at a port that speaks TLS, and answers it with the remedy."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ from http import HTTPMethod
 
 _BEGINNINGS = tuple(f"{each} ".encode() for each in HTTPMethod)
 BEGINNING_BYTES = max(map(len, _BEGINNINGS))
-"""How much of what a client sends first tells whether it is a request in clear text."""
+"""The number of first bytes that distinguish a request in clear text from a handshake."""
 _BODY = json.dumps(
     {
         "title": "Bad Request",
@@ -22,12 +22,12 @@ _READ_BYTES = 1 << 16
 
 
 def is_clear_text(sent: bytes) -> bool:
-    """Whether the first bytes of a connection begin a request of HTTP, and no handshake."""
+    """True if the first bytes of a connection are the beginning of an HTTP request."""
     return sent.startswith(_BEGINNINGS)
 
 
 def answer(client: socket.socket) -> None:
-    """Say what to write instead. The connection is to be closed then. Raises OSError, as where the client is gone."""
-    # What is closed with something unread resets the connection, and takes the answer along.
+    """Tells the client to use https://. The caller then closes the connection. Raises OSError if the client is gone."""
+    # If a socket is closed with unread data, the kernel resets the connection and the answer is lost.
     client.recv(_READ_BYTES)
     client.sendall(_ANSWER)

@@ -1,4 +1,4 @@
-"""The decision about a request, from its head: who asks, and whether they may."""
+"""Decides about a request from its head: identifies the caller, and checks that they may make it."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ Header = tuple[bytes, bytes]
 WARNS_BEFORE_S = 14 * 86_400.0
 _BEARER = b"bearer "
 _SEVERAL = b"\0several"
-"""In place of a header that is there more than once; no value that is sent is this object."""
+"""Stands for a header that was sent more than once. It is compared by identity, so no sent value equals it."""
 _CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 _NO_TOKEN = "a token is needed; send it as Authorization: Bearer TOKEN"
 _WRONG = "the token is not known here; it may have been replaced"
@@ -24,9 +24,9 @@ _NO_CERTIFICATE = "a client's certificate is needed; connect with one of a CA th
 
 
 class AccessError(Exception):
-    """A request that is refused. detail: why, for its sender.  headers: that go with the answer.
+    """A request was refused. detail: the reason, for its sender.  headers: additional headers of the answer.
 
-    who: the name of the token that was sent; None where it is not known.
+    who: the name of the token that was sent; None if it is not known.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class AccessError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """Who asks. name: of the token; None where there is none.  hash: by which the token was found.
+    """The caller of a request. name: the name of the token, or None without one.  hash: the hash of the token.
 
-    rate: how many events they may send; None: as many as they like.
+    rate: the limit of events that they may send; None: no limit.
     """
 
     name: str | None
@@ -52,20 +52,20 @@ class Caller:
 
 
 UNAUTHENTICATED = Caller(None, Scopes())
-"""Has no token; may use open routes."""
+"""A caller without a token, who may use open routes only."""
 ANONYMOUS = Caller(None, Scopes((EVERYTHING,)))
-"""Whoever asks where there are no tokens."""
+"""The caller of every request to a server that has no tokens."""
 
 
 class _State(NamedTuple):
-    """What is in force. callers: by the hash of their token."""
+    """The rules in force. callers: by the hash of their token."""
 
     callers: Mapping[bytes, Caller]
     needs_certificate: bool
 
 
 class _Head(NamedTuple):
-    """What a decision reads of a request's headers: `_SEVERAL` in place of one that is there more than once."""
+    """The headers that a decision reads. A header that was sent more than once is `_SEVERAL`."""
 
     authorization: bytes | None
     host: bytes | None
@@ -74,9 +74,9 @@ class _Head(NamedTuple):
 
 
 class Guard:
-    """Decides about every request of a port. burst_events: how many events a limited token may send at once.
+    """Decides about every request of a port. burst_events: the most events that a limited token may send at once.
 
-    needs_certificate: whether clients have to show a certificate, beside their token, for all but open routes.
+    needs_certificate: True if all routes but open ones need a client certificate beside the token.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Guard:
         self.replace(tokens, needs_certificate=needs_certificate)
 
     def replace(self, tokens: Sequence[Token], *, needs_certificate: bool = False) -> None:
-        """Decide by these from now on, about requests under way too. From any thread."""
+        """Replaces the tokens, for new requests and for those in progress. Any thread may call it."""
         rates = {(each.name, each.limit_per_s): each.rate for each in self._state.callers.values()}
         callers: dict[bytes, Caller] = {}
         for token in tokens:
@@ -105,18 +105,21 @@ class Guard:
                 callers[each] = Caller(
                     token.name, Scopes(token.scopes), each, token.expires_s, token.limit_per_s, rate
                 )
-        # One assignment: each decision is by what was in force before, or by this.
+        # This is one assignment, so each decision sees either the old rules or the new ones.
         self._state = _State(callers, needs_certificate)
         self.tokens = tuple(tokens)
 
     def authorize(
         self, method: str, found: RouteMatch, headers: Iterable[Header], *, has_certificate: bool = False
     ) -> Caller:
-        """Who asks, if they may. headers: with names in lower case.  found: without a row, whoever may ask for nothing
-        is refused, and the others are to be told that there is none.  has_certificate: whether the client of the
-        connection showed one, which was verified then.
+        """Returns the caller of a request that is allowed. Raises AccessError (401, 403, 421).
 
-        Raises AccessError (401, 403, 421). Reads nothing but its arguments, the tokens and the clock.
+        headers: with names in lower case.
+        found: the result of the lookup. If it has no row, a caller without a valid token is refused; the others are
+            returned, and the server answers them that the route does not exist.
+        has_certificate: True if the client of the connection showed a certificate that was verified.
+
+        This method reads nothing but its arguments, the tokens and the clock.
         """
         (callers, needs_certificate), head = self._state, _head(headers)
         need = None if found.route is None else found.route.needs
@@ -137,10 +140,10 @@ class Guard:
         return caller
 
     def reauthorize(self, caller: Caller, found: RouteMatch, *, has_certificate: bool = False) -> Caller:
-        """The caller of a request under way, by the tokens of now. found: the request's row.
+        """Returns the caller of a request in progress, by the tokens in force now. found: the request's row.
 
-        has_certificate: whether the client of the connection showed one that is good now.
-        Raises AccessError where they may not go on.
+        has_certificate: True if the client of the connection showed a certificate that is valid now.
+        Raises AccessError if the caller has lost the right to continue.
         """
         callers, needs_certificate = self._state
         if needs_certificate and not has_certificate:
@@ -157,20 +160,20 @@ class Guard:
         return current
 
     def wait_s(self, caller: Caller, events: int) -> float:
-        """Count events of a caller: 0, or the seconds until they may be sent; they are not counted then."""
+        """Counts events of a caller and returns 0. Over the limit, counts nothing and returns the seconds to wait."""
         return 0.0 if caller.rate is None else caller.rate.take(events, self._now_s())
 
     def give_back(self, caller: Caller, events: int) -> None:
-        """Count events no more, which `wait_s` counted and which were not sent."""
+        """Takes back the count of events that `wait_s` counted and that were not sent."""
         if caller.rate is not None:
             caller.rate.give_back(events)
 
     def queue_s(self, rate: Rate, events: int) -> float:
-        """Have events wait for their turn: the seconds until then. `Rate.leave` follows."""
+        """Puts events in the queue and returns the seconds until their turn. Ended with `Rate.leave`."""
         return rate.queue(events, self._now_s())
 
     def _known(self, callers: Mapping[bytes, Caller], head: _Head) -> Caller | None:
-        """Who asks for what is open: nobody need say."""
+        """Returns the caller of an open route, or None if they sent no valid token."""
         try:
             return self._caller(callers, head)
         except AccessError:
@@ -195,7 +198,7 @@ class Guard:
             raise _unauthorized(f"the token {caller.name} has expired; a new one is needed", caller.name)
 
     def warnings(self) -> list[str]:
-        """Tokens that have expired or soon will, for the log."""
+        """Lists the tokens that have expired or soon will, for the log."""
         now_s, found = self._now_s(), []
         for token in self.tokens:
             if token.expires_s is None or token.expires_s - now_s > WARNS_BEFORE_S:
@@ -207,12 +210,12 @@ class Guard:
 
 
 def _missing(found: RouteMatch, caller: Caller) -> str | None:
-    """The first scope of a row that a caller lacks."""
+    """Returns the first scope of a row that a caller lacks, or None."""
     return None if found.route is None else found.route.needs.missing(caller.scopes, found.parameters)
 
 
 def forbidden(scope: str, caller: Caller) -> AccessError:
-    """The error for a caller who lacks a scope."""
+    """Makes the error for a caller who lacks a scope."""
     return AccessError(403, f"the token lacks the scope {scope[:100]}", who=caller.name)
 
 
@@ -235,7 +238,7 @@ def _head(headers: Iterable[Header]) -> _Head:
 
 
 def _check_browser(hosts: Hosts, method: str, head: _Head, *, is_any_host_good: bool) -> None:
-    """Raise AccessError (403, 421) for what the page of another site has a browser send, and for more than one Host."""
+    """Raises AccessError (403, 421) if a page of another site made the browser send this, or if Host was sent twice."""
     host = head.host
     if host is _SEVERAL:
         raise AccessError(421, "there is more than one Host header; send one")

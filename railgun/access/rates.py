@@ -1,13 +1,13 @@
-"""How many events per second a token may send."""
+"""The limit of events per second of a token."""
 
 _PORTION_S = 0.1
 
 
 class Rate:
-    """A bucket that fills with `limit_per_s` events a second up to `burst` events. Reads no clock.
+    """A token bucket: it fills with `limit_per_s` events a second, up to `burst` events. It reads no clock.
 
-    Whoever takes has their events at once or not at all. Whoever queues has them in turn, and queues again for more:
-    `portion` events at most, so that takers and each of those in the queue get about as much as another.
+    `take` gives a caller all its events at once, or none. `queue` gives events in turn. A caller queues at most
+    `portion` events and then queues again, so that all callers get about the same share.
     """
 
     __slots__ = ("_burst", "_level", "_limit_per_s", "_queued", "_since_s", "portion")
@@ -19,9 +19,9 @@ class Rate:
         self.portion = max(1, int(limit_per_s * _PORTION_S))
 
     def take(self, events: int, now_s: float) -> float:
-        """Take events out: 0 where that was possible, else the seconds until it will be; nothing is taken then.
+        """Takes events out and returns 0. If there are too few, takes none and returns the seconds to wait.
 
-        More than the burst are taken at once from a full bucket, which later ones then wait for.
+        More events than the burst can be taken from a full bucket. Later events then wait until it has refilled.
         """
         self._fill(now_s)
         lacking = min(events, self._burst) - self._level
@@ -31,20 +31,20 @@ class Rate:
         return 0.0
 
     def give_back(self, events: int) -> None:
-        """Put back what was taken and not used."""
+        """Puts back events that were taken and not used."""
         self._level = min(self._burst, self._level + events)
 
     def queue(self, events: int, now_s: float) -> float:
-        """Have events wait behind those that wait already: the seconds until their turn. `leave` follows."""
+        """Puts events at the end of the queue and returns the seconds until their turn. Ended with `leave`."""
         self._fill(now_s)
         self._queued += events
         return max(0.0, self._queued - self._level) / self._limit_per_s
 
     def leave(self, events: int, *, are_sent: bool) -> None:
-        """Take events out of the queue: in their turn, when they are sent, or before."""
+        """Removes events from the queue. are_sent: True in their turn; False if the caller gave up before."""
         self._queued -= events
         if are_sent:
-            # What was taken meanwhile is lacking now: later ones wait for it.
+            # The level may fall below 0 if others took events meanwhile. Later events wait for that.
             self._level -= events
 
     def _fill(self, now_s: float) -> None:

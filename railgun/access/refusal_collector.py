@@ -1,4 +1,4 @@
-"""What a process says of the requests that it refused, for monitoring."""
+"""The metrics about refused requests of a process."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,17 +11,17 @@ from railgun.telemetry.families import ACCESS
 
 
 class RefusalCollector(Collector):
-    """Collects how many requests were refused, by status. noted: that of the process."""
+    """Collects the number of refused requests by status. noted: the log that counted them."""
 
     def __init__(self, noted: RefusalLog = refusals) -> None:
         self._noted = noted
 
     def describe(self) -> Iterable[Metric]:
-        """The family without samples."""
+        """Returns the family without samples."""
         return metrics_of(ACCESS, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The family, with a sample for each status, those of which there was none too."""
+        """Returns the family with a sample for each status, also for a count of 0."""
         samples = none_of(ACCESS)
         for status in STATUSES:
             count = float(self._noted.requests[status])

@@ -1,6 +1,4 @@
-"""Requests and clients that were refused: counted, and in lines of the process log, of which there are so many a
-second, since anybody may ask as often as they like.
-"""
+"""Counts and logs refused requests and clients. The lines per second are limited, because anybody can cause them."""
 
 import logging
 import threading
@@ -15,15 +13,16 @@ from railgun.logs.setup import fields
 LINES_PER_S = 10
 PERIOD_S = 1.0
 STATUSES = (401, 403, 421)
-"""What a request is refused with for who asks, or by which name."""
+"""The statuses of a refusal because of the caller (401, 403) or the Host name (421)."""
 UNAUTHORIZED = 401
 _PATH_MAX = 200
 
 
 class RefusalLog:
-    """Writes at most `LINES_PER_S` lines in a period, and one that says how many were left out. From any thread.
+    """Writes at most `LINES_PER_S` lines in a period, and one line with the number of those left out.
 
-    requests: how many were refused, by status.  later: calls a function once, after so many seconds.
+    Any thread may call it.
+    requests: the number of refused requests by status.  later: calls a function once, after a number of seconds.
     """
 
     def __init__(
@@ -35,15 +34,16 @@ class RefusalLog:
         self._log = logging.getLogger("railgun.audit")
         self._lock = threading.Lock()
         self._began_s, self._lines, self._left_out = now_s(), 0, 0
-        # Whether the count of those that were left out will be told.
+        # True if a timer is set that will log the number of lines left out.
         self._is_awaited = False
         self.requests: Counter[int] = Counter()
 
     def note_request(
         self, error: AccessError, method: str, path: bytes, client: str | None, *, is_logged: bool
     ) -> None:
-        """Count a request that was refused, and write a line about it where that is wanted. path: as it was sent,
-        without the query: percent-encoded, it has nothing that a terminal could take for a command.
+        """Counts a refused request, and writes a line about it if `is_logged`.
+
+        path: as it was sent, without the query. It is percent-encoded, so it holds no control codes of terminals.
         """
         with self._lock:
             self.requests[error.status] += 1
@@ -52,7 +52,7 @@ class RefusalLog:
             self.note(error.detail, fields(request=asked, status=error.status, who=error.who, client=client))
 
     def note(self, why: str, extra: dict[str, Any]) -> None:
-        """Write a line about a refusal, or count it. extra: its figures and names, as `fields` gives them."""
+        """Writes a line about a refusal, or counts it as left out. extra: the fields of the line, made by `fields`."""
         if self._may_write():
             self._log.warning("refused: %s", why, extra=extra)
 
@@ -71,7 +71,7 @@ class RefusalLog:
         try:
             self._later(PERIOD_S, self._tell_left_out)
         except RuntimeError:
-            # No thread can be had: the next refusal tries again.
+            # No thread could be started. The next refusal tries again.
             with self._lock:
                 self._is_awaited = False
         return False
@@ -91,4 +91,4 @@ def _later(after_s: float, function: Callable[[], None]) -> None:
 
 
 refusals = RefusalLog()
-"""That of the process."""
+"""The log of refusals of this process."""

@@ -1,4 +1,4 @@
-"""A table of HTTP routes. A lookup finds the row for a request.
+"""The table of HTTP routes. A lookup finds the row for a request.
 
 The rows of the service are in `frontend/http/routes.py`, those of a node in `railgun/node/server.py`.
 """
@@ -17,7 +17,7 @@ class Route(NamedTuple):
     path: a part in braces stands for any text between two slashes, or after the last one.
     handler: the name of the function that answers.
     served_by: the part of the server that has this function. All rows of one path have the same part.
-    needs: what a caller needs for it.
+    needs: the rights that a caller needs for it.
     """
 
     method: str
@@ -72,7 +72,7 @@ class _Node:
         self.rows: dict[str, Route] = {}
 
     def add(self, part: str) -> "_Node":
-        """Return the next node for a part of a row's path, and create it if it is missing."""
+        """Returns the next node for a part of a row's path, and creates it if it is missing."""
         if part.startswith("{"):
             self.braces = following = self.braces or _Node((*self.parameters, part[1:-1]))
         else:
@@ -98,11 +98,11 @@ class Routes:
         return iter(self._rows)
 
     def rows_of(self, part: str) -> tuple[Route, ...]:
-        """Return the rows that a part of the server answers, in order."""
+        """Returns the rows that a part of the server answers, in order."""
         return tuple(row for row in self._rows if row.served_by == part)
 
     def bind(self, part: str, handlers: Mapping[str, Handler]) -> dict[Route, Handler]:
-        """Return the rows that a part of the server answers, in order, each with its handler. handlers: by name.
+        """Returns the rows that a part of the server answers, in order, each with its handler. handlers: by name.
 
         Raises ValueError if a row has no handler, or a handler has no row.
         """
@@ -113,7 +113,7 @@ class Routes:
         return {row: handlers[row.handler] for row in rows}
 
     def find(self, method: str, path: str) -> RouteMatch:
-        """Find the row for a request. path: decoded, without the query."""
+        """Finds the row for a request. path: decoded, without the query."""
         node = self._root
         texts: list[str] = []
         for text in path.split("/"):

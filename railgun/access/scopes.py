@@ -1,4 +1,4 @@
-"""Scopes: what a token may do, and what a route needs."""
+"""Scopes: the rights that a token has and a route needs."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from railgun.language.errors import nearest
 
 OF_STREAMS = ("read", "inspect", "score", "define")
-"""Kinds of scopes that name a stream, as in `read:payments`, or all of them, as in `read:*`."""
+"""The kinds of scopes that name one stream, as in `read:payments`, or all streams, as in `read:*`."""
 OF_THE_SERVICE = ("metrics", "operate")
 EVERYTHING = "*"
 IN_BODY = "{body}"
-"""The stream's place in what a route needs where the body names the stream."""
+"""Stands for the stream in the scope of a route whose request body names the stream."""
 
 _INCLUDED = {"define": "read", "operate": "metrics"}
 _SCOPE = re.compile(r"([a-z]+):(\*|[A-Za-z][A-Za-z0-9_]{0,62})", re.ASCII)
@@ -19,11 +19,11 @@ _OPEN_IN_TABLE = re.compile(r"([a-z]+):\{[a-z]+\}", re.ASCII)
 
 
 class ScopeError(ValueError):
-    """A text that is no scope; says what may be meant."""
+    """A text is not a scope. The message suggests one that may be meant."""
 
 
 def check_scope(text: str) -> None:
-    """Raise ScopeError unless a text is a scope."""
+    """Raises ScopeError unless a text is a scope."""
     match = _SCOPE.fullmatch(text)
     if text in (*OF_THE_SERVICE, EVERYTHING) or (match is not None and match[1] in OF_STREAMS):
         return
@@ -40,7 +40,7 @@ def check_scope(text: str) -> None:
 
 
 def _meant(text: str) -> str | None:
-    """The scope, whole, that a mistyped one most likely stands for; None where none is near."""
+    """Returns the whole scope that a mistyped text most likely stands for, or None if no scope is similar."""
     word, _, stream = text.partition(":")
     near = nearest(word, (*OF_STREAMS, *OF_THE_SERVICE))
     if near not in OF_STREAMS:
@@ -50,7 +50,7 @@ def _meant(text: str) -> str | None:
 
 
 class Scopes:
-    """The scopes of a caller. written: as they were given."""
+    """The scopes of a caller. written: the scopes as they were configured, without included ones."""
 
     __slots__ = ("_held", "written")
 
@@ -64,7 +64,7 @@ class Scopes:
         self._held = frozenset(held)
 
     def have(self, scope: str) -> bool:
-        """Whether a scope is among them, by itself or in a wider one."""
+        """True if a scope is among them, by itself or as part of a wider one."""
         held = self._held
         if scope in held or EVERYTHING in held:
             return True
@@ -72,20 +72,21 @@ class Scopes:
         return bool(colon) and f"{kind}:*" in held
 
     def have_some(self, kind: str) -> bool:
-        """Whether there is a scope of a kind for any stream."""
+        """True if there is a scope of this kind for at least one stream."""
         return EVERYTHING in self._held or any(each.startswith(f"{kind}:") for each in self._held)
 
     def may_read(self, stream: str) -> bool:
-        """Whether the stream's name may be shown."""
+        """True if the caller may see the stream's name."""
         return self.have(f"read:{stream}")
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a request for a route needs. Without scopes and not open: any token.
+    """The rights that a request for a route needs. A route that is not open and lists no scopes needs any valid token.
 
-    scopes: all of them; a part in braces stands for a part of the path.  is_open: nothing, not even a token.
-    is_probe: open under any Host: load balancers ask by address and by name.
+    scopes: the caller needs all of them. A part in braces stands for a part of the path.
+    is_open: True if the route needs no token.
+    is_probe: True if the route also answers under any Host, because load balancers ask by address and by name.
     """
 
     scopes: tuple[str, ...] = ()
@@ -93,9 +94,10 @@ class Need:
     is_probe: bool = False
 
     def missing(self, scopes: Scopes, parameters: Mapping[str, str]) -> str | None:
-        """The first scope that a caller lacks. parameters: of the path.
+        """Returns the first scope that a caller lacks, or None. parameters: those of the path.
 
-        Where the body names the stream, any stream will do: whoever reads the body checks the scope again.
+        If the body names the stream, the scope for any stream is enough here. The code that reads the body checks the
+        scope of that stream.
         """
         for each in self.scopes:
             kind, _, stream = each.partition(":")
@@ -113,7 +115,7 @@ TOKEN = Need()
 
 
 def needs(*scopes: str) -> Need:
-    """What a row of a table needs, as in `needs("define:{stream}", "operate")`. Raises ValueError."""
+    """Makes the need of a row, as in `needs("define:{stream}", "operate")`. Raises ValueError for other scopes."""
     for each in scopes:
         match = _OPEN_IN_TABLE.fullmatch(each)
         if each not in OF_THE_SERVICE and (match is None or match[1] not in OF_STREAMS):

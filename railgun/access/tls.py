@@ -1,4 +1,4 @@
-"""TLS of a port: the certificates in force, who takes their place, and what became of handshakes."""
+"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes."""
 
 import math
 import ssl
@@ -14,16 +14,19 @@ from railgun.access.refusals import refusals
 from railgun.logs.setup import fields
 
 HANDSHAKE_S = 10.0
-"""How long a handshake may take."""
+"""The longest time that a handshake may take."""
 HANDSHAKE_LEAST_S = 0.1
-"""What one has at least, whenever it begins."""
+"""The shortest time limit of a handshake, however late it begins."""
 OUTCOMES = ("done", "failed", "untrusted", "late", "full")
-"""Handshakes that came about; that did not; where the client's certificate was refused; that took too long; that did
-not begin, since there were as many connections as may be."""
+"""The outcomes of handshakes.
+
+done: it succeeded.  failed: it failed for another reason than those below.  untrusted: the client's certificate was
+refused.  late: it took too long.  full: it was not begun, because the limit of connections was reached.
+"""
 
 
 class CertificateError(Exception):
-    """Certificates or keys that cannot be used. The message names file and remedy, and tells nothing of a key."""
+    """A certificate or key cannot be used. The message names the file and the remedy, and reveals nothing of a key."""
 
     def __init__(self, file: str, message: str) -> None:
         super().__init__(f"{file}: {message}")
@@ -31,12 +34,12 @@ class CertificateError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Certificates:
-    """What handshakes are made with, as a whole.
+    """The TLS context of handshakes, and facts about the files that it was made from.
 
-    context: for one handshake or many; nobody changes it.
-    clients: tells the CAs of clients, and what they revoked, from others; None: clients are asked for no certificate.
-    ends_s: when each file runs out, since the epoch, by what it is: "server", "client_ca", "client_crl".
-    notes: what to warn of.
+    context: used for many handshakes and never changed.
+    clients: a digest of the CAs and revocation lists for clients. None: clients are asked for no certificate.
+    ends_s: when each file expires, in seconds since the epoch, by its role: "server", "client_ca", "client_crl".
+    notes: warnings about the files.
     """
 
     context: ssl.SSLContext
@@ -46,7 +49,7 @@ class Certificates:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Does nothing: the default of callbacks."""
 
 
 def _call(function: Callable[[], None]) -> bool:
@@ -55,12 +58,14 @@ def _call(function: Callable[[], None]) -> bool:
 
 
 class Tls:
-    """TLS of one port. certificates: in force for handshakes that begin now.
+    """TLS of one port.
 
-    handshakes: how many there were, by outcome.  under_way: how many have begun and not ended.
-    on_new_clients: called when other certificates of clients are good than before, once those are in force.
-    uninterrupted: calls a function and waits for it, so that the port serves nothing meanwhile, and says whether it has
-    returned; a server sets it that has an event loop.
+    certificates: in force for handshakes that begin now.
+    handshakes: the number of handshakes by outcome.
+    under_way: the number of handshakes that have begun and not ended.
+    on_new_clients: called after the CAs or revocation lists for clients have changed.
+    uninterrupted: calls a function while the port serves nothing, and waits for it. It returns False if the function
+        has not returned. A server with an event loop sets it.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
@@ -71,10 +76,11 @@ class Tls:
         self.uninterrupted: Callable[[Callable[[], None]], bool] = _call
 
     def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> bool:
-        """Use these from now on. From any thread, but that of the event loop. Returns once `on_new_clients` has; False
-        where the port did not get round to it for long: it does later, or it ends.
+        """Replaces the certificates, and returns True after `on_new_clients` has returned.
 
-        also: replaces what is to change with them: nothing is served by the one and not by the other.
+        Returns False if the port was busy for too long. It then replaces them later, or it ends.
+        Any thread may call this but that of the event loop.
+        also: replaces what changes together with the certificates. No request sees only one of the two changes.
         """
         return self.uninterrupted(partial(self._replace, certificates, also))
 
@@ -85,20 +91,20 @@ class Tls:
             self.on_new_clients()
 
     def is_outdated(self, certificates: Certificates) -> bool:
-        """Whether a client was verified by certificates that do not say any more who is good."""
+        """True if these certificates have other CAs or revocation lists for clients than those in force."""
         return certificates.clients != self.certificates.clients
 
     def note_failure(self, error: BaseException, address: str) -> None:
-        """Count a handshake that failed, and log a client's certificate that was refused. address: the client's."""
+        """Counts a failed handshake, and logs it if the client's certificate was refused. address: the client's."""
         untrusted = isinstance(error, ssl.SSLCertVerificationError)
-        # Both event loops say so where a handshake takes too long; a client that goes away resets the connection.
+        # Both event loops raise these if a handshake takes too long. A client that leaves resets the connection.
         late = isinstance(error, ConnectionAbortedError | TimeoutError)
         self.handshakes["untrusted" if untrusted else "late" if late else "failed"] += 1
         if isinstance(error, ssl.SSLCertVerificationError):
             refusals.note(f"the client's certificate: {error.verify_message}", fields(client=address))
 
     def warnings(self) -> list[str]:
-        """What to warn of: files that others may read, and certificates that have run out or soon will."""
+        """Lists files that other users may read, and certificates that have expired or soon will."""
         found, now_s = list(self.certificates.notes), self._now_s()
         for what, end_s in self.certificates.ends_s.items():
             left_s = end_s - now_s
@@ -118,10 +124,10 @@ _NAMES = {
 
 
 def certificate_end_s(secured: ssl.SSLObject | ssl.SSLSocket) -> float:
-    """When the certificate runs out that a client has shown, and that was verified in the handshake; -infinity where it
-    has shown none.
+    """Returns when the client's certificate expires, which was verified in the handshake; -infinity without one.
 
-    A connection may be kept for longer; and with TLS 1.2 a client may take up a session of some hours ago.
+    The certificate can expire while a connection is open. With TLS 1.2 a client may also resume a session of some
+    hours ago.
     """
     found = secured.getpeercert()
     if found is None or "notAfter" not in found:
@@ -130,10 +136,10 @@ def certificate_end_s(secured: ssl.SSLObject | ssl.SSLSocket) -> float:
 
 
 def has_certificate(secured: ssl.SSLObject | ssl.SSLSocket, now_s: float) -> bool:
-    """Whether a client has shown a certificate that is good now."""
+    """True if the client showed a certificate that is valid now."""
     return now_s <= certificate_end_s(secured)
 
 
 def in_words(time_s: float) -> str:
-    """A time since the epoch, in UTC."""
+    """Formats a time since the epoch as text in UTC."""
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What a port says of its TLS, for monitoring."""
+"""The metrics about TLS of a port."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,17 +11,17 @@ from railgun.telemetry.families import TLS
 
 
 class TlsCollector(Collector):
-    """Collects when certificates run out, and how many handshakes came to what."""
+    """Collects when certificates expire, and the number of handshakes by outcome."""
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
 
     def describe(self) -> Iterable[Metric]:
-        """The families without samples."""
+        """Returns the families without samples."""
         return metrics_of(TLS, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The families."""
+        """Returns the families with their samples."""
         samples = none_of(TLS)
         for what, end_s in self._tls.certificates.ends_s.items():
             samples["railgun_certificate_end_seconds"].append(((what,), end_s))

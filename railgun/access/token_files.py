@@ -1,4 +1,4 @@
-"""Files with tokens: a configuration's own, `http.tokens_file`, and the one that a client sends its token from."""
+"""Reads the files that hold tokens: the server's, `http.tokens_file`, and the file with a client's own token."""
 
 import os
 import stat
@@ -13,14 +13,14 @@ _ROOT = 0
 
 
 class TokenFileError(Exception):
-    """A file with tokens that cannot be used. The message names it, and the remedy; it holds nothing of the file."""
+    """A file with tokens cannot be used. The message names the file and the remedy, never its content."""
 
     def __init__(self, file: Path | str, message: str) -> None:
         super().__init__(f"{file}: {message}")
 
 
 def check_nobody_else_writes(file: Path | str) -> None:
-    """Raise TokenFileError if others may write a file: they could let themselves in. Raises OSError."""
+    """Raises TokenFileError if other users may write a file, because they could give themselves access; OSError."""
     found = os.stat(file)
     if found.st_mode & stat.S_IWOTH:
         raise TokenFileError(file, f"everybody may write it, and access depends on it; chmod o-w {file}")
@@ -32,7 +32,7 @@ def check_nobody_else_writes(file: Path | str) -> None:
 
 
 def read_tokens_file(file: Path | str) -> tuple[Token, ...]:
-    """The tokens of a file: TOML with [[http.tokens]] and nothing else. Raises TokenFileError, OSError."""
+    """Reads the tokens of a TOML file with [[http.tokens]] and nothing else. Raises TokenFileError, OSError."""
     check_nobody_else_writes(file)
     with open(file, "rb") as opened:
         content = opened.read(FILE_BYTES_MAX + 1)
@@ -42,7 +42,7 @@ def read_tokens_file(file: Path | str) -> tuple[Token, ...]:
         tables = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise TokenFileError(file, f"it is no UTF-8 text (byte {error.start})") from None
-    # The library raises ValueError and RecursionError too: for numbers too long, and tables too deep.
+    # The library also raises ValueError if a number is too long, and RecursionError if tables nest too deep.
     except (ValueError, RecursionError) as error:
         raise TokenFileError(file, f"it is no TOML: {error}") from None
     http = tables.get("http")
@@ -55,7 +55,7 @@ def read_tokens_file(file: Path | str) -> tuple[Token, ...]:
 
 
 def client_token(file: Path | str) -> str:
-    """The token that a file holds by itself. Raises TokenFileError, OSError."""
+    """Reads a file that holds one token and nothing else. Raises TokenFileError, OSError."""
     with open(file, "rb") as opened:
         content = opened.read(CLIENT_FILE_BYTES_MAX + 1)
     try:
@@ -67,7 +67,7 @@ def client_token(file: Path | str) -> str:
 
 
 def checked_token(text: str) -> str:
-    """A token as it can be sent, without the space around it. Raises ValueError, which does not repeat it."""
+    """Returns a token without the space around it. Raises ValueError, without the token, if it cannot be sent."""
     token = text.strip()
     if (
         not token

@@ -1,4 +1,4 @@
-"""Tokens: how they are made, and how a configuration describes them. Only hashes are kept, never a token's text."""
+"""Makes tokens and reads their descriptions from the configuration. Only hashes are kept, never a token's text."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from railgun.access.scopes import ScopeError, check_scope
 from railgun.language.errors import nearest
 
 PREFIX = "railgun_"
-"""What every token that is made here begins with, so that scanners for secrets find those that were lost."""
+"""The beginning of every token made here. Secret scanners find lost tokens by it."""
 HASHES_MAX = 2
 _RANDOM_BYTES = 32
 _RATE_MAX = 1_000_000_000
@@ -22,9 +22,9 @@ _HASH = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 
 
 class TokenError(ValueError):
-    """A description of tokens that cannot be used. It never repeats what stands where a hash belongs.
+    """A description of tokens cannot be used. The message never repeats the value of `sha256`.
 
-    place: the keys that lead to what is wrong, as in "0.sha256"; "" for the whole.
+    place: the keys that lead to the error, as in "0.sha256"; "" for the whole list.
     """
 
     def __init__(self, place: str, message: str) -> None:
@@ -39,8 +39,9 @@ class TokenError(ValueError):
 class Token:
     """A token as it is configured.
 
-    name: whose it is, for logs.  hashes: the SHA-256 of its text, 32 bytes; two while it is rotated.
-    expires_s: since the epoch; None: never.  limit_per_s: events per second; None: as many as come.
+    name: the owner's name, for logs.
+    hashes: the SHA-256 of its text, 32 bytes. There are two while the token is rotated.
+    expires_s: in seconds since the epoch; None: never.  limit_per_s: events per second; None: no limit.
     """
 
     name: str
@@ -51,24 +52,24 @@ class Token:
 
 
 def new_token() -> str:
-    """A token that nobody can guess: 256 random bits."""
+    """Makes a token of 256 random bits, which nobody can guess."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hash_of(token: bytes) -> bytes:
-    """The 32 bytes by which a token is looked up."""
+    """Returns the 32 bytes by which a token is looked up."""
     return hashlib.sha256(token).digest()
 
 
 def check_name(name: object) -> str:
-    """A token's name. Raises ValueError."""
+    """Returns a token's name after a check. Raises ValueError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError("a name of letters, digits, dots, dashes and underscores belongs here, 63 at most")
     return name
 
 
 def read_tokens(tables: object) -> tuple[Token, ...]:
-    """The tokens of a list of tables, as TOML has them. Raises TokenError."""
+    """Reads tokens from a list of TOML tables. Raises TokenError."""
     if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
         raise TokenError("", "tables belong here, as in [[http.tokens]]; `railgun token new` prints one")
     found = tuple(_token(str(place), table) for place, table in enumerate(tables))
@@ -77,7 +78,7 @@ def read_tokens(tables: object) -> tuple[Token, ...]:
 
 
 def check_distinct(tokens: Sequence[Token]) -> None:
-    """Raise TokenError where two tokens have one name, or one hash."""
+    """Raises TokenError if two tokens have the same name or the same hash."""
     _check_distinct("name", ((each.name, each.name) for each in tokens))
     _check_distinct("sha256", ((each.name, one) for each in tokens for one in each.hashes))
 
@@ -153,7 +154,7 @@ def _limit(place: str, value: object) -> int | None:
 
 
 def _check_distinct(key: str, values: Iterable[tuple[str, object]]) -> None:
-    """values: each with the name of its token."""
+    """Raises TokenError if a value occurs twice. values: (the name of its token, the value)."""
     owners: dict[object, str] = {}
     for name, value in values:
         if value in owners:

@@ -1,1 +1,1 @@
-"""What is registered: streams, schemas and metrics, as a log of changes."""
+"""The registered streams, schemas and metrics, and the log of changes that they result from."""

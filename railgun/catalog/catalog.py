@@ -1,4 +1,4 @@
-"""The catalogue: streams, their schemas and metrics, as the outcome of a log of changes. Does no I/O."""
+"""The catalogue of streams, schemas and metrics: the result of a log of changes. It does no I/O."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -31,9 +31,11 @@ FIRST_VERSION = 1
 class StreamEntry:
     """A stream in the catalogue.
 
-    created: the place of its first PutStream.  schemas: by version, the newest last.  metrics: by name, in
-    the order added; each with the place of its `add`.  history: what its tasks have from before
-    their logs; None: nothing.  registered: all metrics and derived metrics that there ever were.
+    created: the place of its first PutStream.
+    schemas: by version, the newest last.
+    metrics: by name, in the order added; each with the place of its `add`.
+    history: the history that its tasks have from before their logs; None: none.
+    registered: all present and dropped metrics, with derived ones.
     """
 
     stream: StreamDefinition
@@ -45,27 +47,27 @@ class StreamEntry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the metrics and derived metrics that are there, in the order added."""
+        """The names of the present metrics and derived metrics, in the order added."""
         return self.registered.names
 
     @property
     def derived(self) -> dict[str, ResolvedDerived]:
-        """The derived metrics that are there, by name, in the order added."""
+        """The present derived metrics by name, in the order added."""
         return self.registered.derived
 
     @property
     def known(self) -> Known:
-        """What a DERIVE may read beside fields."""
+        """The metrics that a DERIVE may read beside fields, with their types."""
         return {name: add.metric.resolved.result_type for name, add in self.metrics.items()} | self.derived
 
     def sql(self, name: str) -> str | None:
-        """The text of the metric, or derived one, of a name; None where there is none."""
+        """Returns the SQL of the metric or derived metric with this name; None if there is none."""
         if name in self.metrics:
             return self.metrics[name].metric.sql
         return self.derived[name].sql if name in self.derived else None
 
     def check_new(self, name: str) -> None:
-        """Raise CatalogError where a metric, or a derived one, of a name is there."""
+        """Raises CatalogError if a metric or derived metric has this name."""
         sql = self.sql(name)
         if sql is not None:
             raise CatalogError(
@@ -86,7 +88,7 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where a definition differs from what is registered and cannot, or shall not, be changed by `apply`."""
+    """A difference between a definition and the registered one that `apply` cannot or must not remove."""
 
     stream: str
     what: str
@@ -98,9 +100,10 @@ class Difference:
 
 
 class Catalog:
-    """Streams by name, in the order created. Changed by `apply` alone, one change at a time.
+    """Streams by name, in the order created. Only `apply` changes them, one change at a time.
 
-    last_place: of the last change ever made, where `changes` lacks later ones because they undid each other.
+    last_place: the place of the last change ever made. It may be above those in `changes`, which lacks changes that
+    undid each other.
     """
 
     def __init__(self, changes: Iterable[Change] = (), last_place: int = 0) -> None:
@@ -111,7 +114,7 @@ class Catalog:
         self.last_place = max(self.last_place, last_place)
 
     def copy(self) -> "Catalog":
-        """One that later changes of this one do not reach."""
+        """Returns a copy that later changes of this catalogue do not affect."""
         copied = Catalog(last_place=self.last_place)
         for name, entry in self.streams.items():
             copied.streams[name] = StreamEntry(
@@ -137,8 +140,9 @@ class Catalog:
 
     @property
     def histories(self) -> dict[tuple[str, int], str]:
-        """By name and first place of a stream, the id of what its tasks have from before their logs; streams without
-        are left out.
+        """The id of each stream's history, by (name, first place) of the stream.
+
+        The tasks of these streams have events from before their logs. Streams without history are left out.
         """
         return {
             (name, entry.created): entry.history.history
@@ -147,14 +151,14 @@ class Catalog:
         }
 
     def entry(self, stream: str) -> StreamEntry:
-        """A stream's entry. Raises CatalogError where there is none."""
+        """Returns a stream's entry. Raises CatalogError if there is none."""
         entry = self.streams.get(stream)
         if entry is None:
             raise CatalogError(f"there is no stream {stream[:80]!r}")
         return entry
 
     def apply(self, change: Change) -> None:
-        """Make one change, whose place must be above all before it. Raises CatalogError, changing nothing."""
+        """Makes one change, whose place must be above all earlier ones. Raises CatalogError, changing nothing."""
         if change.place <= self.last_place:
             raise CatalogError(f"change {change.place} comes after change {self.last_place}")
         match change:
@@ -206,9 +210,9 @@ class Catalog:
         entry.schemas[change.schema_version] = schema
 
     def changes(self) -> Iterator[Change]:
-        """The shortest log that makes the streams and metrics of now, in the order of places.
+        """Yields the shortest log that results in the present streams and metrics, in the order of places.
 
-        Streams have their first place and newest definition; schemas of the past are not in it.
+        Each stream has its first place and newest definition. Earlier schemas are not in the log.
         """
         made: list[Change] = []
         for entry in self.streams.values():
@@ -224,7 +228,7 @@ class Catalog:
 
 
 def _check_free(entry: StreamEntry, name: str) -> None:
-    """Raise CatalogError where a new metric cannot be called so."""
+    """Raises CatalogError if a new metric cannot have this name."""
     entry.check_new(name)
     readers = entry.registered.readers(name)
     if readers:
@@ -234,7 +238,7 @@ def _check_free(entry: StreamEntry, name: str) -> None:
 
 
 def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
-    """Raise CatalogError where a new field has the name of a metric that a derived one reads."""
+    """Raises CatalogError if a new field has the name of a metric that a derived metric reads."""
     for each in stream.fields[len(entry.stream.fields) :]:
         readers = entry.registered.readers(each.name)
         if readers:
@@ -245,7 +249,7 @@ def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
 
 
 def _drop(entry: StreamEntry, change: DropMetric) -> None:
-    """Take out a metric or a derived one. Raises CatalogError."""
+    """Removes a metric or derived metric. Raises CatalogError."""
     registered = entry.registered.find(change.name)
     if registered is None or registered.added != change.added:
         raise CatalogError(f"{change.stream} has no metric {change.name} of place {change.added}")
@@ -262,13 +266,13 @@ def _drop(entry: StreamEntry, change: DropMetric) -> None:
 
 
 def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
-    """The schema version of a changed definition: the same where its fields are."""
+    """Returns the schema version of a changed definition. It stays the same if the fields do."""
     version = entry.schema.version
     return version if entry.schema == stream.schema(version) else version + 1
 
 
 def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
-    """Raise CatalogError where a stream cannot become what the new definition says."""
+    """Raises CatalogError if a stream cannot be changed to the new definition."""
     registered, wanted = stream_to_json(old), stream_to_json(new)
     for what in ("time", "id", "partitioners", "partitions", "dedup_events"):
         before, after = registered.get(what), wanted.get(what)
@@ -281,14 +285,15 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
 
 
 def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Change], list[Difference]]:
-    """What `apply` of a file does: the changes that create what is missing, and what differs.
+    """Returns the changes by which `apply` creates what a file has and the catalogue lacks, and the differences.
 
-    A metric of a stream that the definitions lack is typed over the registered one already.
-    Streams and metrics that the file lacks are left alone, and so is what differs; a field that a registered
-    stream lacks is added at its end.  Places follow the catalogue's last one.
+    Streams and metrics that the file lacks stay as they are, and so do those that differ. If a registered stream lacks
+    a field, the field is added at its end. The places of the changes follow the catalogue's last one.
 
-    Raises DefinitionError for a metric that does not fit its stream as registered, and for partitioners of a new stream
-    whose tasks could not be told apart.
+    A metric may be about a registered stream that the file lacks. Its types already come from the registered stream.
+
+    Raises DefinitionError for a metric that does not fit its stream as registered, and for a new stream with two
+    partitioners whose tasks would have the same name.
     """
     place = catalog.last_place
     changes: list[Change] = []
@@ -336,7 +341,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
 def _check_types(
     metric: MetricDefinition | ResolvedDerived, wanted: StreamDefinition, registered: StreamDefinition
 ) -> None:
-    """Raise DefinitionError where a metric reads a field that has another type in the registered stream."""
+    """Raises DefinitionError if a metric reads a field that has another type in the registered stream."""
     read = metric.fields if isinstance(metric, ResolvedDerived) else metric.resolved.fields
     for name in sorted(read):
         before, after = registered.types[name], wanted.types[name]
@@ -346,7 +351,7 @@ def _check_types(
 
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
-    """The registered stream with the wanted one's new fields, and what else differs."""
+    """Returns the registered stream with the wanted one's new fields, and all other differences."""
     before, after = stream_to_json(old), stream_to_json(wanted)
     differences = [
         Difference(old.name, what, _describe(before.get(what)), _describe(after.get(what)))
@@ -363,7 +368,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
 
 
 def _describe(value: object) -> str:
-    """A key's value as a definition says it."""
+    """Formats the value of a key as a definition has it."""
     if value is None:
         return "not set"
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Changes of the catalogue: what it is made of, and what control records in the logs of tasks carry.
+"""Changes of the catalogue. The catalogue is a log of them, and control records carry them in the logs of tasks.
 
-Every change has a *place*: a number that only grows, one for each change.  A task that has applied place p
-skips changes with places up to p; a copy, a replica and a rebuilt task so agree on what was in force when.
+Every change has a *place*: a number that only grows, one for each change. A task that has applied place p skips changes
+with places up to p. So a copy, a replica and a rebuilt task agree on which metrics were in force at which record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from railgun.language.zones import Zone, zone_from_json
 
 @dataclass(frozen=True, slots=True)
 class PutStream:
-    """A stream begins, or goes on with other fields or settings: the whole definition.
+    """Creates a stream, or changes its fields or settings. It has the whole definition.
 
-    schema_version: of its fields; greater than that of the same stream before iff the fields differ.
+    schema_version: of its fields. It is above the stream's previous version if the fields differ, else equal to it.
     """
 
     kind: ClassVar[str] = "stream"
@@ -36,7 +36,7 @@ class PutStream:
 
 @dataclass(frozen=True, slots=True)
 class DropStream:
-    """A stream ends, with all its metrics."""
+    """Drops a stream with all its metrics."""
 
     kind: ClassVar[str] = "drop_stream"
     place: int
@@ -48,7 +48,7 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class AddMetric:
-    """A metric begins to warm. Its place tells it from an earlier metric of the same name."""
+    """Adds a metric, which begins to warm. Its place distinguishes it from an earlier metric of the same name."""
 
     kind: ClassVar[str] = "add"
     place: int
@@ -71,11 +71,12 @@ def _zones_body(zones: Sequence[Zone]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AddDerived:
-    """A derived metric begins.
+    """Adds a derived metric.
 
-    sql: the canonical text of a DERIVE that makes this one alone.  zones: the time zones that it names.
+    sql: the canonical text of a DERIVE that makes this metric alone.  zones: the time zones that it names.
 
-    What it reads is not here: tasks, which know only the metrics that are at home with them, do not need it.
+    The metrics that it reads are not listed here. A task knows only its own partitioner's metrics and does not need
+    the list.
     """
 
     kind: ClassVar[str] = "derive"
@@ -91,7 +92,7 @@ class AddDerived:
 
 @dataclass(frozen=True, slots=True)
 class DropMetric:
-    """A metric, or a derived one, ends: the one that was added at `added`."""
+    """Drops the metric or derived metric that was added at the place `added`."""
 
     kind: ClassVar[str] = "drop"
     place: int
@@ -105,8 +106,10 @@ class DropMetric:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What a stream's tasks have from before their logs. history: which, by its id.  cut_ms: its events come before
-    this time."""
+    """The history that a stream's tasks have from before their logs.
+
+    history: its id.  cut_ms: the time before which its events lie.
+    """
 
     place: int
     stream: str
@@ -119,33 +122,36 @@ class _Past:
 
 @dataclass(frozen=True, slots=True)
 class AddHistory(_Past):
-    """A stream's tasks begin with history, before the first record of their logs: that of a backfill.
+    """Gives a stream's tasks the history of a backfill, before the first record of their logs.
 
-    known_place: of the last change that its tasks know from their beginning; None where a program wrote it that did not
-    say.
+    known_place: the place of the last change that the tasks know from their beginning; None if the program that wrote
+    this change did not record it.
     """
 
     kind: ClassVar[str] = "history"
     known_place: int | None = None
 
     def body(self) -> dict[str, Any]:
-        # Slots: a dataclass with them is another class than `super` would look for.
+        # `super()` fails here: `dataclass(slots=True)` makes another class than the one that it refers to.
         found = _Past.body(self)
         return found if self.known_place is None else {**found, "known_place": self.known_place}
 
 
 @dataclass(frozen=True, slots=True)
 class Deepen(_Past):
-    """From here on a stream's tasks are those that were built with older history, and have come to here."""
+    """From this record on, the tasks that were built with older history replace the stream's tasks.
+
+    They have processed the log up to this record.
+    """
 
     kind: ClassVar[str] = "deepen"
 
 
 @dataclass(frozen=True, slots=True)
 class BeginDeepening:
-    """What the tasks of a stream have accepted up to here is put aside, so that they can be built anew from it.
+    """Makes the tasks of a stream put aside the events accepted up to this record, to be built anew from them.
 
-    history: the id of what will be built.
+    history: the id of the history that will be built.
     """
 
     kind: ClassVar[str] = "begin_deepening"
@@ -162,8 +168,10 @@ Change = PutStream | DropStream | AddMetric | AddDerived | DropMetric | AddHisto
 
 @dataclass(frozen=True, slots=True)
 class Warm:
-    """A metric has filled in one task: the one that was added at `added`. Not a change of the catalogue: the
-    task's active copy writes it to the task's own log, and it has no place."""
+    """Says that the metric added at the place `added` has filled in one task.
+
+    This is not a change of the catalogue and has no place. The task's active copy writes it to the task's own log.
+    """
 
     kind: ClassVar[str] = "warm"
     stream: str
@@ -172,16 +180,16 @@ class Warm:
 
 
 def change_to_json(change: Change | Warm) -> dict[str, Any]:
-    """The whole change as JSON can say it: an entry of the catalogue, or the map of a control record."""
+    """Converts a change to JSON values: an entry of the catalogue, or the map of a control record."""
     if isinstance(change, Warm):
         return {"kind": change.kind, "stream": change.stream, "name": change.name, "added": change.added}
     return {"kind": change.kind, "place": change.place, **change.body()}
 
 
 def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> Change | Warm:
-    """The change that `change_to_json` wrote; `streams` as they are before it.
+    """Returns the change that `change_to_json` wrote. streams: as they are before it.
 
-    Raises DefinitionError: bytes of another version or a damaged entry, which must stop whoever reads them.
+    Raises DefinitionError for a damaged entry or one of another version. The caller must then read no further.
     """
     try:
         match body["kind"]:
@@ -245,7 +253,7 @@ def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) ->
     if stream is None:
         raise DefinitionError(("stream",), f"there is no stream {name!r}")
     try:
-        # Those of its own record, whatever this program's tables say by now.
+        # The zones are those of the metric's own record. The tables of this program may differ from them.
         resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name, _zones(body).get)
     except QueryError as error:
         raise DefinitionError(("sql",), str(error)) from error

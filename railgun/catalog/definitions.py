@@ -1,4 +1,4 @@
-"""Definitions files (TOML): streams, metrics and derived metrics, checked; and those of the SQL of a request."""
+"""Reads and checks definitions of streams, metrics and derived metrics: from TOML files and from SQL of requests."""
 
 import tomllib
 from collections.abc import Container, Mapping
@@ -29,7 +29,7 @@ _NOT_HERE = "the file has to define it: begin with its [streams.NAME] as it is r
 
 
 def load_definitions(path: Path | str) -> Definitions:
-    """Read a definitions file. Raises DefinitionError, with the file's name, and OSError."""
+    """Reads a definitions file. Raises DefinitionError, with the file's name, and OSError."""
     file = Path(path)
     if file.stat().st_size > FILE_LIMIT_BYTES:
         raise DefinitionError((), f"larger than {FILE_LIMIT_BYTES} bytes", file=str(path))
@@ -42,7 +42,7 @@ def load_definitions(path: Path | str) -> Definitions:
 
 
 def parse_definitions(text: str) -> Definitions:
-    """Streams and metrics of a definitions file's text. Raises DefinitionError."""
+    """Reads the streams and metrics in the text of a definitions file. Raises DefinitionError."""
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -65,7 +65,7 @@ def parse_definitions(text: str) -> Definitions:
 def _statements(
     entries: object, streams: Mapping[str, StreamDefinition]
 ) -> tuple[list[MetricDefinition], dict[str, list[Statement]]]:
-    """(the metrics of queries, the DERIVE statements of each stream). Each name is there once."""
+    """Returns (the metrics of queries, the DERIVE statements by stream). Raises DefinitionError for double names."""
     metrics: list[MetricDefinition] = []
     derivations: dict[str, list[Statement]] = {}
     if entries is None:
@@ -100,9 +100,9 @@ def _statements(
 
 
 def definitions_from_sql(sql: object, stream: StreamDefinition, known: Known) -> Definitions:
-    """The metrics of one query, or the derived metrics of one DERIVE, about a stream.
+    """Returns the metrics of one query, or the derived metrics of one DERIVE, about a stream.
 
-    known: what a DERIVE may read beside the stream's fields.
+    known: the metrics that a DERIVE may read beside the stream's fields.
 
     Raises DefinitionError with the place in the query.
     """
@@ -121,10 +121,11 @@ def _read(
     is_given_for_one: bool = False,
     remedy: str = "",
 ) -> tuple[StreamDefinition, Query | Derivation]:
-    """A statement, and the stream that it is about.
+    """Parses a statement and finds the stream that it is about.
 
-    is_given_for_one: it was given for the only one of `streams`; no other one is named to whoever may not know of it.
-    remedy: said where there is no such stream.
+    is_given_for_one: the statement was sent for the only stream in `streams`. Errors then name no other stream, because
+        the sender may have no right to know of it.
+    remedy: the hint for a statement about an unknown stream.
     """
     if not isinstance(sql, str):
         raise DefinitionError(loc, "a query is text")
@@ -149,7 +150,7 @@ def _read(
 def _metrics(
     query: Query, stream: StreamDefinition, known: Container[str], loc: Location
 ) -> list[MetricDefinition]:
-    """The metrics of a query. known: the names of the stream's metrics, which it cannot read."""
+    """Returns the metrics of a query. known: the names of the stream's metrics, which a query cannot read."""
     try:
         resolved = resolve(query, stream.types, stream.name, metrics=known)
     except QueryError as error:
@@ -164,7 +165,7 @@ def _metrics(
 
 
 def define_metric(resolved: ResolvedMetric, stream: StreamDefinition, loc: Location) -> MetricDefinition:
-    """A metric with its home. Raises DefinitionError where it has none, or the name of the id's column."""
+    """Returns a metric with its home. Raises DefinitionError if it has no home, or has the name of the id's column."""
     name = resolved.name
     check_is_not_id(name, stream.id, loc)
     home = home_partitioner(stream.partitioners, resolved.group_by)

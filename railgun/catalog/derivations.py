@@ -1,4 +1,4 @@
-"""The derived metrics of DERIVE statements, checked against a stream and its metrics."""
+"""Makes derived metrics from DERIVE statements, and checks them against a stream and its metrics."""
 
 from collections.abc import Container, Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from railgun.language.zones import Zones, pinned_zone
 
 
 class Statement(NamedTuple):
-    """A DERIVE, and where it stands in a definition."""
+    """A DERIVE statement and its place in a definition."""
 
     derivation: Derivation
     loc: Location
@@ -23,10 +23,11 @@ class Statement(NamedTuple):
 def define_derived(
     statements: Sequence[Statement], stream: StreamDefinition, known: Known, zones: Zones = pinned_zone
 ) -> list[ResolvedDerived]:
-    """The derived metrics of statements about one stream, each behind those that it reads: their order does not matter.
+    """Returns the derived metrics of statements about one stream. Each comes after the ones that it reads.
 
-    known: the stream's metrics before.  zones: what names of time zones stand for.  Raises DefinitionError, with the
-    place.
+    The order of the statements does not matter.
+    known: the metrics that the stream already has.  zones: gives the time zone of a name.
+    Raises DefinitionError with the place.
     """
     places: dict[str, tuple[DerivedItem, Statement]] = {}
     for statement in statements:
@@ -54,7 +55,7 @@ def define_derived(
 def _check_name(
     item: DerivedItem, stream: StreamDefinition, earlier: Container[str], statement: Statement
 ) -> None:
-    """Raise DefinitionError where an item cannot have its name. earlier: the names of items before it."""
+    """Raises DefinitionError if an item cannot have its name. earlier: the names of the items before it."""
     derivation, loc = statement
     try:
         check_is_not_id(item.name, stream.id, loc)
@@ -65,7 +66,7 @@ def _check_name(
 
 
 def derived_from_sql(sql: str, stream: StreamDefinition, known: Known, zones: Zones) -> ResolvedDerived:
-    """The derived metric of a change of the catalogue. Raises CatalogError."""
+    """Makes the derived metric of a change of the catalogue. Raises CatalogError."""
     try:
         statement = parse_statement(sql)
         if not isinstance(statement, Derivation) or len(statement.items) != 1:

@@ -1,4 +1,4 @@
-"""What can be wrong with a definition: the place, what is wrong, what may be meant."""
+"""The errors of definitions and changes. They name the place, the error, and the likely remedy."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ Location = tuple[str | int, ...]
 
 
 class DefinitionError(ValueError):
-    """A definition that cannot be used.
+    """A definition cannot be used.
 
-    loc: the keys (and list places) that lead to what is wrong, as in ("streams", "payments", "lateness").
-    message: one sentence, without the place.  hint: the remedy, or None.  file: where it was read, or None.
+    loc: the keys (and list places) that lead to the error, as in ("streams", "payments", "lateness").
+    message: one sentence, without the place.  hint: the remedy, or None.  file: the file's name, or None.
     """
 
     def __init__(self, loc: Location, message: str, hint: str | None = None, file: str | None = None) -> None:
@@ -28,25 +28,25 @@ class DefinitionError(ValueError):
         return ": ".join(parts) + (f"; {self.hint}" if self.hint else "")
 
     def in_file(self, file: str) -> "DefinitionError":
-        """The same error, with the name of the file."""
+        """Returns this error with the name of the file."""
         return DefinitionError(self.loc, self.message, self.hint, file)
 
     def in_text(self, text: str, offset: int) -> "DefinitionError":
-        """The same error, with the line and column of an offset in a query's text."""
+        """Returns this error with the line and column of an offset in a query's text."""
         place = position_of(text, offset)
         message = f"line {place.line}, column {place.column}: {self.message}"
         return DefinitionError(self.loc, message, self.hint, self.file)
 
 
 class CatalogError(ValueError):
-    """A change that does not fit the catalogue as it is: what exists already or does not exist."""
+    """A change does not fit the catalogue: something exists already, or does not exist."""
 
 
 _SHOWN_WORDS = 20
 
 
 def meant(word: str, known: Iterable[str]) -> str | None:
-    """A hint that names the nearest known word, or where none is near all of them, if they are not too many."""
+    """Returns a hint for a misspelt word: the nearest known word, else a list of the known words; None without any."""
     words = sorted(known)
     near = nearest(word, words)
     if near is not None:
@@ -55,6 +55,6 @@ def meant(word: str, known: Iterable[str]) -> str | None:
 
 
 def no_metric(stream: str, name: str, known: Iterable[str]) -> str:
-    """What is said where a metric is asked for that the stream does not have."""
+    """Returns the message for a metric that the stream does not have."""
     hint = meant(name, known)
     return f"{stream} has no metric {name[:80]!r}" + (f"; {hint}" if hint else "")

@@ -1,4 +1,4 @@
-"""Streams and metrics as plain data, after every check."""
+"""Streams and metrics as plain data that has passed every check."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ DAY_MS = 86_400_000
 
 
 class LatePolicy(StrEnum):
-    """What becomes of a late event."""
+    """The treatment of late events."""
 
     REWRITE = "rewrite"
     DISCARD = "discard"
@@ -32,10 +32,12 @@ class FieldDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StreamDefinition:
-    """A stream as its definition says it; durations in ms.
+    """The definition of a stream. Durations are in ms.
 
-    time: None where events are stamped on arrival.  id: None where the front-end makes ids.
-    max_future_ms: None where the definition leaves it to `lateness_ms`.  retention_ms: None is for ever.
+    time: the field of the event time; None: events are stamped on arrival.
+    id: the field of the id; None: the front-end makes ids.
+    max_future_ms: None: `future_limit_ms` follows from `lateness_ms`.
+    retention_ms: None: for ever.
     """
 
     name: str
@@ -53,7 +55,7 @@ class StreamDefinition:
 
     @property
     def future_limit_ms(self) -> int:
-        """How far ahead of the front-end's clock an event may be."""
+        """The longest time that an event may be ahead of the front-end's clock."""
         return min(1_000, self.lateness_ms) if self.max_future_ms is None else self.max_future_ms
 
     @property
@@ -63,22 +65,26 @@ class StreamDefinition:
 
     @property
     def tasks(self) -> list[tuple[str, int]]:
-        """(partitioner, partition) of all its tasks."""
+        """(partitioner, partition) of each of the stream's tasks."""
         return [(name, number) for name in self.partitioners for number in range(self.partitions_of(name))]
 
     def partitions_of(self, partitioner: str) -> int:
-        """How many tasks a partitioner has: `*` is one whatever `partitions` says."""
+        """Returns the number of tasks of a partitioner. `*` has one, whatever `partitions` says."""
         return 1 if partitioner == ALL else self.partitions
 
     def schema(self, version: int) -> Schema:
-        """The fields as records carry them, under a version number."""
+        """Returns the schema under which records carry the fields."""
         return Schema(version, tuple(Field(field.name, wire_type(field.type)) for field in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
-    """One metric. `sql` is the canonical text of a query that makes this metric alone, its name included;
-    two definitions are the same metric iff name, stream and sql are equal.  `home` is a partitioner."""
+    """A metric as its definition says it.
+
+    sql: the canonical text of a query that makes this metric alone, with its name.  home: a partitioner.
+
+    Two definitions are of the same metric if, and only if, name, stream and sql are equal.
+    """
 
     name: str
     stream: str
@@ -89,8 +95,9 @@ class MetricDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What a definitions file says: streams by name and metrics, in the file's order; and derived metrics, each
-    behind those that it reads.
+    """The content of a definitions file: streams by name, metrics, and derived metrics.
+
+    Streams and metrics are in the file's order. Each derived metric comes after the ones that it reads.
     """
 
     streams: Mapping[str, StreamDefinition] = dataclasses.field(default_factory=dict)
@@ -103,20 +110,23 @@ class Definitions:
         return [each.name for each in self.metrics] + [each.name for each in self.derived]
 
     def of_stream(self, stream: str) -> "Definitions":
-        """One stream, with all its metrics."""
+        """Returns the definitions of one stream, with all its metrics."""
         return Definitions({stream: self.streams[stream]}, self.metrics_of(stream), self.derived_of(stream))
 
     def metrics_of(self, stream: str) -> tuple[MetricDefinition, ...]:
-        """The metrics of one stream."""
+        """Returns the metrics of one stream."""
         return tuple(metric for metric in self.metrics if metric.stream == stream)
 
     def derived_of(self, stream: str) -> tuple[ResolvedDerived, ...]:
-        """The derived metrics of one stream."""
+        """Returns the derived metrics of one stream."""
         return tuple(derived for derived in self.derived if derived.stream == stream)
 
 
 def home_partitioner(partitioners: tuple[str, ...], group_by: tuple[str, ...]) -> str | None:
-    """Where a metric lives: the first partitioner that its GROUP BY names, else `*`, else None: nowhere."""
+    """Returns the home of a metric: the first partitioner that its GROUP BY names, else `*` if the stream has it.
+
+    Returns None if the metric has no home.
+    """
     for partitioner in partitioners:
         if partitioner in group_by:
             return partitioner
@@ -124,7 +134,7 @@ def home_partitioner(partitioners: tuple[str, ...], group_by: tuple[str, ...]) -
 
 
 def wire_type(type_: Type) -> FieldType:
-    """A field's type as the wire names it. Raises KeyError for types that no field has."""
+    """Converts a field's type to the type in records. Raises KeyError for types that no field has."""
     return FieldType(_WIRE_KINDS[type_.kind], type_.precision, type_.scale)
 
 

@@ -1,4 +1,4 @@
-"""Which names streams and fields may have; metrics' names are checked by the language, but for the id's."""
+"""Checks the names of streams and fields. The language checks metrics' names, except against the id's column."""
 
 import re
 
@@ -7,14 +7,14 @@ from railgun.catalog.model import ALL
 from railgun.language.limits import NAME_LIMIT
 
 RESERVED_STREAMS = frozenset({"replies", "catalog", "positions"})
-# The remedy where two metrics have one name.
+# The remedy if two metrics have the same name.
 ANOTHER_NAME = "give one of them another name with AS"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 
 
 def check_name(name: object, what: str, loc: Location) -> str:
-    """The name itself. Raises DefinitionError where no stream, field or metric can be called so."""
+    """Returns the name. Raises DefinitionError if no stream, field or metric can have it."""
     if not isinstance(name, str):
         raise DefinitionError(loc, f"a {what}'s name is text, not {type(name).__name__}")
     if not _NAME.fullmatch(name):
@@ -29,7 +29,7 @@ def check_name(name: object, what: str, loc: Location) -> str:
 
 
 def check_stream_name(name: object, loc: Location) -> str:
-    """The name itself. Raises DefinitionError."""
+    """Returns the name. Raises DefinitionError if no stream can have it."""
     checked = check_name(name, "stream", loc)
     if checked in RESERVED_STREAMS:
         raise DefinitionError(loc, f"{checked} is a name of Railgun's own topics", "choose another one")
@@ -37,11 +37,11 @@ def check_stream_name(name: object, loc: Location) -> str:
 
 
 def check_is_not_id(name: str, id_field: str | None, loc: Location) -> None:
-    """Raise DefinitionError where a metric has the name of the column that replies have for the id."""
+    """Raises DefinitionError if a metric has the name that the id's column has in replies."""
     if name == (id_field or "id"):
         raise DefinitionError(loc, f"{name} is the column of the id in replies", "give it a name with AS")
 
 
 def column_name(partitioner: str) -> str:
-    """A partitioner in the names of columns, topics and folders."""
+    """Returns the name of a partitioner in columns, topics and folders."""
     return "all" if partitioner == ALL else partitioner

@@ -1,4 +1,4 @@
-"""Stream definitions from and to plain tables: the body of a TOML table or of a JSON request."""
+"""Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,26 +29,26 @@ KEYS = (
     "dedup_events",
     "fields",
 )
-"""Of a stream as a request has it; in a definitions file the name is the table's own."""
+"""The keys of a stream in a request. In a definitions file the name is that of the table."""
 _DEFAULT = StreamDefinition("", ())
 
 
 def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
-    """A stream from its table, every key checked. Raises DefinitionError."""
+    """Reads a stream from its table and checks every key. Raises DefinitionError."""
     stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
     check_partitioner_names(stream, loc)
     return stream
 
 
 def stream_from_json(body: object) -> StreamDefinition:
-    """A stream from the body of a request: the keys of the file, and `name`. Raises DefinitionError."""
+    """Reads a stream from the body of a request, which has the keys of the file and `name`. Raises DefinitionError."""
     table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
     return _stream(name, table)
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """What `stream_from_json` reads back to an equal definition."""
+    """Returns a body from which `stream_from_json` reads an equal definition."""
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
         body["time"] = stream.time
@@ -89,7 +89,7 @@ def _stream(name: str, table: Table) -> StreamDefinition:
 
 
 def fields_from_table(body: object, loc: Location) -> tuple[FieldDefinition, ...]:
-    """Fields from a table of types by name. Raises DefinitionError."""
+    """Reads fields from a table of types by name. Raises DefinitionError."""
     if not isinstance(body, Mapping):
         raise DefinitionError(loc, "a table of field types by name belongs here")
     if len(body) > FIELDS_LIMIT:
@@ -108,7 +108,7 @@ def _field(name: object, text: object, loc: Location) -> FieldDefinition:
 
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:
-    """Check what no key can say alone: the roles of fields, and durations against each other."""
+    """Checks keys against each other: the roles of fields, and the order of durations. Raises DefinitionError."""
     types = stream.types
     if stream.time is not None:
         _check_role(types, stream.time, (Kind.TIMESTAMP,), "the time of events", (*loc, "time"))
@@ -138,9 +138,9 @@ def check_stream(stream: StreamDefinition, loc: Location) -> None:
 
 
 def check_partitioner_names(stream: StreamDefinition, loc: Location) -> None:
-    """Raise DefinitionError if two partitioners have one name in topics, folders and columns.
+    """Raises DefinitionError if two partitioners have the same name in topics, folders and columns.
 
-    Only new streams are checked: a catalogue that has such a stream is still read, with all others in it.
+    Only new streams are checked. An old catalogue with such a stream can still be read.
     """
     name = column_name(ALL)
     if ALL in stream.partitioners and name in stream.partitioners:

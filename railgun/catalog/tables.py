@@ -1,4 +1,4 @@
-"""Typed reading of a definition's keys, alike for TOML and JSON, with the place of whatever is wrong."""
+"""Typed reading of a definition's keys, for TOML and JSON. Errors name the place in the definition."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,9 +10,9 @@ FOREVER = "forever"
 
 
 class Table:
-    """A table of a definition whose keys are read one by one. Raises DefinitionError, also for unknown keys.
+    """A table of a definition, whose keys are read one by one. Raises DefinitionError, also for unknown keys.
 
-    A key that holds null (JSON) counts as left out.
+    A key with the value null (JSON) counts as missing.
     """
 
     def __init__(self, body: object, loc: Location, keys: Iterable[str]) -> None:
@@ -28,15 +28,15 @@ class Table:
                 raise DefinitionError((*loc, str(key)[:80]), "unknown key", meant(str(key), known))
 
     def at(self, key: str) -> Location:
-        """The place of a key."""
+        """Returns the place of a key."""
         return (*self.loc, key)
 
     def get(self, key: str) -> Any:
-        """What a key holds, unchecked; None where it is left out."""
+        """Returns the unchecked value of a key; None if it is missing."""
         return self._body.get(key)
 
     def required(self, key: str, what: str) -> Any:
-        """What a key holds, which must be there."""
+        """Returns the value of a key that must be present. what: describes the value, for the hint."""
         value = self._body.get(key)
         if value is None:
             raise DefinitionError(self.loc, f"the key {key} is missing", f"it holds {what}")
@@ -75,7 +75,7 @@ class Table:
         return value
 
     def duration_ms(self, key: str) -> int | None:
-        """A duration in ms; None where it is left out."""
+        """Returns a duration in ms; None if the key is missing."""
         value = self.get(key)
         if value is None:
             return None
@@ -89,14 +89,14 @@ class Table:
             raise DefinitionError(self.at(key), str(error)) from None
 
     def duration_or_forever_ms(self, key: str, default: int) -> int | None:
-        """A duration in ms; None is for ever."""
+        """Returns a duration in ms; None means for ever."""
         if self.get(key) == FOREVER:
             return None
         value = self.duration_ms(key)
         return default if value is None else value
 
     def names(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        """A list of texts, not empty, each once."""
+        """Returns a list of texts, which must not be empty or have duplicates."""
         value = self.get(key)
         if value is None:
             return default

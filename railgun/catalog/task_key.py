@@ -1,4 +1,4 @@
-"""Identifies a task in a cluster."""
+"""The key that identifies a task in a cluster."""
 
 from typing import NamedTuple
 

@@ -1,3 +1,1 @@
-"""The clients of a server over HTTP, `railgun.Client` and `railgun.AsyncClient`: for programs, and for commands
-that talk to a server.
-"""
+"""The HTTP clients `railgun.Client` and `railgun.AsyncClient`. Programs and the commands of `railgun` use them."""

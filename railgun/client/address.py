@@ -1,4 +1,4 @@
-"""The address of a server: read from what a user gives, and written for messages."""
+"""The address of a server: reads it from the user's input, and formats it for messages."""
 
 import os
 from collections.abc import Mapping
@@ -17,16 +17,19 @@ _PORT_MAX = 65_535
 
 
 def url_from(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
-    """The server's address for a command: the one given, else RAILGUN_URL, else this machine's. Raises ClientError."""
+    """Return the server's address for a command: --url, else RAILGUN_URL, else this machine. Raises ClientError."""
     return checked_url(
         given or environment.get(URL_VARIABLE) or DEFAULT_URL, "--url" if given else URL_VARIABLE
     )
 
 
 def checked_url(url: str, place: str = "url") -> str:
-    """An address without a slash at its end. place: where it was given, for messages. Raises ClientError."""
+    """Check an address and return it without a slash at its end. Raises ClientError.
+
+    place: the name of the option or parameter, for messages.
+    """
     if "@" in url:
-        # Before anything of it is printed: what stands before it may be a password, in whatever form.
+        # This check comes before any message that prints the address: the text before the @ may hold a password.
         raise ClientError(
             f"{place}: it has an @, and takes no user or password, which would be seen in lists of processes and in "
             "logs; give a token by " + ("token=" if place == "url" else "--token-file or RAILGUN_TOKEN")
@@ -46,21 +49,21 @@ def checked_url(url: str, place: str = "url") -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether a server is on this machine, by its address."""
+    """True if the address is one of this machine."""
     host = httpx.URL(url).host
     return host == "localhost" or is_loopback(host)
 
 
 def shown(url: str, path: str) -> str:
-    """An address as people write it, for messages. A slash in a name stays encoded, so that it is none."""
+    """Format an address for messages, decoded. A slash within a name stays encoded, so it looks like no separator."""
     return url + _SLASH.join(map(unquote, path.split(_SLASH)))
 
 
 def stream_path(stream: str) -> str:
-    """The path of a stream."""
+    """Return the path of a stream."""
     return f"/v1/streams/{quote(stream, safe='')}"
 
 
 def node_path(name: str) -> str:
-    """The path of a cluster's node."""
+    """Return the path of a node of the cluster."""
     return f"/v1/cluster/nodes/{quote(name, safe='')}"

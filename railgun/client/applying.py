@@ -1,4 +1,4 @@
-"""`apply` through a server: what is missing there is created, and what differs is told before anything is."""
+"""`railgun apply`: compares definitions with a server, reports differences, and creates the missing parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from railgun.client.client import Client
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a definitions file would change on a server. `differences` are left as they are."""
+    """The changes that a definitions file needs on a server. Nothing is done about `differences`."""
 
     changes: tuple[Change, ...]
     differences: tuple[Difference, ...]
 
 
 def plan(client: Client, definitions: Definitions) -> Plan:
-    """Compare with what is registered. Raises ClientError, DefinitionError."""
+    """Compare definitions with the registered streams and metrics. Raises ClientError, DefinitionError."""
     registered = _registered(client, definitions)
     changes, differences = missing_changes(registered, definitions)
     if not differences:
@@ -30,7 +30,7 @@ def plan(client: Client, definitions: Definitions) -> Plan:
 
 
 def _check(registered: Catalog, changes: Sequence[Change]) -> None:
-    """Raise DefinitionError where a change will not fit those before it: then none of them is made."""
+    """Raise DefinitionError if a change does not fit the changes before it. This runs before any change is made."""
     for change in changes:
         try:
             registered.apply(change)
@@ -40,7 +40,10 @@ def _check(registered: Catalog, changes: Sequence[Change]) -> None:
 
 
 def carry_out(client: Client, change: Change) -> str:
-    """Make one change of a plan, in its order; says what it was. Raises ClientError."""
+    """Make one change of a plan and return its description. Raises ClientError.
+
+    The caller makes the changes in the order of the plan.
+    """
     match change:
         case PutStream() if change.schema_version == FIRST_VERSION:
             client.create_stream(stream_to_json(change.stream))
@@ -58,14 +61,14 @@ def carry_out(client: Client, change: Change) -> str:
 
 
 def filled(client: Client, stream: str) -> tuple[float, list[str]]:
-    """How far the fills of a stream's warming metrics are, 0 to 1 on average, and which metrics those are."""
+    """Return the average progress of a stream's warming metrics, from 0 to 1, and their names."""
     warming = [metric for metric in client.metrics(stream) if metric.get("warming")]
     shares = [float(metric.get("filled") or 0.0) for metric in warming]
     return (sum(shares) / len(shares) if shares else 1.0), [str(metric["name"]) for metric in warming]
 
 
 def _registered(client: Client, definitions: Definitions) -> Catalog:
-    """The server's streams that the definitions name, as a catalogue."""
+    """Make a catalogue of those streams of the server that the definitions name."""
     catalog = Catalog()
     for body in client.streams():
         if body.get("name") not in definitions.streams:

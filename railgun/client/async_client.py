@@ -1,4 +1,4 @@
-"""`railgun.AsyncClient`: what `railgun.Client` does, awaited, in asyncio's event loop."""
+"""`railgun.AsyncClient`: the methods of `railgun.Client` as coroutines for asyncio."""
 
 import asyncio
 from collections.abc import (
@@ -29,7 +29,7 @@ T = TypeVar("T")
 def _awaited(
     call: Callable[Concatenate[Session, P], Steps[T]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
-    """A method that carries out a call in the event loop."""
+    """Make a coroutine method that carries out a call in the event loop."""
 
     async def method(self: "AsyncClient", /, *arguments: P.args, **options: P.kwargs) -> T:
         return await self._carried_out(call(self._session, *arguments, **options))
@@ -39,8 +39,9 @@ def _awaited(
 
 
 class AsyncClient(Connected):
-    """A client of the server at `url`, for one event loop, whose tasks may share it. `Client` says what the parameters
-    and methods mean, and which errors are raised.
+    """A client of the server at `url` for one event loop, whose tasks may share it.
+
+    Parameters, methods and errors are described at `Client`.
     """
 
     def _open(self, arguments: dict[str, Any], connections: int) -> None:
@@ -55,7 +56,7 @@ class AsyncClient(Connected):
         await self.close()
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._http.aclose()
 
     score = _awaited(calls.score)
@@ -72,10 +73,10 @@ class AsyncClient(Connected):
         metrics: Sequence[str] | None = None,
         part_events: int = PART_EVENTS,
     ) -> AsyncIterator[EventAnswer]:
-        """Send any number of events in their order, and give an answer for each: its reply, or a ProblemError.
+        """Send any number of events in order, and yield an answer for each: its reply, or a ProblemError.
 
-        They go out in parts of `part_events`, as lines: a part is sent when it is full or the events end, and the
-        next one once it is answered.
+        Events are sent as lines, in parts of `part_events`. A part is sent when it is full or the events end. The next
+        part is sent after the answers to the one before.
         """
         async for part in _parts(events, part_events):
             try:
@@ -145,7 +146,7 @@ class AsyncClient(Connected):
 async def _parts(
     events: Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]], part_events: int
 ) -> AsyncIterator[bytes]:
-    """Events as parts of lines. Raises ClientError."""
+    """Encode events as lines and yield them in parts. Raises ClientError."""
     if isinstance(events, Iterable):
         for part in parts_of(events, part_events):
             yield part

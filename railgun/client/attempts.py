@@ -1,4 +1,4 @@
-"""Whether and when the same is sent again: the decisions, as functions of what came of the attempts so far."""
+"""Decides whether and when a request is sent again, from the outcomes of its attempts so far."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _GATEWAY = (502, 503)
 
 
 class Fate(Enum):
-    """What became of a request that was not answered with success."""
+    """The fate of a request that was not answered with success."""
 
     REFUSED = "refused, or there is no server: sending it again changes nothing"
     NO_ROOM = "nothing was taken, and the server names a time to send it again"
@@ -36,7 +36,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """An attempt without success. pause_s: how long to wait before another.  took_s: how long it took."""
+    """An attempt without success. pause_s: the time to wait before the next.  took_s: the time that this one took."""
 
     fate: Fate
     error: ClientError
@@ -45,11 +45,11 @@ class Setback:
 
 
 def setback_of(session: Session, request: Request, outcome: Outcome) -> Setback:
-    """What an outcome that is no success means."""
+    """Interpret an outcome that is not a success."""
     if isinstance(outcome, Failure):
         return Setback(_fate_of(outcome.error), outcome.error, RETRY_S, outcome.took_s)
     problem = _table(outcome.content)
-    # Of a proxy nobody knows whether it has passed the request on before it said so.
+    # A proxy may have passed the request on before it answered, so its 503 does not mean that nothing was taken.
     is_railguns = problem.get("status") == outcome.status
     after_s = retry_after_s(outcome.status, outcome.retry_after) if is_railguns else None
     error = ProblemError(
@@ -71,7 +71,7 @@ def _fate_of(error: ClientError) -> Fate:
 
 
 def retry_after_s(status: int, retry_after: str | None) -> float | None:
-    """How long to wait before the same is sent again; None where the server did not say that it took nothing."""
+    """Return the time to wait before the next attempt; None unless the answer says that nothing was taken."""
     if status not in _FULL or retry_after is None:
         return None
     try:
@@ -88,31 +88,32 @@ def _table(content: bytes) -> dict[str, object]:
     return body if isinstance(body, dict) else {}
 
 
-# Says after an attempt that may have been taken whether the same may be sent again: None, or why not.
+# Decides whether to repeat a request whose last attempt may have been taken. It returns None for yes, or the reason
+# against it.
 MayRepeat: TypeAlias = Callable[["Attempts", Setback], Steps[str | None]]
 
 
 def of_read(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
-    """A request that changes nothing is sent again after a lost connection."""
+    """Allow a repeat of a request that changes nothing, after a lost connection."""
     yield from ()
     return "" if setback.fate is Fate.UNKNOWN else None
 
 
 def of_change(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
-    """A change is never sent twice: whoever asks for it can look whether it was made."""
+    """Never allow a repeat of a change. The caller can look whether it was made."""
     yield from ()
     return ""
 
 
 def of_events(stream: str, n: int) -> MayRepeat:
-    """n events are sent again if they have ids: then the server counts once what comes twice."""
+    """Allow a repeat of n events if they have ids, because the server then counts repeated events once."""
 
     def may_repeat(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
         if stream in attempts.session.streams_with_ids:
             attempts.advice = _SAFE
             return None
         try:
-            # Asked now and not before: most clients see no setback, and the stream may be another one by now.
+            # The stream is looked up only now: most clients see no setback, and its definition may have changed since.
             definition = yield from attempts.look_up(stream_path(stream))
         except ClientError as error:
             return f"it is not known whether {stream} has an id field ({error}); if it has, {_SAFE}"
@@ -128,9 +129,9 @@ def of_events(stream: str, n: int) -> MayRepeat:
 
 
 class Attempts:
-    """The attempts of one call, and how long they have taken together. may_repeat: see there.
+    """The attempts of one call, and the time that they have taken together. may_repeat: see `MayRepeat`.
 
-    advice: what to do where patience ends and nobody knows whether it was taken; empty where nothing is to be said.
+    advice: for the message if patience ends and the events may have been taken; empty if there is no advice.
     """
 
     def __init__(self, session: Session, may_repeat: MayRepeat) -> None:
@@ -141,7 +142,10 @@ class Attempts:
         self.advice = ""
 
     def again(self, setback: Setback) -> Steps[None]:
-        """Wait until the same may be sent again. Raises the setback's error where it may not, or no longer."""
+        """Wait until the request may be sent again.
+
+        Raises the setback's error if a repeat is not allowed, cannot help, or exceeds the client's patience.
+        """
         self._note(setback)
         self._is_heard = False
         if setback.fate in (Fate.LOST, Fate.UNKNOWN):
@@ -153,7 +157,7 @@ class Attempts:
             raise self._final(setback.error)
 
     def look_up(self, path: str) -> Steps[dict[str, object]]:
-        """What the server says at a path, within the patience that is left. Raises ClientError."""
+        """Read the object at a path, within the patience that is left. Raises ClientError."""
         request = Request("GET", path, b"", JSON_TYPE, self.session.timeout_s)
         while True:
             outcome = yield from sent(request)
@@ -172,7 +176,7 @@ class Attempts:
             self._refused_s = 0.0
 
     def _pause(self, setback: Setback) -> Steps[bool]:
-        """Wait before another attempt; False where that would not help, or takes longer than the client's patience."""
+        """Wait before another attempt. Return False if that would not help, or would exceed the client's patience."""
         session, pause_s = self.session, setback.pause_s
         is_refused = setback.fate is Fate.NOBODY_LISTENS
         if (
@@ -190,7 +194,10 @@ class Attempts:
         return True
 
     def _final(self, error: ClientError) -> ClientError:
-        """The error to end with. An attempt that may have been taken is not forgotten over a later one that was not."""
+        """Return the error of the whole call.
+
+        If an earlier attempt may have been taken, the error says so, even if the last attempt was not taken.
+        """
         if self._in_doubt is None:
             return error
         if error.may_have_counted:
@@ -204,7 +211,7 @@ class Attempts:
 
 
 def _explained(error: ClientError, why: str) -> ClientError:
-    """why: that it is not sent again, or that it may be; empty where that goes without saying."""
+    """Add an explanation to an error. why: the reason against a repeat, or the advice to repeat; may be empty."""
     if not why:
         return error
     found = ConnectionLostError(f"{error}; nobody knows whether it counted: {why}")
@@ -213,7 +220,7 @@ def _explained(error: ClientError, why: str) -> ClientError:
 
 
 def asked(session: Session, request: Request, may_repeat: MayRepeat) -> Steps[Answer]:
-    """Send a request until it succeeds. Raises ClientError."""
+    """Send a request, repeatedly if that is allowed, until it succeeds. Raises ClientError."""
     attempts = Attempts(session, may_repeat)
     while True:
         outcome = yield from sent(request)

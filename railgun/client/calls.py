@@ -1,4 +1,4 @@
-"""What programs ask a server: events and values, streams and metrics. Each function is a method of both clients.
+"""The calls of programs: events, values, streams and metrics. Each public function is a method of both clients.
 
 A call is made of steps (`railgun/client/steps.py`). Every call raises ClientError.
 """
@@ -27,7 +27,7 @@ from railgun.client.steps import JSON_TYPE, Answer, Request, Session, Steps, sen
 OnTimeout: TypeAlias = Literal["error", "partial"]
 
 _OK = 200
-# A server answers a late event at its time limit; the connection is given this much longer.
+# A server may answer just at the time limit of the event. The client waits this much longer for the answer.
 _BEYOND_S = 5.0
 
 
@@ -43,11 +43,12 @@ def score(
     timeout_ms: int | None = None,
     on_timeout: OnTimeout | None = None,
 ) -> Steps[Reply]:
-    """Send an event and return its reply, as `Engine.score` does. Raises ProblemError where it is refused.
+    """Send an event and return its reply, as `Engine.score` does. Raises ProblemError if it is refused.
 
-    event: values as in JSON, or Python's own: a timestamp may be a datetime with a time zone, a decimal a Decimal.
-    metrics: only these in the reply.  timeout_ms: for the answer; then ProblemError with status 504, or with
-    on_timeout="partial" a reply that says which partitioners are `missing`.
+    event: values as in JSON. A timestamp may be a datetime with a time zone, and a decimal a Decimal.
+    metrics: the names of the metrics to return; None: all.
+    timeout_ms: the time limit for the answer. After it, ProblemError with status 504 is raised.
+    on_timeout: "partial" returns a reply at the time limit that names the `missing` partitioners.
     """
     path = _events_path(stream, metrics, timeout_ms, on_timeout)
     request = Request("POST", path, event_json(event), JSON_TYPE, _timeout_s(session, timeout_ms))
@@ -64,10 +65,10 @@ def score_batch(
     timeout_ms: int | None = None,
     on_timeout: OnTimeout | None = None,
 ) -> Steps[list[EventAnswer]]:
-    """Send events together in one request, and return an answer for each, in order: its reply, or a ProblemError.
+    """Send events in one request, and return an answer for each, in order: its reply, or a ProblemError.
 
-    An event that is refused harms no other. A server takes `http.batch_limit_events` at once (10,000 unless set
-    otherwise); `score_all` takes any number. The parameters are those of `score`.
+    A refused event does not affect the others. A server takes at most `http.batch_limit_events` at once (10,000 by
+    default); `score_all` takes any number. The parameters are those of `score`.
     """
     path = _events_path(stream, metrics, timeout_ms, on_timeout)
     request = Request("POST", path, events_json(events), JSON_TYPE, _timeout_s(session, timeout_ms))
@@ -78,9 +79,9 @@ def score_batch(
 def score_lines(
     session: Session, stream: str, lines: bytes, *, metrics: Sequence[str] | None = None
 ) -> Steps[bytes]:
-    """Send events that are JSON already, one on each line, and return a line for each: its reply or a problem.
+    """Send events that are already JSON, one on each line, and return a line for each: its reply or a problem.
 
-    Of an error, `answered` has the lines of the events that were answered before it.
+    If an error is raised, its `answered` has the answers that came before it, as lines.
     """
     path = _events_path(stream, metrics, None, None)
     return answered_lines(session, stream, path, lines)
@@ -108,9 +109,9 @@ def _timeout_s(session: Session, timeout_ms: int | None) -> float:
 def values(
     session: Session, stream: str, keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None = None
 ) -> Steps[list[KeyValues]]:
-    """Return the metrics of keys as they are now, as `Engine.values` does. Nothing changes.
+    """Return the current metrics of keys, as `Engine.values` does, without an event.
 
-    keys: each names some fields and their values.  metrics: only these; None: all that each key determines.
+    keys: each maps fields to their values.  metrics: the names to return; None: all that each key determines.
     """
     path = f"{stream_path(stream)}/values"
     answer = yield from _asked(session, "POST", path, keys_json(keys, metrics), of_read)
@@ -120,7 +121,10 @@ def values(
 def values_of_text(
     session: Session, stream: str, key: Mapping[str, str], metrics: str | None = None
 ) -> Steps[KeyValues]:
-    """Do the same for a key whose values are texts, read as those of a CSV file.  metrics: names, joined by commas."""
+    """Return the current metrics of one key.
+
+    key: values as text, read like those of a CSV file.  metrics: names, joined by commas; None: all.
+    """
     query = urlencode({**key, **({} if metrics is None else {"metrics": metrics})})
     return cast(KeyValues, (yield from read_table(session, f"{stream_path(stream)}/values?{query}")))
 
@@ -129,27 +133,27 @@ def values_of_text(
 
 
 def streams(session: Session) -> Steps[list[dict[str, Any]]]:
-    """The definitions of all streams that the token may read."""
+    """Return the definitions of all streams that the token may read."""
     return read_tables(session, "/v1/streams", "streams")
 
 
 def stream(session: Session, name: str) -> Steps[dict[str, Any]]:
-    """The definition of a stream."""
+    """Return the definition of a stream."""
     return read_table(session, stream_path(name))
 
 
 def metrics(session: Session, stream: str) -> Steps[list[dict[str, Any]]]:
-    """A stream's metrics: name, sql, home, warming, filled."""
+    """Return a stream's metrics, each with name, sql, home, warming and filled."""
     return read_tables(session, f"{stream_path(stream)}/metrics", "metrics")
 
 
 def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None]:
-    """Register a stream. definition: as in docs/http.md. Of one that is there already nothing changes."""
+    """Register a stream. A stream that exists already stays as it is. definition: as in docs/http.md."""
     yield from change(session, "POST", "/v1/streams", definition)
 
 
 def evolve_stream(session: Session, stream: str, changes: Mapping[str, Any]) -> Steps[None]:
-    """Change a stream. changes: `fields` to add, `lateness`, `retention`."""
+    """Change a stream. changes: new `fields`, `lateness`, `retention`."""
     yield from change(session, "PATCH", stream_path(stream), changes)
 
 
@@ -159,7 +163,7 @@ def drop_stream(session: Session, stream: str) -> Steps[None]:
 
 
 def add_metrics(session: Session, stream: str, sql: str) -> Steps[list[dict[str, Any]]]:
-    """Register the metrics of a query, and return them. They answer once they are not `warming` any more."""
+    """Register the metrics of a query, and return them. Replies have their values once they are no longer `warming`."""
     answer = yield from change(session, "POST", f"{stream_path(stream)}/metrics", {"sql": sql})
     return tables_of(answer.content, session.place(stream_path(stream)), "metrics")
 
@@ -173,40 +177,43 @@ def drop_metric(session: Session, stream: str, name: str) -> Steps[None]:
 
 
 def whoami(session: Session) -> Steps[dict[str, Any]]:
-    """What the token is and may do."""
+    """Return the token's name, scopes, expiry and limit."""
     return read_table(session, "/v1/whoami")
 
 
 def status(session: Session) -> Steps[dict[str, Any]]:
-    """Streams, their metrics and tasks, and the disk."""
+    """Return the status of the server: its streams, with their metrics and tasks, and the disk."""
     return read_table(session, "/v1/status")
 
 
 def is_ready(session: Session) -> Steps[bool]:
-    """Whether the server has recovered and compiled. It is asked once; raises UnreachableError where nobody listens."""
+    """Return True if the server is ready: it has recovered and compiled. Asks once.
+
+    Raises UnreachableError if no server listens.
+    """
     outcome = yield from sent(Request("GET", "/readyz", b"", JSON_TYPE, session.timeout_s))
     if isinstance(outcome, Answer):
         return outcome.status == _OK
     raise outcome.error
 
 
-# --- what these and the operators' calls are made of -----------------------------------------------
+# --- parts of these and the operators' calls ------------------------------------------------------
 
 
 def read_table(session: Session, path: str) -> Steps[dict[str, Any]]:
-    """An object that the server answers with at a path."""
+    """Read the object at a path."""
     answer = yield from _asked(session, "GET", path, b"", of_read)
     return table_of(answer.content, session.place(path))
 
 
 def read_tables(session: Session, path: str, name: str) -> Steps[list[dict[str, Any]]]:
-    """A list of objects that the server answers with at a path, by itself or by a name."""
+    """Read the list of objects at a path. The body is the list, or an object that has the list under `name`."""
     answer = yield from _asked(session, "GET", path, b"", of_read)
     return tables_of(answer.content, session.place(path), name)
 
 
 def change(session: Session, method: str, path: str, body: Mapping[str, Any] | None = None) -> Steps[Answer]:
-    """Ask for a change, once."""
+    """Request a change. It is not repeated if the connection is lost."""
     content = b"" if body is None else msgspec.json.encode(body)
     return (yield from _asked(session, method, path, content, of_change))
 

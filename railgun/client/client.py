@@ -1,4 +1,4 @@
-"""`railgun.Client`: talks to a server over HTTP, and waits for its answers. Threads share one."""
+"""`railgun.Client`: a blocking client of a server over HTTP, which threads may share."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Concatenate["Client", P], T]:
-    """A method that carries out a call and returns once it is done."""
+    """Make a method that carries out a call and blocks until it is done."""
 
     def method(self: "Client", /, *arguments: P.args, **options: P.kwargs) -> T:
         return carried_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
@@ -30,9 +30,10 @@ def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Con
 
 
 class Client(Connected):
-    """A client of the server at `url`, over a pool of connections. Threads may share it. Every method raises
-    ClientError: ProblemError where the server refuses, UnreachableError where there is none, ConnectionLostError where
-    nobody knows what became of the request.
+    """A client of the server at `url`, with a pool of connections. Threads may share it.
+
+    Every method raises ClientError. Its kinds are ProblemError if the server refuses, UnreachableError if there is no
+    server, and ConnectionLostError if the fate of the request is unknown.
     """
 
     def _open(self, arguments: dict[str, Any], connections: int) -> None:
@@ -47,7 +48,7 @@ class Client(Connected):
         self.close()
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._pool.close()
 
     score = _blocking(calls.score)
@@ -64,10 +65,10 @@ class Client(Connected):
         metrics: Sequence[str] | None = None,
         part_events: int = PART_EVENTS,
     ) -> Iterator[EventAnswer]:
-        """Send any number of events in their order, and give an answer for each: its reply, or a ProblemError.
+        """Send any number of events in order, and yield an answer for each: its reply, or a ProblemError.
 
-        They go out in parts of `part_events`, as lines: a part is sent when it is full or the events end, and the
-        next one once it is answered.
+        Events are sent as lines, in parts of `part_events`. A part is sent when it is full or the events end. The next
+        part is sent after the answers to the one before.
         """
         for part in parts_of(events, part_events):
             try:

@@ -1,4 +1,4 @@
-"""How both clients use HTTP: the settings of the connections, and what an outcome of theirs means."""
+"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes."""
 
 import time
 from abc import ABC, abstractmethod
@@ -22,14 +22,14 @@ from railgun.client.tls import client_context, tls_failure
 TIMEOUT_S, PATIENCE_S, CONNECTS_WITHIN_S, CONNECTIONS = 120.0, 60.0, 10.0, 100
 
 _CONNECT_TIMEOUT_S = 10.0
-# Below the time after which a server closes an idle connection (http.keep_alive_s, 75 s): a request that crosses the
-# closing would be lost.
+# A server closes an idle connection after http.keep_alive_s (75 s). The client has to close it earlier, because a
+# request that is sent while the server closes would be lost.
 IDLE_S = 5.0
-"""For how long a connection is kept that nobody uses."""
+"""The time for which an unused connection is kept."""
 
 
 class Connected(ABC):
-    """What `Client` and `AsyncClient` have in common: their parameters, and the address."""
+    """The common base of `Client` and `AsyncClient`: their parameters and the server's address."""
 
     def __init__(
         self,
@@ -47,17 +47,18 @@ class Connected(ABC):
         on_wait: Callable[[ClientError], None] | None = None,
     ) -> None:
         """
-        token: for a server that has tokens.
+        token: the token to send, for a server that has tokens.
         ca: a file with the certificates of the authorities to trust, in place of the machine's.
-        cert, key: files with the certificate to show, and its private key if that is apart.
-        timeout_s: for the answer to a request.
-        patience_s: how long a call goes on in all: what the server had no room for, or was starting (429 and 503 that
-            name a time), is sent again, and so are events that may have been taken, if their stream has an id field.
-        connects_within_s: how much of that is for a server that does not listen.
-        streams_with_ids: streams that are known to have an id field, and to remember as many ids (`dedup_events`) as a
-            request has events. Others are looked up when that is needed, for which the token has to have `read`.
-        connections: how many requests go on at once; more wait.
-        on_wait: called with the reason, once a call has waited for a second.
+        cert, key: files with the certificate to show and its private key. The key may be in the same file.
+        timeout_s: the time limit for the answer to a request.
+        patience_s: the time limit of a call with all its repeats. A request is repeated if the server was full or
+            starting (429 and 503 that name a time). Events that may have been taken are sent again if their stream
+            has an id field.
+        connects_within_s: the part of `patience_s` that a call waits for a server that does not listen.
+        streams_with_ids: streams that have an id field and remember at least as many ids (`dedup_events`) as a request
+            has events. The client looks others up when it needs to know, which takes the scope `read`.
+        connections: the most requests at once; more wait.
+        on_wait: called with the reason, once in a call that has waited for a second.
 
         Raises ClientError.
         """
@@ -71,7 +72,7 @@ class Connected(ABC):
             {
                 "base_url": self.url,
                 "headers": _headers(token),
-                # A proxy is for what lies beyond this machine.
+                # A proxy is for servers on other machines only.
                 "trust_env": not is_local(self.url),
                 "verify": client_context(self.url, ca, cert, key),
             },
@@ -80,11 +81,11 @@ class Connected(ABC):
 
     @abstractmethod
     def _open(self, arguments: dict[str, Any], connections: int) -> None:
-        """Make the pool of so many connections. arguments: of httpx's clients, but for their limits."""
+        """Make the pool of connections. arguments: those of httpx's clients, without `limits`."""
 
 
 def limits_of(connections: int) -> httpx.Limits:
-    """The limits of an httpx client that has so many connections, and keeps them."""
+    """Return the limits of an httpx client that opens and keeps this number of connections."""
     return httpx.Limits(
         max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=IDLE_S
     )
@@ -100,7 +101,7 @@ def _headers(token: str | None) -> dict[str, str]:
 
 
 class Arriving:
-    """A response that is on its way. content: what has come of its body."""
+    """A response that is being received. content: the part of its body that has come."""
 
     def __init__(self, session: Session, request: Request) -> None:
         self._session, self._request = session, request
@@ -109,7 +110,7 @@ class Arriving:
         self.content = bytearray()
 
     def for_httpx(self) -> dict[str, Any]:
-        """The arguments of httpx's `stream`."""
+        """Return the arguments of httpx's `stream`."""
         request = self._request
         return {
             "method": request.method,
@@ -120,21 +121,21 @@ class Arriving:
         }
 
     def begin(self, response: httpx.Response) -> None:
-        """Note the head of the response."""
+        """Record the status of the response."""
         self._is_success = response.is_success
 
     def answer(self, response: httpx.Response) -> Answer:
-        """The response, now that it is whole."""
+        """Return the whole response."""
         retry_after = response.headers.get("Retry-After")
         return Answer(response.status_code, retry_after, bytes(self.content), self._took_s())
 
     def failure(self, error: httpx.HTTPError) -> Failure:
-        """What it means that httpx raised an error."""
+        """Return the failure that an error of httpx means."""
         content = bytes(self.content) if self._is_success else b""
         return Failure(_error_of(self._session, self._request, error), content, self._took_s())
 
     def closed(self) -> Failure:
-        """What it means that the client was closed before."""
+        """Return the failure of a call to a closed client."""
         place = self._session.place(self._request.path)
         return Failure(UnreachableError(f"{place}: the client is closed"), b"", self._took_s())
 
@@ -158,7 +159,7 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
         case httpx.TimeoutException():
             return ConnectionLostError(f"{place}: no answer within {request.timeout_s:g} s")
         case _:
-            # A port that speaks TLS says so, but a client that still sends may miss it.
+            # A port that speaks TLS answers with that hint, but a client that is still sending may not receive it.
             is_lost = isinstance(error, httpx.RemoteProtocolError | httpx.WriteError | httpx.ReadError)
             may_want_tls = is_lost and session.url.startswith("http://")
             hint = "; if the server speaks TLS, write https://" if may_want_tls else ""
@@ -166,13 +167,13 @@ def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> Cli
 
 
 def _ended_by(error: BaseException | None) -> ConnectionError | None:
-    """What ended a connection that was not made yet: refused or reset where a server may be about to listen.
+    """Return the refusal or reset that prevented a connection. A server may be about to listen there.
 
-    None for all else, such as a name that nobody knows.
+    Returns None for all other errors, such as an unknown host name.
     """
     while error is not None and not isinstance(error, ConnectionError):
         if isinstance(error, BaseExceptionGroup):
-            # One for each address that the name has.
+            # The group has one error for each address of the name.
             return next(filter(None, map(_ended_by, error.exceptions)), None)
         error = error.__cause__ or error.__context__
     return error

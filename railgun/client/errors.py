@@ -1,11 +1,11 @@
-"""What can go wrong between a client and a server: each error is one line with the place and the remedy."""
+"""The errors of the clients. Each message is one line with the place and the remedy."""
 
 from collections.abc import Mapping
 from typing import Any
 
 _UNAUTHORIZED = 401
 _UNAVAILABLE = 503
-# An answer of the server or of a proxy before it, after which nobody knows whether the request was taken.
+# After one of these answers, of the server or of a proxy, nobody knows whether the request was taken.
 _UNKNOWN_OUTCOME = (500, 502, 504)
 _TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN; railgun.Client as token="
 
@@ -13,8 +13,8 @@ _TOKEN_REMEDY = "; commands take a token from --token-file, or RAILGUN_TOKEN; ra
 class ClientError(Exception):
     """A request could not be made or was refused. The message is for people, one line.
 
-    may_have_counted: True if nobody knows whether what was sent was taken; False if nothing of it was.
-    answered: of lines, the answers that came before the error, as lines.
+    may_have_counted: True if the server may have taken what was sent; False if it took nothing of it.
+    answered: the answers that came before the error, as lines; set by calls that send lines.
     """
 
     may_have_counted = False
@@ -22,36 +22,37 @@ class ClientError(Exception):
 
 
 class UnreachableError(ClientError):
-    """There is no server at the address, or it does not answer: nothing was taken."""
+    """There is no server at the address, or it does not answer. It took nothing."""
 
 
 class RefusedConnectionError(UnreachableError):
-    """Nobody listens at the address, or accepts a connection there: a server may be about to."""
+    """No server listens at the address, or accepts the connection. A server may be about to start there."""
 
 
 class ConnectionLostError(ClientError):
-    """The connection ended before the answer: nobody knows whether what was sent was taken."""
+    """The connection ended before the answer. The server may have taken what was sent."""
 
     may_have_counted = True
 
 
 class UnreadableAnswerError(ClientError):
-    """The answer is none of Railgun's: nobody knows what became of the request."""
+    """The answer does not come from Railgun. The fate of the request is unknown."""
 
     may_have_counted = True
 
 
 class ProblemError(ClientError):
-    """The server refused: RFC 9457.
+    """The server refused the request with a problem object (RFC 9457).
 
-    status: of the response.  title, detail: its words.  errors: the places that are wrong, (loc, msg).
-    id, partitioners: of an event that was not answered in time, its id and who has not answered; None for others.
+    status: the HTTP status.  title, detail: the texts of the problem.  errors: (loc, msg) of each wrong place.
+    id, partitioners: for an event that was not answered in time, its id and the partitioners that have not answered;
+        else None.
     """
 
     def __init__(
         self, place: str, status: int, problem: Mapping[str, Any], *, is_retriable: bool = False
     ) -> None:
-        """is_retriable: the server named a time to send the same again, so it took nothing."""
+        """Read the problem object. is_retriable: the server named a time for a repeat, so it took nothing."""
         self.status = status
         self.title = str(problem.get("title") or f"status {status}")
         self.detail = str(problem.get("detail") or "")
@@ -64,7 +65,7 @@ class ProblemError(ClientError):
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:
-    """A problem object in one line: its detail, or its title, and where what is wrong."""
+    """Return a problem object as one line: its detail, or else its title, and the wrong places."""
     message = " ".join(str(problem.get("detail") or problem.get("title") or "").split())
     wrong = [
         f"{'.'.join(map(str, loc))}: {msg}" if loc else msg for loc, msg in _errors(problem.get("errors"))

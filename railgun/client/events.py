@@ -1,4 +1,4 @@
-"""Events of Python programs as JSON, and cut into parts that are sent one after another."""
+"""Encodes events of Python programs as JSON, and cuts them into parts that are sent one after another."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ PART_EVENTS, PART_BYTES = 1_000, 1 << 20
 
 
 def event_json(event: Mapping[str, Any]) -> bytes:
-    """One event. A datetime needs a time zone; a Decimal becomes a string. Raises ClientError."""
+    """Encode one event. A datetime needs a time zone; a Decimal becomes a string. Raises ClientError."""
     given: object = event
     if isinstance(given, list | tuple):
         raise ClientError("event: it is a list; score_batch takes several events")
@@ -20,12 +20,12 @@ def event_json(event: Mapping[str, Any]) -> bytes:
 
 
 def events_json(events: Sequence[Mapping[str, Any]]) -> bytes:
-    """An array of events. Raises ClientError."""
+    """Encode an array of events. Raises ClientError."""
     return b"[" + b",".join(_encoded(each, f"event {place}") for place, each in enumerate(events)) + b"]"
 
 
 def keys_json(keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None) -> bytes:
-    """The body of a value query. Raises ClientError."""
+    """Encode the body of a value query. Raises ClientError."""
     asked: dict[str, Any] = {"keys": list(keys)}
     if metrics is not None:
         asked["metrics"] = list(metrics)
@@ -33,7 +33,7 @@ def keys_json(keys: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None) 
 
 
 class Parts:
-    """Cuts a stream of events into parts of lines, each at most so many events and about so many bytes."""
+    """Cuts events into parts of lines. A part has at most `part_events` events and about `PART_BYTES` bytes."""
 
     def __init__(self, part_events: int) -> None:
         if part_events < 1:
@@ -41,7 +41,7 @@ class Parts:
         self._part_events, self._lines, self._bytes, self._n = part_events, list[bytes](), 0, 0
 
     def add(self, event: Mapping[str, Any]) -> bytes | None:
-        """Take an event; the part that it completes. Raises ClientError."""
+        """Add an event. Return the part if the event completes it, else None. Raises ClientError."""
         line = _encoded(event, f"event {self._n}") + b"\n"
         self._n += 1
         self._lines.append(line)
@@ -51,14 +51,14 @@ class Parts:
         return None
 
     def rest(self) -> bytes | None:
-        """What no part has yet."""
+        """Return the events that are in no part yet, or None if there are none."""
         part = b"".join(self._lines)
         self._lines, self._bytes = [], 0
         return part or None
 
 
 def parts_of(events: Iterable[Mapping[str, Any]], part_events: int) -> Iterator[bytes]:
-    """Events as parts of lines. Raises ClientError."""
+    """Encode events as lines and yield them in parts. Raises ClientError."""
     parts = Parts(part_events)
     for event in events:
         part = parts.add(event)
@@ -81,11 +81,11 @@ def _encoded(value: Any, place: str) -> bytes:
 
 
 def _as_json(value: object) -> object:
-    """What JSON has no kind for."""
+    """Convert a value that JSON has no type for."""
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise ValueError(f"the datetime {value} has no time zone: give it one, as in tzinfo=UTC")
-        # In UTC: an offset may have seconds, which RFC 3339 does not.
+        # RFC 3339 has no seconds in offsets, and Python may have some, so the time is converted to UTC.
         return value.astimezone(UTC).isoformat()
     if isinstance(value, Decimal):
         if not value.is_finite():

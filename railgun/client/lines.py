@@ -1,4 +1,4 @@
-"""Events as lines (NDJSON): which are answered, and which are sent again when a connection ends amid the answers."""
+"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection."""
 
 import json
 from collections.abc import Sequence
@@ -9,16 +9,17 @@ from railgun.client.attempts import RETRY_S, Attempts, Fate, Setback, of_events,
 from railgun.client.errors import ClientError, ConnectionLostError, ProblemError
 from railgun.client.steps import NDJSON_TYPE, Answer, Outcome, Request, Session, Steps, sent
 
-# Of a line among others the server cannot name a time; 429 says that it took nothing of the line, 503 does not say.
+# The statuses in the answer to a single line, which cannot name a time for a repeat. After 429 the server took nothing
+# of the line; after 503 it may have.
 _NO_ROOM, _UNAVAILABLE = 429, 503
 _MAY_HAVE_STATUS = b'"status"'
 
 
 def answered_lines(session: Session, stream: str, path: str, lines: bytes) -> Steps[bytes]:
-    """Send lines until each has its answer; the answers as lines, in order.
+    """Send lines until each has its answer. Return the answers as lines, in order.
 
-    Lines that were answered before a connection ended are not sent again. Raises ClientError, which has the answers to
-    the first lines in `answered`.
+    Lines that were answered before a connection was lost are not sent again. Raises ClientError, whose `answered` has
+    the answers to the first lines.
     """
     work = _Lines(session, path, [line for line in lines.split(b"\n") if line.strip()])
     attempts = Attempts(session, of_events(stream, len(work.lines)))
@@ -39,8 +40,10 @@ def answered_lines(session: Session, stream: str, path: str, lines: bytes) -> St
 
 @dataclass(slots=True)
 class _Lines:
-    """answers: by line, b"" where there is none.  left: the places of lines to send, in order: those without an answer,
-    and those whose answer may be another the next time.
+    """The lines of a call, with their answers so far.
+
+    answers: by line; b"" if there is none.
+    left: the places of the lines to send, in order. They have no answer, or one that a repeat may change.
     """
 
     session: Session
@@ -54,14 +57,14 @@ class _Lines:
         self.left = list(range(len(self.lines)))
 
     def request(self) -> Request:
-        """What is left. An answer that is asked for again is none any more."""
+        """Make the request for the lines that are left, and forget the answers that they have."""
         for place in self.left:
             self.answers[place] = b""
         content = b"".join(self.lines[place] + b"\n" for place in self.left)
         return Request("POST", self.path, content, NDJSON_TYPE, self.session.timeout_s)
 
     def take(self, request: Request, outcome: Outcome) -> Setback | None:
-        """Note the answers that have come. Gives why others have not."""
+        """Record the answers that came. Return the reason if some are missing, or None."""
         is_success = isinstance(outcome, Answer) and outcome.is_success
         whole = outcome.content.split(b"\n")
         came = whole[:-1] if not isinstance(outcome, Answer) or is_success else []
@@ -85,7 +88,10 @@ class _Lines:
         return self._unanswered([] if rest else [problem for _, problem in again], outcome.took_s)
 
     def _unanswered(self, problems: Sequence[dict[str, object]], took_s: float) -> Setback:
-        """Why a whole response does not end it: it lacks answers, or has these problems in the place of some."""
+        """Return the setback of a response that is whole and still leaves lines to send.
+
+        problems: the problems that answered lines which are sent again; empty if answers are missing.
+        """
         place = self.session.place(self.path)
         if not problems:
             error: ClientError = ConnectionLostError(f"{place}: it ended before all lines were answered")
@@ -97,12 +103,12 @@ class _Lines:
         return Setback(Fate.UNKNOWN if is_taken else Fate.NO_ROOM, error, RETRY_S, took_s)
 
     def first_answers(self) -> bytes:
-        """The answers to the first lines, up to the first that has none."""
+        """Return the answers to the lines before the first unanswered one."""
         return b"".join(answer + b"\n" for answer in takewhile(bool, self.answers))
 
 
 def _retriable(answer: bytes) -> dict[str, object] | None:
-    """The problem in the place of a line that may get another answer when it is sent again."""
+    """Return the problem in an answer that a repeat of the line may change, or None."""
     if _MAY_HAVE_STATUS not in answer:
         return None
     try:

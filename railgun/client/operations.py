@@ -1,5 +1,6 @@
-"""What operators ask a server: nodes of a cluster, live backfills, who changed what. Methods of both clients, as in
-`railgun/client/calls.py`."""
+"""The calls of operators: nodes of a cluster, live backfills, the change log. As in `railgun/client/calls.py`, each
+public function is a method of both clients.
+"""
 
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,54 +12,54 @@ from railgun.client.steps import Session, Steps
 
 
 def cluster(session: Session) -> Steps[dict[str, Any]]:
-    """The nodes of a cluster, the copies of each task, and who leads."""
+    """Return the nodes of a cluster, the copies of each task, and the leader."""
     return read_table(session, "/v1/cluster")
 
 
 def what_if(session: Session, change: str) -> Steps[dict[str, Any]]:
-    """What a change of the cluster would move: remove=NODE, add=NUMBER or copies=NUMBER."""
+    """Return the moves that a change of the cluster would cause. change: remove=NODE, add=NUMBER or copies=NUMBER."""
     return read_table(session, f"/v1/cluster/plan?what_if={quote(change, safe='')}")
 
 
 def change_log(session: Session, limit: int, before: int | None = None) -> Steps[list[dict[str, Any]]]:
-    """Who changed what, the newest first. before: only changes of a smaller place."""
+    """Return the changes of streams and metrics with their authors, newest first. before: only smaller places."""
     query = urlencode({"limit": limit, **({} if before is None else {"before": before})})
     return read_tables(session, f"/v1/log?{query}", "changes")
 
 
 def drain(session: Session, node: str, *, fewer_copies: bool = False) -> Steps[dict[str, Any]]:
-    """Have a node emptied; how it stands."""
+    """Order that a node is emptied. Return its state."""
     return _changed(session, f"{node_path(node)}/drain", {"fewer_copies": fewer_copies})
 
 
 def undrain(session: Session, node: str) -> Steps[dict[str, Any]]:
-    """Have a node used again; how it stands."""
+    """Order that a node is used again. Return its state."""
     return _changed(session, f"{node_path(node)}/undrain")
 
 
 def accept_cut(session: Session, stream: str, partitioner: str, partition: int) -> Steps[dict[str, Any]]:
-    """Have a task go on without records that its log has lost; which these are."""
+    """Let a task go on without the records that its log has lost. Return which records these are."""
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
     return _changed(session, "/v1/cluster/accept-cut", task)
 
 
 def begin_deepening(session: Session, stream: str, cut_ms: int | None) -> Steps[dict[str, Any]]:
-    """Let older history be built for a stream; how that stands."""
+    """Begin the live backfill of a stream: prepare it for older history. Return its state."""
     return _changed(session, f"{stream_path(stream)}/deepening", {"cut_ms": cut_ms})
 
 
 def install_deepening(session: Session, stream: str) -> Steps[None]:
-    """Let what was built take over; `deepening` says how far that is."""
+    """Let the tasks that were built take over. `deepening` returns the progress."""
     yield from change(session, "POST", f"{stream_path(stream)}/deepening/install", {})
 
 
 def deepening(session: Session, stream: str) -> Steps[dict[str, Any]]:
-    """How the live backfill of a stream stands: state, history, behind, failure."""
+    """Return the state of the live backfill of a stream: state, history, behind, failure."""
     return read_table(session, f"{stream_path(stream)}/deepening")
 
 
 def give_up_deepening(session: Session, stream: str) -> Steps[None]:
-    """Let go of what there is of a live backfill."""
+    """Give up a live backfill, and delete what was made for it."""
     yield from change(session, "DELETE", f"{stream_path(stream)}/deepening")
 
 

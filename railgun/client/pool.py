@@ -1,4 +1,4 @@
-"""The connections of a client that threads share."""
+"""The connection pool of a client that threads share."""
 
 import threading
 import time
@@ -18,11 +18,11 @@ class PoolClosedError(Exception):
 class Pool:
     """Lends connections, each to one thread at a time: httpx clients of one connection.
 
-    httpx has a pool of its own, which threads may share too. But one thread that looks whether an idle connection has
-    ended may close it just as another one begins to use it (httpcore 1.0.9: `has_expired` reads the state, and then
-    whether there is something to read). The request is lost then, and nobody knows whether it was taken.
+    httpx has a pool of its own for threads, but it has a race. A thread that checks whether an idle connection has
+    ended may close it while another thread begins to use it. (httpcore 1.0.9: `has_expired` reads the state first, and
+    then checks the socket for data.) That request is lost, and nobody knows whether it was taken.
 
-    arguments: of httpx's clients.  now_s: a clock that never goes back.
+    arguments: those of httpx's clients.  now_s: a clock that never goes back.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class Pool:
         self._arguments = {**arguments, "limits": limits_of(1)}
         self._free = threading.Semaphore(connections)
         self._lock, self._is_closed, self._now_s = threading.Lock(), False, now_s
-        # Each with the time since which it is idle; what was used last is at the end.
+        # (connection, the time since which it is idle), with the most recently used one at the end.
         self._idle = list[tuple[httpx.Client, float]]()
 
     @contextmanager
     def lent(self, timeout_s: float) -> Iterator[httpx.Client]:
-        """A connection while the block runs, the one that was used last. Raises PoolTimeout, PoolClosedError.
+        """Lend the most recently used connection for the time of the block. Raises PoolTimeout, PoolClosedError.
 
-        Those that have been idle for longer than `IDLE_S` are let go.
+        Connections that have been idle for longer than `IDLE_S` are closed.
         """
         if not self._free.acquire(timeout=timeout_s):
             raise httpx.PoolTimeout("no connection was free")
@@ -52,7 +52,7 @@ class Pool:
             self._free.release()
 
     def close(self) -> None:
-        """Let the connections go; those that are lent once they come back."""
+        """Close the idle connections now, and each lent one when it comes back."""
         with self._lock:
             idle, self._idle, self._is_closed = self._idle, [], True
         _close(idle)

@@ -1,4 +1,4 @@
-"""What a server answers, as Python sees it: plain dictionaries with known keys, checked as they come."""
+"""Decodes and checks the answers of a server: plain dictionaries with known keys."""
 
 from typing import Any, NotRequired, TypeAlias, TypedDict, cast
 
@@ -10,8 +10,8 @@ from railgun.client.errors import ProblemError, UnreadableAnswerError
 class Reply(TypedDict):
     """The reply to an event (docs/http.md). Decimals are strings; integers are exact.
 
-    time: of the event, in ms since 1970.  metrics: by name.  late, partial: by partitioner, by metric.  missing: the
-    partitioners that have not answered in time, with `on_timeout="partial"`.
+    time: the event's time, in ms since 1970.  metrics: values by name.  late: by partitioner.  partial: by metric.
+    missing: with `on_timeout="partial"`, the partitioners that have not answered in time.
     """
 
     id: str | int
@@ -25,14 +25,14 @@ class Reply(TypedDict):
 
 
 class AsOf(TypedDict):
-    """How far a task was: the time of its clock in ms, None before the first event, and the offset in its log."""
+    """The position of a task. time: of its clock, in ms; None before the first event.  offset: in its log."""
 
     time: int | None
     offset: int
 
 
 class KeyValues(TypedDict):
-    """The metrics of a key as they are now. as_of: by partitioner."""
+    """The current metrics of a key. as_of: by partitioner."""
 
     key: dict[str, Any]
     metrics: dict[str, Any]
@@ -41,12 +41,12 @@ class KeyValues(TypedDict):
     partial: NotRequired[dict[str, int]]
 
 
-# Of an event among others: its reply, or why it was refused. The problem is an exception, and not raised.
+# The answer to one event of several: its reply, or the problem. The problem is an exception object that is not raised.
 EventAnswer: TypeAlias = Reply | ProblemError
 
 
 def body_of(content: bytes, place: str) -> Any:
-    """A body, decoded; integers of any length stay exact. Raises ClientError."""
+    """Decode a body. Integers of any length stay exact. Raises ClientError."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -54,7 +54,7 @@ def body_of(content: bytes, place: str) -> Any:
 
 
 def table_of(content: bytes, place: str) -> dict[str, Any]:
-    """A body that is an object. Raises ClientError."""
+    """Decode a body that is an object. Raises ClientError."""
     body = body_of(content, place)
     if not isinstance(body, dict):
         raise _no_railgun(place, "no object")
@@ -62,7 +62,7 @@ def table_of(content: bytes, place: str) -> dict[str, Any]:
 
 
 def tables_of(content: bytes, place: str, name: str = "") -> list[dict[str, Any]]:
-    """A body that is a list of objects, or an object that has such a list by a name. Raises ClientError."""
+    """Decode a body that is a list of objects, or an object with such a list under `name`. Raises ClientError."""
     body = body_of(content, place)
     found = body.get(name) if isinstance(body, dict) else body
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -71,7 +71,7 @@ def tables_of(content: bytes, place: str, name: str = "") -> list[dict[str, Any]
 
 
 def reply_of(content: bytes, place: str) -> Reply:
-    """A body that is a reply. Raises ClientError."""
+    """Decode a body that is a reply. Raises ClientError."""
     found = event_answer(table_of(content, place), place)
     if isinstance(found, ProblemError):
         raise found
@@ -79,7 +79,7 @@ def reply_of(content: bytes, place: str) -> Reply:
 
 
 def event_answer(body: dict[str, Any], place: str) -> EventAnswer:
-    """What stands in the place of one event. Raises ClientError."""
+    """Convert the object that answers one event. Raises ClientError."""
     if isinstance(body.get("metrics"), dict):
         return cast(Reply, body)
     if isinstance(body.get("status"), int):
@@ -88,7 +88,7 @@ def event_answer(body: dict[str, Any], place: str) -> EventAnswer:
 
 
 def event_answers(content: bytes, place: str, n: int) -> list[EventAnswer]:
-    """A body that answers n events. Raises ClientError."""
+    """Decode a body that answers n events. Raises ClientError."""
     found = [event_answer(each, place) for each in tables_of(content, place)]
     if len(found) != n:
         raise _no_railgun(place, f"{len(found)} answers to {n} events")
@@ -96,7 +96,7 @@ def event_answers(content: bytes, place: str, n: int) -> list[EventAnswer]:
 
 
 def line_answers(lines: bytes, place: str) -> list[EventAnswer]:
-    """Lines of answers. Raises ClientError."""
+    """Decode answers that stand one on each line. Raises ClientError."""
     return [event_answer(table_of(line, place), place) for line in lines.splitlines()]
 
 

@@ -1,7 +1,7 @@
-"""What a call of a client consists of: requests to send and pauses to wait, as values. Nothing here does either.
+"""The steps of a client's call, as values: requests to send and pauses to wait. This module does no I/O.
 
-A call is a generator. It yields a step, and is sent the outcome: what came of a request, None after a pause. So each
-call is written once for the client that blocks and the one that is awaited, and tests can play the server.
+A call is a generator. It yields a step, and receives its outcome: the result of a request, or None after a pause. So
+each call is written once for the blocking and the asyncio client, and tests can play the server.
 """
 
 import inspect
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """path: below the server's address, with its query.  timeout_s: for the answer."""
+    """A request to send. path: below the server's address, with its query.  timeout_s: for the answer."""
 
     method: str
     path: str
@@ -32,14 +32,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait so long."""
+    """A pause to wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole response. retry_after: that header.  took_s: from the request to the end of the response."""
+    """A whole response. retry_after: the header.  took_s: from the request to the end of the response."""
 
     status: int
     retry_after: str | None
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No whole response came. content: what came of the body of a success.  took_s: from the request to the error."""
+    """No whole response came. content: the part of a success's body that came.  took_s: from request to error."""
 
     error: ClientError
     content: bytes
@@ -66,7 +66,7 @@ Steps: TypeAlias = Generator[Request | Pause, Outcome | None, T]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What all calls of a client share: the server's address, and how patient the client is. See `Client`."""
+    """The data that all calls of a client share: the server's address and the time limits. `Client` describes them."""
 
     url: str
     timeout_s: float
@@ -76,7 +76,7 @@ class Session:
     on_wait: Callable[[ClientError], None] | None
 
     def place(self, path: str) -> str:
-        """The address of a path, for messages."""
+        """Return the address of a path, for messages."""
         return shown(self.url, path)
 
 
@@ -90,7 +90,7 @@ def sent(request: Request) -> Steps[Outcome]:
 def carried_out(
     steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], object]
 ) -> T:
-    """Carry a call out, step by step, and return its result. Raises what the call raises."""
+    """Carry out a call step by step and return its result. Raises the errors of the call."""
     outcome: Outcome | None = None
     while True:
         try:
@@ -106,17 +106,18 @@ def carried_out(
 
 
 def described(method: Any, call: Callable[..., Steps[Any]]) -> None:
-    """Have the method that carries out a call say what the call says: its name, what it does, and its parameters, with
-    `self` in place of the session; and of the steps only their result.
+    """Give a method the name, docstring and signature of the call that it carries out.
+
+    In the signature `self` takes the place of the session, and the result that of the steps.
     """
     update_wrapper(method, call)
-    # What follows it, as `help` and editors do, would find the call itself.
+    # `help` and editors follow this attribute and would show the signature of the call.
     del method.__wrapped__
     found = inspect.signature(call)
     _, *parameters = found.parameters.values()
     of_self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     *_, result = get_args(found.return_annotation)
-    # As a person writes it.
+    # The annotation is `None`, as a person writes it.
     result = None if result is NoneType else result
     method.__signature__ = found.replace(parameters=[of_self, *parameters], return_annotation=result)
     method.__annotations__ = {

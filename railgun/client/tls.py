@@ -1,4 +1,4 @@
-"""TLS of a client: the CA that it trusts, the certificate that it shows, and failures in words."""
+"""TLS of a client: the CA that it trusts, the certificate that it shows, and messages for failures."""
 
 import ssl
 from pathlib import Path
@@ -11,10 +11,10 @@ _UNTRUSTED = "name the file of its CA (--ca)"
 def client_context(
     url: str, ca: Path | str | None, cert: Path | str | None, key: Path | str | None
 ) -> ssl.SSLContext:
-    """Whom a client trusts, and what it shows a server.
+    """Make the TLS context of a client: the CAs that it trusts and the certificate that it shows.
 
-    ca: file with the CAs of the server; None: those of this machine.
-    cert: file with the client's certificate.  key: with its private key, where that is not in the same file.
+    ca: the file with the CAs of the server; None: those of this machine.
+    cert: the file with the client's certificate.  key: the file with its private key, if that is another file.
     Raises ClientError for files that cannot be used.
     """
     given = [name for name, file in (("ca", ca), ("cert", cert), ("key", key)) if file is not None]
@@ -22,7 +22,7 @@ def client_context(
         if given:
             verb = "is" if len(given) == 1 else "are"
             raise ClientError(f"{url}: {' and '.join(given)} {verb} for TLS: write the address with https://")
-        # Nobody uses it: to read what this machine trusts would take tens of milliseconds.
+        # This context is never used. A default one would read the machine's CAs, which takes tens of milliseconds.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if cert is None and key is not None:
         raise ClientError(f"{key}: a key goes with a certificate; name that too")
@@ -57,7 +57,7 @@ def _show(context: ssl.SSLContext, cert: Path | str, key: Path | str | None) -> 
 
 
 def tls_failure(error: BaseException | None) -> str | None:
-    """What went wrong with TLS, and the remedy; None where it was something else."""
+    """Return the TLS failure behind an error, with the remedy; None if the error has another cause."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     if error is None:
