@@ -1,4 +1,4 @@
-"""The table of HTTP routes. A lookup finds the row for a request.
+"""A table of HTTP routes. A lookup finds the row for a request.
 
 The rows of the service are in `frontend/http/routes.py`, those of a node in `railgun/node/server.py`.
 """

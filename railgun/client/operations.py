@@ -1,4 +1,4 @@
-"""The calls of operators: nodes of a cluster, live backfills, the change log. As in `railgun/client/calls.py`, each
+"""The calls of operators: nodes of a cluster, deepenings, the change log. As in `railgun/client/calls.py`, each
 public function is a method of both clients.
 """
 
@@ -44,7 +44,7 @@ def accept_cut(session: Session, stream: str, partitioner: str, partition: int) 
 
 
 def begin_deepening(session: Session, stream: str, cut_ms: int | None) -> Steps[dict[str, Any]]:
-    """Begin the live backfill of a stream: prepare it for older history. Return its state."""
+    """Begin the deepening of a stream, so that older history can be built for it. Return its state."""
     return _changed(session, f"{stream_path(stream)}/deepening", {"cut_ms": cut_ms})
 
 
@@ -54,12 +54,12 @@ def install_deepening(session: Session, stream: str) -> Steps[None]:
 
 
 def deepening(session: Session, stream: str) -> Steps[dict[str, Any]]:
-    """Return the state of the live backfill of a stream: state, history, behind, failure."""
+    """Return the state of the deepening of a stream: state, history, behind, failure."""
     return read_table(session, f"{stream_path(stream)}/deepening")
 
 
 def give_up_deepening(session: Session, stream: str) -> Steps[None]:
-    """Give up a live backfill, and delete what was made for it."""
+    """Give up the deepening of a stream, and delete its files."""
     yield from change(session, "DELETE", f"{stream_path(stream)}/deepening")
 
 
