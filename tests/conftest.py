@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from railgun.access.refusals import PERIOD_S, refusals
 from railgun.broker.local import LocalBroker
 from tests import counts, temporary
-from tests.broker import shared_broker
+from tests.broker import own_topics, shared_broker
 from tests.broker.quick_broker import quick_broker
 from tests.counts import FIRST_SEED, examples
 from tests.scheduling import GroupStealing
@@ -89,6 +89,17 @@ def pytest_runtest_setup() -> None:
     refusals._later = lambda after_s, function: None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    # What a module's fixtures have made outlives each of its tests, and ends with the last.
+    outcome = yield
+    if nextitem is None or nextitem.path != item.path:
+        own_topics.delete_own()
+    return outcome
+
+
 def pytest_collection_finish() -> None:
     gc.enable()
     gc.freeze()
@@ -106,7 +117,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> str:
-    """The address of a real broker, which all tests of the run share: name topics of your own."""
+    """The address of a real broker, which all tests of the run share: `own_prefix` begins names of topics."""
     return shared_broker.address()
 
 
