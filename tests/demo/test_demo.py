@@ -26,7 +26,7 @@ from railgun.demo.processes import Server, ServerError
 from railgun.demo.run import Later, Progress, check
 
 ROOT = Path(__file__).parents[2]
-EVENTS, BATCH_EVENTS, SINGLE_EVENTS = 1_300, 250, 300
+EVENTS, BATCH_EVENTS, SINGLE_EVENTS = 1_100, 250, 100
 """How many there are, how many come at once, and how many one by one in the end: four batches before these."""
 
 
