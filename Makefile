@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -52,8 +52,10 @@ test: kernels  ## every test (the long reliability runs apart)
 CHECKED_TESTS := $(addprefix tests/,aggregators history ingest language plan reservoir state task wire) \
   --ignore tests/reservoir/native
 
-checked: setup  ## the tests of the kernels again, with every access to memory checked
+checked-kernels: setup
 	@RAILGUN_CHECKED=1 $(BIN)/python -m railgun.kernels
+
+checked: checked-kernels  ## the tests of the kernels again, with every access to memory checked
 	@RAILGUN_CHECKED=1 $(BIN)/python -m pytest $(CHECKED_TESTS)
 
 TORTURE = RAILGUN_TEST_COUNTS=full $(BIN)/python -m pytest -m "torture or hypothesis"

@@ -1,6 +1,6 @@
 """The walk of an event, and of a registration, through the code: which files and functions they pass.
 
-    python -m bench.walk [--json]
+    python -m bench.walk [--json] [--walks N]
 
 An event walks from `Engine.score_each` to its reply as encoded JSON; a registration from `Engine.register_metrics`
 until the metric answers, so through its fill and the checkpoint behind it. A function is passed where Python enters a
@@ -113,11 +113,11 @@ def _by_file(functions: Set[Function]) -> Passed:
     return found
 
 
-def measured(folder: Path) -> dict[str, Passed]:
+def measured(folder: Path, event_walks: int, registration_walks: int) -> dict[str, Passed]:
     """Both walks, through an engine whose window is full: events leave it as others arrive."""
     walks = Walks()
     filling = pa.Table.from_batches(list(islice(blocks(_PAYMENTS), _FILLING_BLOCKS)))
-    texts = payment_lines(_PAYMENTS, len(filling), 1 + _EVENT_WALKS).buffer.splitlines()
+    texts = payment_lines(_PAYMENTS, len(filling), 1 + event_walks).buffer.splitlines()
     with Engine(folder) as engine:
         engine.apply(_WORKLOAD.definitions)
         engine.score_table(_STREAM, filling)
@@ -132,8 +132,8 @@ def measured(folder: Path) -> dict[str, Passed]:
             return not any(each.warming for each in engine.metrics(_STREAM))
 
         return {
-            "event": walks.passed(score, lambda: True, _EVENT_WALKS),
-            "registration": walks.passed(register, answers, _REGISTRATION_WALKS),
+            "event": walks.passed(score, lambda: True, event_walks),
+            "registration": walks.passed(register, answers, registration_walks),
         }
 
 
@@ -143,9 +143,17 @@ def main() -> None:
         prog="python -m bench.walk", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="only the numbers, as one line of JSON")
+    parser.add_argument(
+        "--walks",
+        type=int,
+        metavar="N",
+        help=f"take each walk so often (default: an event's {_EVENT_WALKS} times, "
+        f"a registration's {_REGISTRATION_WALKS})",
+    )
     arguments = parser.parse_args()
+    walks = arguments.walks
     with tempfile.TemporaryDirectory(prefix="railgun-bench-") as folder:
-        found = measured(Path(folder))
+        found = measured(Path(folder), walks or _EVENT_WALKS, walks or _REGISTRATION_WALKS)
     figures: dict[str, int] = {}
     for walk, passed in found.items():
         figures[f"{walk}_files"] = len(passed)

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings
 
 from railgun.access.refusals import PERIOD_S, refusals
 from railgun.broker.local import LocalBroker
-from tests import temporary
-from tests.broker import shared_broker
+from tests import counts, temporary
+from tests.broker import own_topics, shared_broker
 from tests.broker.quick_broker import quick_broker
-from tests.counts import examples
+from tests.counts import FIRST_SEED, examples
 from tests.scheduling import GroupStealing
 from tests.watchdog import Teller, Watchdog
 
@@ -46,6 +46,10 @@ def _is_the_run(config: pytest.Config) -> bool:
     return not hasattr(config, "workerinput")
 
 
+def _leaves_torture_out(config: pytest.Config) -> bool:
+    return bool(config.getoption("markexpr") == "not torture")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A shell's background job ignores SIGINT, and so would the processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -53,8 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config))
     if _is_the_run(config):
         config.pluginmanager.register(Teller(config))
+        counts.begin_run()
         temporary.begin_run()
         shared_broker.begin_run()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return None if _leaves_torture_out(config) else f"fresh seeds: {FIRST_SEED}={os.environ[FIRST_SEED]}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -67,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
     """No items of functions that are left out altogether: the torture run has as many as all others together."""
-    if collector.config.getoption("markexpr") != "not torture":
+    if not _leaves_torture_out(collector.config):
         return None
     marks = getattr(obj, "pytestmark", ())
     return [] if any(mark.name == "torture" for mark in marks) else None
@@ -78,6 +87,17 @@ def pytest_runtest_setup() -> None:
     # besides comes when another test is run.
     refusals._began_s -= 2 * PERIOD_S
     refusals._later = lambda after_s, function: None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    # What a module's fixtures have made outlives each of its tests, and ends with the last.
+    outcome = yield
+    if nextitem is None or nextitem.path != item.path:
+        own_topics.delete_own()
+    return outcome
 
 
 def pytest_collection_finish() -> None:
@@ -97,7 +117,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> str:
-    """The address of a real broker, which all tests of the run share: name topics of your own."""
+    """The address of a real broker, which all tests of the run share: `own_prefix` begins names of topics."""
     return shared_broker.address()
 
 

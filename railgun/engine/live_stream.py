@@ -27,7 +27,7 @@ from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
 from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
-from railgun.wire.columns import REF_LENGTH_MASK, EventColumns
+from railgun.wire.columns import EventColumns
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_columns
 from railgun.wire.records import Records
@@ -45,7 +45,7 @@ def check_record_sizes(schema_version: int, events: EventColumns, first: int) ->
     string_bytes = np.zeros(len(events), np.int64)
     for column in (events.ids, *events.fields):
         if column.heap is not None:
-            string_bytes += (column.words & REF_LENGTH_MASK).view(np.int64)
+            string_bytes += column.lengths_bytes()
     others_bytes = VALUE_BYTES * len(events.fields) + HEAD_BYTES
     for row in np.flatnonzero(string_bytes > RECORD_LIMIT_BYTES - others_bytes).tolist():
         record = encode_columns(schema_version, events.take(np.array([row])))

@@ -270,18 +270,20 @@ class DerivedProgram:
                 column = root + len(self._columns)
                 low[place], null[place] = self._words[column, :n], self._nulls[column, :n]
         if self._form.strings:
-            joined = self._moved(low, joined)
+            joined = self._moved(low, null, joined)
         return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, joined)
 
-    def _moved(self, low: NDArray[np.uint64], joined: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _moved(
+        self, low: NDArray[np.uint64], nulls: NDArray[np.uint8], joined: NDArray[np.uint8]
+    ) -> NDArray[np.uint8]:
         """Put the bytes of all three heaps behind one another, and point the strings of results there."""
         heaps = (joined, *self._evaluator.own_heaps)
         starts = np.array(
             [0, len(joined) << REF_LENGTH_BITS, (len(joined) + len(heaps[1])) << REF_LENGTH_BITS], np.uint64
         )
         for row in self._form.strings:
-            whose = low[row] >> _HEAP_SHIFT
-            low[row] = (low[row] & _WITHIN_HEAP) + starts[whose]
+            refs = np.where(nulls[row] == 0, low[row], np.uint64(0))
+            low[row] = (refs & _WITHIN_HEAP) + starts[refs >> _HEAP_SHIFT]
         return np.concatenate(heaps)
 
     def _note_warming(self, found: Answers, block: ResultBlock, answers: Iterable[Answers]) -> None:

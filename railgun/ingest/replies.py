@@ -116,7 +116,11 @@ def _strings(words: _Words) -> Values:
     """Reads only the strings that these words refer to. The heap may belong to thousands of events."""
     if words.low.size <= _FEW_STRINGS:
         found: Values = []
-        for word in words.low.reshape(-1).tolist():
+        for word, null in zip(words.low.reshape(-1).tolist(), words.nulls.reshape(-1).tolist()):
+            if null:
+                # Its word is no reference.
+                found.append(None)
+                continue
             start = word >> REF_LENGTH_BITS
             found.append(words.heap[start : start + (word & REF_LENGTH_MASK)].tobytes().decode())
         return found

@@ -51,7 +51,8 @@ def is_wide(type_: Type) -> bool:
 class MetricColumn:
     """One metric's results for n records.
 
-    words: uint64[n, 2], the low word first; 64-bit results leave the second unset.  nulls: uint8[n], 1 = null.
+    words: uint64[n, 2], the low word first; 64-bit results leave the second unset.
+    nulls: uint8[n], 1 = null: the words there may be anything.
     heap: uint8[…], the bytes that a string's word (offset << 24 | length) points into.
     """
 

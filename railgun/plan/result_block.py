@@ -52,7 +52,8 @@ def chosen(places: list[int]) -> NDArray[np.int64] | slice:
 class ResultBlock:
     """Results of m metrics for n records.
 
-    low uint64[m, n], and high uint64[w, n] of the form's `wide` metrics in their order; nulls uint8[m, n], 1 = null.
+    low uint64[m, n], and high uint64[w, n] of the form's `wide` metrics in their order; nulls uint8[m, n], 1 = null:
+    the words there may be anything.
     heap uint8[...]: the bytes that strings' words (offset << 24 | length) point into.
     """
 

@@ -17,7 +17,7 @@ class Column:
 
     words: uint64[n]. For long, timestamp and unscaled decimal: the bits of an int64. For double: IEEE bits. For
         boolean: 0 or 1. For string: offset << 24 | length, in bytes of `heap`.
-    nulls: uint8[n], 1 where null; None if there are no nulls.
+    nulls: uint8[n], 1 where null; None if there are no nulls. The word of a null may be anything.
     heap: uint8[...], UTF-8; None for other types than string.
     """
 
@@ -32,6 +32,11 @@ class Column:
         ref = int(self.words[row])
         start = ref >> REF_LENGTH_BITS
         return self.heap[start : start + (ref & REF_LENGTH_MASK)].tobytes().decode()
+
+    def lengths_bytes(self) -> NDArray[np.int64]:
+        """Return the length of each text of a string column: int64[n], 0 where null."""
+        lengths = (self.words & np.uint64(REF_LENGTH_MASK)).view(np.int64)
+        return lengths if self.nulls is None else np.where(self.nulls == 0, lengths, 0)
 
     def take(self, rows: NDArray[np.int64]) -> "Column":
         """Return the column with only these rows. The heap is shared."""

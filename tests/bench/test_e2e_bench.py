@@ -1,6 +1,5 @@
 """The end-to-end bench: events go round by topics, every one is in the figures, and a silence shows in them."""
 
-import uuid
 from pathlib import Path
 
 import psutil
@@ -14,12 +13,13 @@ from bench.service import Service
 from bench.unit_cases import THROUGHPUT
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
+from tests.broker.own_topics import own_prefix
 from tests.unit.local_units import quick_settings
 
 
 @pytest.mark.timeout(400)
 def test_a_cluster_under_load(kafka: str, tmp_path: Path) -> None:
-    workload, prefix = THROUGHPUT["payments_1x3"], f"b{uuid.uuid4().hex[:8]}"
+    workload, prefix = THROUGHPUT["payments_1x3"], own_prefix("b")
     topics = Topics(prefix)
     with KafkaTransport(quick_settings(kafka)) as log:
         for topic in (topics.input("payments"), topics.output("payments")):

@@ -1,15 +1,14 @@
 """The Kafka bench runs: each of its figures comes from as many records as were asked for."""
 
-import uuid
-
 from bench.kafka import one_way_ms, read_per_s, task_per_s, write_per_s
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
+from tests.broker.own_topics import own_prefix
 
 
 def test_each_figure_is_measured(kafka: str) -> None:
-    topic = f"bench-{uuid.uuid4().hex}"
+    topic = own_prefix("bench-")
     near, bulk, unit = (TopicPartition(topic, partition) for partition in range(3))
     with KafkaTransport(KafkaSettings(kafka)) as log:
         log.create_topic(topic, 3)

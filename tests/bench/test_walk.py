@@ -6,7 +6,7 @@ import sys
 
 
 def test_both_walks_are_listed_and_counted() -> None:
-    command = [sys.executable, "-m", "bench.walk"]
+    command = [sys.executable, "-m", "bench.walk", "--walks", "2"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=250)
     *listed, last = done.stdout.splitlines()
     figures = json.loads(last)["figures"]

@@ -34,7 +34,10 @@ class FaultyNetwork:
         self._loop = asyncio.new_event_loop()
         self._is_whole = asyncio.Event()
         self._is_whole.set()
-        self._open: set[asyncio.StreamWriter] = set()
+        # Connections of clients, those to the target, and what forwards between them.
+        self._near: set[asyncio.StreamWriter] = set()
+        self._far: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="network", daemon=True)
         self._thread.start()
@@ -71,35 +74,53 @@ class FaultyNetwork:
         self.port = int(self._server.sockets[0].getsockname()[1])
         started.set()
         self._loop.run_forever()
-        self._server.close()
-        # What is not sent yet would keep a connection that is only closed.
-        for writer in self._open:
-            writer.transport.abort()
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.wait(tasks, timeout=1.0) if tasks else asyncio.sleep(0))
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(self._end())
         self._loop.close()
 
+    async def _end(self) -> None:
+        """Close every connection, also one that is only just being accepted and has no task yet."""
+        self._server.close()
+        own = asyncio.current_task()
+        while others := {task for task in asyncio.all_tasks() if task is not own}:
+            for task in self._serving:
+                task.cancel()
+            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        writers = self._near | self._far
+        for writer in writers:
+            # What is not sent yet would keep a connection that is only closed.
+            writer.transport.abort()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
     async def _accept(self, port: int) -> None:
-        self._server = await asyncio.start_server(self._serve, HOST, port)
+        self._server = await asyncio.start_server(self._begin, HOST, port)
 
     async def _refuse(self) -> None:
         self._server.close()
-        for writer in self._open:
+        for writer in self._near:
             writer.transport.abort()
 
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection. A task that is cancelled before its first step closes nothing: `_end` does."""
+        self._near.add(writer)
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
-        try:
+        with suppress(OSError):
             await self._is_whole.wait()
-            with suppress(OSError):
-                behind, ahead = await asyncio.open_connection(HOST, self.target)
-                await asyncio.gather(self._forward(reader, ahead), self._forward(behind, writer))
-        finally:
-            self._open.discard(writer)
-            writer.close()
+            behind, ahead = await asyncio.open_connection(HOST, self.target)
+            self._far.add(ahead)
+            await asyncio.gather(self._forward(reader, ahead), self._forward(behind, writer))
+            await self._gone(self._far, ahead)
+        await self._gone(self._near, writer)
+
+    async def _gone(self, among: set[asyncio.StreamWriter], writer: asyncio.StreamWriter) -> None:
+        """Close a connection and forget it once it is closed."""
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        among.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until one side closes; the other is closed then."""

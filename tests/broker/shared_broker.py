@@ -14,6 +14,8 @@ from tests.broker.quick_broker import quick_broker
 
 # The folder of this run's broker and the process that the run is, for the workers that it starts.
 _FOLDER, _OWNER = "RAILGUN_TEST_BROKER_FOLDER", "RAILGUN_TEST_BROKER_OWNER"
+# Where it listens, once a test of this process has asked.
+_asked: list[str] = []
 
 # Ends the broker of a run that was killed; ends itself when the run has ended its broker.
 _WATCH = """
@@ -49,4 +51,10 @@ def address() -> str:
             status = broker.start(0, lambda line: sys.__stderr__ and print(line, file=sys.__stderr__))
             words = ("watch", os.environ[_OWNER], str(folder), sys.executable, str(Path(__file__).parents[2]))
             spawn(["/bin/sh", "-c", _WATCH, *words], folder / "watch.log")
+    _asked.append(status.address)
     return status.address
+
+
+def known_address() -> str | None:
+    """Where the broker listens; None where no test of this process has asked for it."""
+    return _asked[-1] if _asked else None

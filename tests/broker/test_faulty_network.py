@@ -1,10 +1,12 @@
-"""The network of tests: what it carries comes whole and in order, and as late as it is to be."""
+"""The network of tests: what it carries comes whole and in order, as late as it is to be; it closes all it opened."""
 
+import gc
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
@@ -56,3 +58,29 @@ def test_what_loses_packets_comes_whole_and_late(network: FaultyNetwork) -> None
     network.loss = 0.1
     # Of so many packets some are lost.
     assert _round_trip_s(network) >= 0.2
+
+
+@pytest.mark.parametrize("what", ["idle", "just accepted", "not read"])
+def test_it_leaves_no_connection_open(what: str) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        network = FaultyNetwork(server.getsockname()[1], 1)
+        clients = [socket.create_connection(("127.0.0.1", network.port)) for _ in range(8)]
+        for client in clients:
+            stack.enter_context(client)
+        if what != "just accepted":
+            stack.enter_context(server.accept()[0])
+        if what == "not read":
+            for client in clients:
+                client.setblocking(False)
+                with suppress(BlockingIOError):
+                    while client.send(bytes(1 << 20)):
+                        pass
+        network.close()
+        del network
+        with pytest.MonkeyPatch.context() as patch:
+            # A socket that nobody closed says so as it is collected.
+            left: list[object] = []
+            patch.setattr(sys, "unraisablehook", lambda raised: left.append(raised.exc_value))
+            gc.collect()
+        assert not left

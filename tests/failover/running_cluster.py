@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from railgun.cluster.copies import CopyName, CopyState
 from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.transport import TopicPartition
+from tests.broker.own_topics import own_prefix
 from tests.forked import ROOT
 from tests.halting import halted
 from tests.oracle.compare import differences
@@ -121,7 +121,7 @@ class RunningCluster:
         self._broker, self._folder, self._seed, self.rate_per_s = broker, folder, seed, rate_per_s
         self._ways, self._more = ways, more
         self._unit_count, self._made = unit_count, 0
-        self.prefix = f"f{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("f")
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
         self.sent = 0

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from railgun.cluster.copies import CopyState
 from railgun.cluster.report_table import ReportTable
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import quick_broker, unheard
 from tests.counts import seeds
 from tests.failover.cut_log import cut_log
@@ -53,7 +53,7 @@ class Cluster:
         self._seed, self._folder = seed, folder / "broker"
         self.broker = quick_broker(self._folder)
         self._status = self.broker.start(0, unheard)
-        self._prefix = prefix = f"l{uuid.uuid4().hex[:12]}"
+        self._prefix = prefix = own_prefix("l")
         address = self._status.address
         self._before = self.player = ClusterPlayer(address, prefix)
         self.player.apply(_DEFINITIONS)

@@ -5,7 +5,6 @@ The folders and topics are those of two nodes of such a release, which were stop
 
 import json
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from railgun.cluster.reports import CopyStatus, decode_report
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, TopicSettings
+from tests.broker.own_topics import own_prefix
 from tests.failover.running_cluster import TASKS, Node
 from tests.golden.make_folders import FOLDERS
 from tests.golden.portable import brought_back
@@ -45,7 +45,7 @@ class _Step:
 
     def __init__(self, broker: str, folder: Path) -> None:
         self._broker, self._folder = broker, folder
-        self.prefix = f"b{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("b")
         self._bring_topics()
         for name in _NODES:
             data = brought_back(_BEFORE / name, folder / name / "data")

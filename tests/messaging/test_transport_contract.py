@@ -3,7 +3,6 @@
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,12 +20,13 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 
 
 @pytest.fixture
 def t() -> str:
     """The name of a topic that no other test knows."""
-    return f"t-{uuid.uuid4().hex}"
+    return own_prefix("t-")
 
 
 @pytest.fixture(params=["embedded-fsync", "embedded-os", "kafka"])

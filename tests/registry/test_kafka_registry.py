@@ -3,7 +3,6 @@
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -35,6 +34,7 @@ from railgun.registry.origin import Origin
 from railgun.registry.telling import Telling
 from railgun.registry.topics import Topics
 from railgun.wire.control_records import decode_control
+from tests.broker.own_topics import own_prefix
 from tests.forked import Forked
 
 _STREAM = """
@@ -52,7 +52,7 @@ _METRIC = "SELECT count(*) AS {} FROM s GROUP BY card OVER SLIDING 1 SECOND"
 @pytest.fixture
 def prefix() -> str:
     """A cluster of its own on the broker that all tests share."""
-    return f"r{uuid.uuid4().hex[:12]}"
+    return own_prefix("r")
 
 
 @pytest.fixture

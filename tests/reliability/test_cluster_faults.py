@@ -2,7 +2,6 @@
 
 import random
 import signal
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import evolution
 from railgun.wire.encode import encode_event
+from tests.broker.own_topics import own_prefix
 from tests.halting import halt
 from tests.oracle.compare import differences, same_value
 from tests.oracle.stream import Oracle
@@ -43,7 +43,7 @@ sql = "SELECT count(*) AS n, sum(x) AS total FROM s GROUP BY card OVER SLIDING 2
 @pytest.fixture
 def player(kafka: str) -> Iterator[ClusterPlayer]:
     """A cluster of its own on the broker that all tests share."""
-    opened = ClusterPlayer(kafka, f"r{uuid.uuid4().hex[:12]}")
+    opened = ClusterPlayer(kafka, own_prefix("r"))
     try:
         yield opened
     finally:

@@ -1,7 +1,6 @@
 """History before logs on Kafka: announced to the tasks, taken up by the units of the node that has it ready."""
 
 import errno
-import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import ColumnError
+from tests.broker.own_topics import own_prefix
 from tests.engine.histories import build_history
 from tests.engine.test_history import CUT_MS, EVENTS, START_MS, definitions, history_rows, rows
 from tests.unit.cluster_player import ClusterPlayer
@@ -49,7 +49,7 @@ def without_fate(reply: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.timeout(600)
 def test_units_begin_anew_behind_a_history(kafka: str, tmp_path: Path) -> None:
-    prefix = f"h{uuid.uuid4().hex[:12]}"
+    prefix = own_prefix("h")
     node, target = (
         tmp_path / "node",
         BackfillOfCluster(request(tmp_path / "node"), quick_settings(kafka), prefix),
@@ -104,7 +104,7 @@ def _cannot_be_copied(made: Path, to: Path) -> None:
 def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str
 ) -> None:
-    prefix = f"h{uuid.uuid4().hex[:12]}"
+    prefix = own_prefix("h")
     target = BackfillOfCluster(request(tmp_path / "node"), quick_settings(kafka), prefix)
     build_history(target.ready, target.plan(), history_rows(), SETTINGS)
     elsewhere = target.ready / "all" / "0"
@@ -144,7 +144,7 @@ def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
 def test_what_is_refused_before_work_starts_registers_nothing(
     spark: SparkSession, kafka: str, tmp_path: Path
 ) -> None:
-    prefix, history = f"h{uuid.uuid4().hex[:12]}", tmp_path / "h.parquet"
+    prefix, history = own_prefix("h"), tmp_path / "h.parquet"
     pq.write_table(history_rows(), history)
     asked = replace(request(tmp_path / "node"), source=HistorySource.of([str(history)]))
     wrong = replace(asked, columns={"id": "nonsense(1)"})

@@ -1,6 +1,5 @@
 """Deepening on Kafka: tasks are put aside and followed by units of a node, and taken over at one record."""
 
-import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
+from tests.broker.own_topics import own_prefix
 from tests.cluster.some_reports import status
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
@@ -67,7 +67,7 @@ def built(node: Path) -> list[Path]:
 
 @pytest.mark.timeout(600)
 def test_units_take_over_what_was_built(kafka: str, tmp_path: Path) -> None:
-    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("d"), tmp_path / "node"
     own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 100), live_rows(NOW + 100, NOW + 300)
     made = target(kafka, prefix, node)
     player = ClusterPlayer(kafka, prefix)
@@ -109,7 +109,7 @@ def test_a_unit_that_meets_the_record_again_catches_up_first(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is gone before its new folder is the task's: the old task comes to the record, and hands over again."""
-    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("d"), tmp_path / "node"
     own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 100), live_rows(NOW + 100, NOW + 300)
     made = target(kafka, prefix, node)
     player = ClusterPlayer(kafka, prefix)
@@ -143,7 +143,7 @@ def test_a_unit_that_meets_the_record_again_catches_up_first(
 
 @pytest.mark.timeout(600)
 def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
-    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("d"), tmp_path / "node"
     own = live_rows(BEGIN, NOW)
     made = target(kafka, prefix, node, None)
     player = ClusterPlayer(kafka, prefix)
@@ -167,7 +167,7 @@ def test_given_up_units_let_go_of_it(kafka: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("damaged", [[], ["deepening.json"], ["deepening.json", "request.json"]])
 def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path, damaged: list[str]) -> None:
-    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("d"), tmp_path / "node"
     made = target(kafka, prefix, node, None)
     player = ClusterPlayer(kafka, prefix)
     never = replace(SETTINGS, checkpoint_interval_s=1e9, replay_s=1e9)
@@ -196,7 +196,7 @@ def test_given_up_while_no_unit_runs_nothing_is_left(kafka: str, tmp_path: Path,
 
 @pytest.mark.timeout(600)
 def test_what_a_task_cannot_put_aside_is_shown_by_the_job(kafka: str, tmp_path: Path) -> None:
-    prefix, node = f"d{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("d"), tmp_path / "node"
     made = target(kafka, prefix, node, None)
     player = ClusterPlayer(kafka, prefix)
     folder = node / "backfill" / "s"

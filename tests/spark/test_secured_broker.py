@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import PREFIX, Topics
+from tests.broker.own_topics import own_prefix
 from tests.broker.secured_broker import Right, SecuredBroker, passed, rights_of
 from tests.forked import ROOT, run
 from tests.spark.folders import DEFINITIONS, START_MS, STEP_MS, payments, small_engine
@@ -57,7 +57,7 @@ class Jobs:
         with small_engine(folder / "engine") as engine:
             engine.apply(DEFINITIONS)
             replies = engine.score_many("payments", payments(0, N).to_pylist())
-        self.prefix = f"j{uuid.uuid4().hex[:8]}"
+        self.prefix = own_prefix("j")
         self._fill(folder / "engine", [json.dumps(dict(each)).encode() for each in replies])
         self.rights: dict[str, list[Right]] = {}
         for role in ROLES.values():

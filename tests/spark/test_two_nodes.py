@@ -4,7 +4,6 @@ what is built. A node that comes later makes its copies of that.
 
 import errno
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from railgun.registry import evolution
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
+from tests.broker.own_topics import own_prefix
 from tests.engine import test_history
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import build_history
@@ -83,7 +83,7 @@ def held(units: list[LocalUnit]) -> list[list[str]]:
 
 @pytest.mark.timeout(600)
 def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
-    prefix, made, two = f"n{uuid.uuid4().hex[:12]}", target, nodes[:2]
+    prefix, made, two = own_prefix("n"), target, nodes[:2]
     own, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 200)
     job, player = made(kafka, prefix, nodes[0]), ClusterPlayer(kafka, prefix)
     try:
@@ -124,7 +124,7 @@ def test_older_history(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
 
 @pytest.mark.timeout(600)
 def test_history_before_the_first_event(kafka: str, tmp_path: Path, nodes: list[Path]) -> None:
-    prefix, two = f"n{uuid.uuid4().hex[:12]}", nodes[:2]
+    prefix, two = own_prefix("n"), nodes[:2]
     source = HistorySource.of(["h.parquet"])
     request = BackfillRequest(
         nodes[0], parse_definitions(definitions()), source, {}, test_history.CUT_MS, settings=SETTINGS

@@ -3,7 +3,6 @@ reply, or was not installed as it was read, is found."""
 
 import json
 import random
-import uuid
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from railgun.spark.validation.report import Report
 from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.validate_service import validate_service
 from railgun.task.settings import TaskSettings
+from tests.broker.own_topics import own_prefix
 from tests.engine.deepened import build_deepening
 from tests.engine.player import EnginePlayer
 from tests.engine.test_deepening import CUT_MS as CUT_ROW_MS
@@ -83,6 +83,20 @@ sql = "SELECT count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') < 45) AS early
 sql = "DERIVE amount / usual AS times_usual, ts - last_ts AS gap_ms, fourths + early AS both FROM s"
 """
 
+# Of every kind of window, of fields, filters, zones and derived metrics one: Spark takes seconds for each metric.
+OF_EVERY_KIND = """
+[[metrics]]
+sql = "SELECT count(*) AS seen, sum(amount) AS total FROM s GROUP BY card OVER SLIDING 50 SECONDS"
+[[metrics]]
+sql = "SELECT avg(price) AS mean FROM s WHERE amount > 3 GROUP BY shop OVER TUMBLING 1 MINUTE"
+[[metrics]]
+sql = "SELECT count(*) AS ever FROM s GROUP BY shop OVER INFINITE DELAYED BY 10 SECONDS"
+[[metrics]]
+sql = '''SELECT avg(amount) AS usual, count(*) FILTER (WHERE MINUTE(ts IN 'Asia/Kolkata') % 4 = 0) AS fourths
+  FROM s GROUP BY card OVER SLIDING 50 SECONDS EXCLUDE CURRENT'''
+[[metrics]]
+sql = "DERIVE amount / usual AS times_usual FROM s"
+"""
 EVER = """
 [[metrics]]
 sql = "SELECT count(*) AS ever FROM s GROUP BY shop OVER INFINITE DELAYED BY 10 SECONDS"
@@ -268,7 +282,7 @@ def sole(replies: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 def test_replies_before_and_behind_a_history_are_equal_but_for_what_is_wrong(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    stream = bootstrapped(spark, tmp_path, 1, definitions())
+    stream = bootstrapped(spark, tmp_path, 1, definitions(metrics=OF_EVERY_KIND))
     wrong = json.loads(json.dumps(stream.replies))
     before = next(each for each in sole(wrong, "seen") if each in wrong[: stream.before])
     behind = sole(wrong, "total")[-1]
@@ -365,7 +379,7 @@ def test_a_deepening_of_a_cluster_is_computed_again(
     spark: SparkSession, kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where it began is said by a record of the log."""
-    prefix, node = f"v{uuid.uuid4().hex[:12]}", tmp_path / "node"
+    prefix, node = own_prefix("v"), tmp_path / "node"
     text = CLUSTER_STREAM.format(dedup=10_000) + ONE_METRIC
     place = tmp_path / "history.parquet"
     pq.write_table(history_rows(), place)

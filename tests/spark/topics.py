@@ -1,19 +1,19 @@
 """The logs of a data folder, record for record in topics of a broker."""
 
-import uuid
 from pathlib import Path
 
 from railgun.messaging.embedded.read_only import ReadOnlyLog
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import PREFIX
+from tests.broker.own_topics import own_prefix
 
 
 class CopiedTopics:
     """Those of a data folder as it is, under a prefix of their own; `copy` brings what has come since."""
 
     def __init__(self, broker: str, data: Path) -> None:
-        self.prefix = f"s{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("s")
         self.transport = KafkaTransport(KafkaSettings(broker, pass_through={"fetch.wait.max.ms": 10}))
         self._data = data
         self._copied: dict[tuple[str, int], int] = {}

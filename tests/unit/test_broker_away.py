@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from railgun.broker.local import LocalBroker
 from railgun.node import supervisor
 from railgun.node.ending import DEADLINES, Deadlines, Ending
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
@@ -56,7 +56,7 @@ def test_a_unit_waits_for_the_broker_longer_than_messages_may_take(tmp_path: Pat
     network = FaultyNetwork(0, 0)
     broker = NetworkedBroker(tmp_path / "a folder", [network])
     status = broker.start(0, unheard)
-    prefix = f"p{uuid.uuid4().hex[:12]}"
+    prefix = own_prefix("p")
     config = write_config(tmp_path, network.address, prefix)
     with config.open("a") as file:
         file.write(f"message.timeout.ms = {_GIVEN_UP_MS}\n")
@@ -84,7 +84,7 @@ def test_a_unit_waits_for_the_broker_longer_than_messages_may_take(tmp_path: Pat
 @pytest.mark.timeout(400)
 def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBroker, tmp_path: Path) -> None:
     status = broker.start(0, unheard)
-    prefix = f"p{uuid.uuid4().hex[:12]}"
+    prefix = own_prefix("p")
     config = write_config(tmp_path, status.address, prefix)
     player = ClusterPlayer(status.address, prefix)
     try:
@@ -112,7 +112,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
 @pytest.mark.timeout(400)
 def test_a_node_whose_broker_and_parent_are_gone_goes_too(broker: LocalBroker, tmp_path: Path) -> None:
     status = broker.start(0, unheard)
-    config = write_config(tmp_path, status.address, f"p{uuid.uuid4().hex[:12]}")
+    config = write_config(tmp_path, status.address, own_prefix("p"))
     command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--until-input-ends"]
     node = subprocess.Popen(
         [*command, "--data", str(tmp_path / "data"), "--config", str(config)],
@@ -144,7 +144,7 @@ def test_a_unit_whose_broker_and_node_are_gone_goes_too(
 ) -> None:
     """Nobody is left who would kill it."""
     status = broker.start(0, unheard)
-    prefix = f"p{uuid.uuid4().hex[:12]}"
+    prefix = own_prefix("p")
     config = write_config(tmp_path, status.address, prefix)
     player = ClusterPlayer(status.address, prefix)
     try:

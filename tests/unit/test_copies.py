@@ -1,7 +1,6 @@
 """Two units with copies of the same tasks on a real broker: one answers, the other takes over, and no reply is lost."""
 
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from railgun.task.errors import LogGapError
 from railgun.task.metrics import TaskMetrics
 from railgun.unit import cut_logs
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.cluster.some_reports import report, status
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
@@ -32,7 +32,7 @@ class Copies:
     """A stream of four tasks, and units that each have a copy of all of them."""
 
     def __init__(self, broker: str, folder: Path) -> None:
-        self.prefix = f"c{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("c")
         self.player = ClusterPlayer(broker, self.prefix)
         self.player.apply(DEFINITIONS)
         self._broker, self._folder = broker, folder

@@ -1,7 +1,6 @@
 """A unit whose clients do not come back to the broker ends, to be started again."""
 
 import threading
-import uuid
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.node.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
+from tests.broker.own_topics import own_prefix
 from tests.unit.processes import write_config
 
 _LIMIT_S = 60.0
@@ -37,7 +37,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
     monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
     monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
     monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
-    config = write_config(tmp_path, kafka, f"l{uuid.uuid4().hex[:12]}")
+    config = write_config(tmp_path, kafka, own_prefix("l"))
     parent, stopped, raised = _Nobody(), threading.Event(), list[BaseException]()
 
     def run() -> None:

@@ -2,11 +2,11 @@
 
 import dataclasses
 import re
-import uuid
 from pathlib import Path
 
 import pytest
 
+from tests.broker.own_topics import own_prefix
 from tests.engine.player import SMALLEST
 from tests.oracle.compare import differences
 from tests.oracle.steps import perform
@@ -23,7 +23,7 @@ _PARTITIONS = re.compile(r"partitions = [0-9]+")
 @pytest.fixture
 def prefix() -> str:
     """A cluster of its own on the broker that all tests share."""
-    return f"u{uuid.uuid4().hex[:12]}"
+    return own_prefix("u")
 
 
 def spread_case(seed: int, size: int) -> Case:

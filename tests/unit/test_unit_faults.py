@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from railgun.unit import loop as unit_loop
 from railgun.wire.encode import encode_event
 from railgun.wire.partition import partition_key, partition_of
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.halting import halt
 from tests.oracle.compare import differences
@@ -38,7 +38,7 @@ _BACKLOG = 30_000
 @pytest.fixture
 def prefix() -> str:
     """A cluster of its own on the broker that all tests share."""
-    return f"f{uuid.uuid4().hex[:12]}"
+    return own_prefix("f")
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def _answered(player: ClusterPlayer) -> int:
 
 
 def test_another_prefix_is_another_cluster(kafka: str, player: ClusterPlayer, tmp_path: Path) -> None:
-    other = LocalUnit(kafka, f"other{uuid.uuid4().hex[:8]}", tmp_path / "other", 0, 1, SMALL)
+    other = LocalUnit(kafka, own_prefix("other"), tmp_path / "other", 0, 1, SMALL)
     try:
         awaited(lambda: other.loop.is_ready)
         assert other.loop.hosts == {}

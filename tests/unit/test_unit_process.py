@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from railgun.node.child_process import ChildProcess
 from railgun.unit.figures import UNIT_STAGES
+from tests.broker.own_topics import own_prefix
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.proc import children, runs, units
@@ -26,7 +26,7 @@ from tests.unit.processes import DEFINITIONS, ROOT, event, unit_process, write_c
 @pytest.fixture
 def prefix() -> str:
     """A cluster of its own on the broker that all tests share."""
-    return f"p{uuid.uuid4().hex[:12]}"
+    return own_prefix("p")
 
 
 def check(player: ClusterPlayer, sent: int) -> None:

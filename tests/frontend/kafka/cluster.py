@@ -1,7 +1,6 @@
 """A cluster on a real broker in this process: front-ends over HTTP, units in threads."""
 
 import dataclasses
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
+from tests.broker.own_topics import own_prefix
 from tests.frontend.serving import PATIENCE_S, in_thread, server, until
 from tests.unit.local_units import LocalUnit, quick_settings
 
@@ -78,7 +78,7 @@ class LocalCluster:
     ) -> None:
         self.broker, self.folder, self.deadlines = broker, folder, deadlines
         self.settings = settings or TaskSettings()
-        self.prefix = f"c{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("c")
         self.units: list[LocalUnit] = []
         self._stack = ExitStack()
 

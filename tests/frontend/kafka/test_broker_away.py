@@ -6,7 +6,6 @@ finds it again (docs/decisions/0017), and the front-end ends, as it should: that
 
 import os
 import signal
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +20,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import RunningFrontEnd, define, front_end
@@ -47,7 +47,7 @@ def network(broker: tuple[FaultyNetwork, Status]) -> FaultyNetwork:
 
 
 def _cluster(network: FaultyNetwork) -> Cluster:
-    return Cluster(quick_settings(network.address), f"a{uuid.uuid4().hex[:12]}")
+    return Cluster(quick_settings(network.address), own_prefix("a"))
 
 
 def test_it_is_not_ready_while_the_broker_is_away(network: FaultyNetwork) -> None:

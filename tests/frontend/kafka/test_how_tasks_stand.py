@@ -1,7 +1,6 @@
 """What a front-end says of tasks that no unit runs any more, and of metrics that some tasks answer already."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.cluster.some_reports import report, status
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, quick_settings
@@ -97,7 +97,7 @@ class Reported:
         catalog = Catalog()
         for change in missing_changes(catalog, definitions)[0]:
             catalog.apply(change)
-        self.stream, self._topics = catalog.entry("s"), Topics(f"p{uuid.uuid4().hex[:12]}")
+        self.stream, self._topics = catalog.entry("s"), Topics(own_prefix("p"))
         self._transport = transport
         transport.create_topic(self._topics.tasks("s", "k"), 2)
         for partition in range(2):

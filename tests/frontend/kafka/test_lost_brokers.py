@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from railgun.messaging.kafka import watchdog as kafka_watchdog
 from railgun.messaging.kafka.clients import Client, brokers_of, clients
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.messaging.kafka.settings import KafkaSettings
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.kafka.cluster import define, front_end
@@ -34,7 +34,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
 ) -> None:
     settings = KafkaSettings(kafka, pass_through={**QUICK, "reconnect.backoff.max.ms": 100})
     monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    with front_end(Cluster(settings, f"l{uuid.uuid4().hex[:12]}")) as served:
+    with front_end(Cluster(settings, own_prefix("l"))) as served:
         define(served.client, PAYMENTS)
         lost = clients(kafka)[0]
 

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -22,6 +21,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import quick_broker, running, unheard
 from tests.halting import halt
 
@@ -39,7 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
 @pytest.fixture
 def where() -> TopicPartition:
     """In a topic that is not there yet."""
-    return TopicPartition(f"t{uuid.uuid4().hex[:12]}", 0)
+    return TopicPartition(own_prefix("t"), 0)
 
 
 def _opened(status: Status, **settings: int) -> KafkaTransport:

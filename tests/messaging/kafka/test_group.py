@@ -2,7 +2,6 @@
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.transport import KafkaTransport
+from tests.broker.own_topics import own_prefix
 from tests.messaging.in_time import in_time
 from tests.unit.local_units import quick_settings
 
@@ -130,7 +130,7 @@ def steady(*members: Member) -> None:
 @contextmanager
 def made(kafka: str, partitions: int) -> Iterator[str]:
     """A topic with ten records in each partition."""
-    name = f"group-{uuid.uuid4().hex}"
+    name = own_prefix("group-")
     with KafkaTransport(quick_settings(kafka)) as transport:
         transport.create_topic(name, partitions)
         write_to(kafka, name, partitions)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import time
-import uuid
 
 import pytest
 
@@ -12,6 +11,7 @@ from railgun.broker.local import LocalBroker
 from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership, Members
 from railgun.messaging.kafka.transport import KafkaTransport
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.unit.local_units import awaited, quick_settings
 
@@ -45,7 +45,7 @@ def test_they_are_told_again_when_a_killed_broker_is_back(broker: LocalBroker) -
 
 
 def test_a_session_that_the_broker_does_not_allow_is_refused(kafka: str) -> None:
-    settings, group = quick_settings(kafka), f"g{uuid.uuid4().hex[:8]}"
+    settings, group = quick_settings(kafka), own_prefix("g")
     with KafkaTransport(settings) as transport:
         transport.create_topic(group, 1)
     with GroupMembership(settings, group, group, "node-1", 1.0) as membership:

@@ -2,7 +2,6 @@
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -25,6 +24,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
+from tests.broker.own_topics import own_prefix
 from tests.broker.secured_broker import Right, SecuredBroker, passed, rights_of
 from tests.forked import run
 
@@ -55,7 +55,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 
 @pytest.fixture
 def place(broker: SecuredBroker) -> Place:
-    prefix = f"r{uuid.uuid4().hex[:8]}"
+    prefix = own_prefix("r")
     with KafkaTransport(KafkaSettings(broker.open_address)) as log:
         log.create_topic(f"{prefix}.log", 1, TopicSettings(is_compacted=True))
         log.create_topic(f"{prefix}.s.in", 1)

@@ -4,7 +4,6 @@ import os
 import random
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -43,6 +42,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 
 _QUICK = {"fetch.wait.max.ms": 10}
 
@@ -50,7 +50,7 @@ _QUICK = {"fetch.wait.max.ms": 10}
 @pytest.fixture
 def t() -> str:
     """The name of a topic that no other test knows."""
-    return f"t-{uuid.uuid4().hex}"
+    return own_prefix("t-")
 
 
 @pytest.fixture

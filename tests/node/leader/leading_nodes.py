@@ -3,7 +3,6 @@
 import math
 import threading
 import time
-import uuid
 from collections import deque
 from typing import Self
 
@@ -22,6 +21,7 @@ from railgun.node.leader.leading import Leading
 from railgun.node.parent import UnitEnded
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import quick_settings
 from tests.unit.processes import DEFINITIONS
@@ -107,7 +107,7 @@ class Nodes:
     """Some nodes, and a stream of four tasks."""
 
     def __init__(self, broker: str) -> None:
-        self.prefix = f"l{uuid.uuid4().hex[:12]}"
+        self.prefix = own_prefix("l")
         self._broker = broker
         self.running: dict[int, Node] = {}
         self.player = ClusterPlayer(broker, self.prefix)

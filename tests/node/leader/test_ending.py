@@ -3,12 +3,12 @@
 import json
 import signal
 import subprocess
-import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
+from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import unheard
 from tests.forked import Forked
 from tests.unit.processes import write_config
@@ -19,7 +19,7 @@ def test_while_the_broker_is_away_it_does_not_keep_its_node_from_ending(tmp_path
     network = FaultyNetwork(0, 0)
     broker = NetworkedBroker(tmp_path / "broker", [network])
     broker.start(0, unheard)
-    config = write_config(tmp_path, network.address, f"e{uuid.uuid4().hex[:12]}")
+    config = write_config(tmp_path, network.address, own_prefix("e"))
     place = ["--node-folder", str(tmp_path / "data"), "--units", "1", "--release", "0", "--began-ms", "1"]
     (tmp_path / "data").mkdir()
     process = Forked(

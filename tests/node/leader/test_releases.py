@@ -2,7 +2,6 @@
 
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +12,7 @@ from railgun.messaging.transport import Entry, TopicPartition
 from railgun.node.leader.start_checks import NodeRefusedError, check_releases
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.unit.local_units import quick_settings
 
 _DAY_S = 86_400.0
@@ -55,7 +55,7 @@ def transport(kafka: str) -> Iterator[KafkaTransport]:
 
 
 def test_beside_nodes_of_an_earlier_release_none_starts(transport: KafkaTransport) -> None:
-    positions = TopicPartition(Topics(f"r{uuid.uuid4().hex[:12]}").positions, 0)
+    positions = TopicPartition(Topics(own_prefix("r")).positions, 0)
     transport.create_topic(positions.topic, 1)
     old = _OldNode(transport, positions)
     check_releases(transport, positions, threading.Event())

@@ -1,7 +1,6 @@
 """What a node is refused for at its start: a folder of another cluster, a name that is in use, a newer plan."""
 
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +15,14 @@ from railgun.node.identity import Identity, node_identity
 from railgun.node.leader.process import LeaderPlace, _incarnation
 from railgun.node.leader.start_checks import NodeRefusedError, check_folder, check_name
 from railgun.wire.records import Records
+from tests.broker.own_topics import own_prefix
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
 
 
 @pytest.fixture
 def topic(kafka: str) -> Iterator[tuple[KafkaTransport, TopicPartition]]:
-    where = TopicPartition(f"n{uuid.uuid4().hex[:12]}", 0)
+    where = TopicPartition(own_prefix("n"), 0)
     with KafkaTransport(quick_settings(kafka)) as transport:
         transport.create_topic(where.topic, 1)
         yield transport, where
