@@ -86,7 +86,7 @@ class TaskProcessor:
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
     `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a live backfill, at its position.
+    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a deepening, at its position.
     """
 
     def __init__(

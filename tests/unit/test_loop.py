@@ -15,7 +15,7 @@ from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
+from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
@@ -210,7 +210,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     prepared.mkdir(parents=True)
     to_come.mkdir(parents=True)
     loop = _loop(tmp_path, removes=True)
-    write_request(prepared / REQUEST, BackfillRequestFile("h", 1))
+    write_request(prepared / REQUEST, DeepeningRequest("h", 1))
     loop.follow(_snapshot(PutStream(1, stream, 1)))
     loop.round()
     assert prepared.is_dir()
@@ -218,7 +218,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert not prepared.exists()
     prepared.mkdir()
-    write_request(prepared / REQUEST, BackfillRequestFile("g", 5))
+    write_request(prepared / REQUEST, DeepeningRequest("g", 5))
     loop.follow(_snapshot(PutStream(5, stream, 1)))
     loop.round()
     assert prepared.is_dir()

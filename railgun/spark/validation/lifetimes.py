@@ -65,7 +65,7 @@ class Past:
 
     number: the number of the record from which on the task has the history.
     history: the id of the history.  cut_ms: all its events are before this time.  known_place: see `AddHistory`.
-    begun: for a live backfill, the number of the record at which the task's events were exported; None without such a
+    begun: for a deepening, the number of the record at which the task's events were exported; None without such a
     record.
     """
 
