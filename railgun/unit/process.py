@@ -40,10 +40,10 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
-from railgun.unit.value_queries import ValueQueries
 
 INTERVAL_S = 1.0
 
@@ -225,7 +225,7 @@ def _made(
         part.copies,
         hosts,
         place.folder,
-        ValueQueries(transport, registry.topics, sending.answer_query),
+        QueryServer(transport, registry.topics, sending.answer_query),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,

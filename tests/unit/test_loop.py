@@ -29,8 +29,8 @@ from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
-from railgun.unit.value_queries import ValueQueries
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
@@ -176,7 +176,7 @@ def _loop(
         lone_copies(),
         UnitHosts(hosts, lambda closed: None),
         folder,
-        ValueQueries(cast(Transport, log), Topics(), lambda front_end, record: None),
+        QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
