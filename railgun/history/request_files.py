@@ -1,4 +1,4 @@
-"""Requests of the job of a deepening to the processes that run the tasks: files in its folder. See FORMAT.md."""
+"""Requests of a deepening's job to the processes that run the tasks: files in its folder. See FORMAT.md."""
 
 from pathlib import Path
 
