@@ -136,7 +136,7 @@ class _CrossingCount:
     """While it is entered: counts the entries that each advance of the reservoir gives, by edge."""
 
     def __init__(self, task: TaskProcessor) -> None:
-        self._reservoir, self._edges = task.reservoir, dict(task.machine.edges)
+        self._reservoir, self._edges = task.reservoir, dict(task.runtime.edges)
         self.by_delta_ms = dict.fromkeys(self._edges, 0)
 
     def __enter__(self) -> None:

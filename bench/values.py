@@ -193,12 +193,8 @@ def _case(prefix: str, served: Callable[[], AbstractContextManager[tuple[Target,
             target.bulk(scaled.events(_WARM_EVENTS))
             # A broker that has just started spends a core on compiling what single events need.
             settled_s = scaled.seconds(_SETTLED_S, 2.0)
-            target.while_doing(
-                partial(_extend, [], partial(_asked, target.service, settled_s)),
-                _EVENTS_PER_S,
-                1.0,
-                settled_s,
-            )
+            asked = partial(_asked, target.service, settled_s)
+            target.while_doing(partial(_extend, [], asked), _EVENTS_PER_S, 1.0, settled_s)
             hops = None if broker is None else _Hops(broker)
             for _ in range(report.runs):
                 took: list[float] = []

@@ -23,7 +23,7 @@ from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, QueryError, no_backfill_error
+from railgun.engine.errors import EngineError, QueryError, no_deepening_error
 from railgun.engine.folder import LOG
 from railgun.engine.status import MetricStatus
 from railgun.host.disk_usage import measure_disk
@@ -256,7 +256,7 @@ class EmbeddedBackend(InThread, NoCluster):
     async def install_deepening(self, stream: str, origin: Origin) -> dict[str, Any]:
         engine = self._the_engine()
         if await self._call(lambda engine: engine.deepening(stream)) is None:
-            raise as_problem(no_backfill_error(stream))
+            raise as_problem(no_deepening_error(stream))
         self._installs.begin(stream, lambda: engine.deepen(stream, origin=origin))
         return await self.deepening(stream)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Kind(IntEnum):
+class ColumnKind(IntEnum):
     """How the values of a hot column are laid out."""
 
     WORD = 1  # uint64 words + uint8 nulls (1 = null, its word 0)
@@ -25,7 +25,7 @@ class HotColumn:
     """A hot column. `name` is its canonical text ("amount", "entity:card"): same name, same values."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
 
     def __hash__(self) -> int:
         # Sets of a hundred of them are looked at for every frame where hot columns change: a text knows its hash.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir.columns import ColumnData, HotColumn, Kind, StoredColumn
+from reservoir.columns import ColumnData, ColumnKind, HotColumn, StoredColumn
 from reservoir.native.jit import address, copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
 _u = np.uint64
@@ -195,7 +195,7 @@ def gather_entity_column(column: HotColumn, pairs: int, slots: NDArray[np.uint32
 def gather_computed(column: HotColumn, data: ColumnData, n: int) -> StoredColumn:
     """A column that `compute_columns` made for n rows, in the form of a sealed chunk."""
     slots = np.arange(n, dtype=np.uint32)
-    if column.kind is Kind.ENTITY:
+    if column.kind is ColumnKind.ENTITY:
         assert data.hi is not None
         assert data.lo is not None
         pairs = pair_up(data.hi, data.lo)
@@ -204,7 +204,7 @@ def gather_computed(column: HotColumn, data: ColumnData, n: int) -> StoredColumn
     words = np.ascontiguousarray(data.words)
     nulls = None if data.nulls is None else np.ascontiguousarray(data.nulls)
     nulls_at = 0 if nulls is None else address(nulls)
-    if column.kind is Kind.STRING:
+    if column.kind is ColumnKind.STRING:
         heaps = tuple(address(heap) for heap in data.heaps)
         return gather_string_column(column, address(words), nulls_at, heaps, slots)
     return gather_word_column(column, address(words), nulls_at, slots)

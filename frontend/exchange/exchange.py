@@ -12,9 +12,9 @@ from frontend.exchange.collector import Collector
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.exchange.pending import EVENT_OVERHEAD_BYTES, Homes, OnAnswered, PendingRequest
 from frontend.exchange.pending_table import EVENTS_MAX, ROW_BITS, PendingTable
+from frontend.exchange.query_sender import QuerySender
 from frontend.exchange.seen_offsets import SeenOffsets
 from frontend.exchange.timeline import Timeline
-from frontend.exchange.value_queries import ValueQueries
 from frontend.problems import Problem, ProblemError, refusal
 from railgun.catalog.catalog import Catalog
 from railgun.host.host_state import one_line
@@ -63,7 +63,7 @@ class Exchange:
         except BaseException:
             self._transport.close()
             raise
-        self._values = ValueQueries(self._transport, topics, self.front_end, self.pending_table, self._seen)
+        self._values = QuerySender(self._transport, topics, self.front_end, self.pending_table, self._seen)
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +174,7 @@ class Exchange:
     def ask_values(
         self, stream: str, created: int, query: ValueQuery, timeout_ms: int
     ) -> Future[list[KeyValues] | Problem]:
-        """Ask tasks for values, as `ValueQueries.ask`. created: the stream's, when the query was read.
+        """Ask tasks for values, as `QuerySender.ask`. created: the stream's, when the query was read.
 
         Raises ProblemError (404, 413, 503).
         """

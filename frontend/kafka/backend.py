@@ -19,7 +19,7 @@ from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.left_behind import left_behind
-from frontend.kafka.no_live_backfill import NoLiveBackfill
+from frontend.kafka.no_deepening import NoDeepening
 from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.unanswered import UnansweredTasks, listed
@@ -111,7 +111,7 @@ class _Parts:
         _follow(self.intakes, self.unanswered, snapshot)
 
 
-class KafkaBackend(InThread, NoLiveBackfill):
+class KafkaBackend(InThread, NoDeepening):
     """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
 
     Used in one event loop; `start` waits for the broker, however long that takes.

@@ -8,8 +8,7 @@ from enum import StrEnum
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
-from railgun.wire.schema import Field, FieldType, Schema
-from railgun.wire.schema import Kind as WireKind
+from railgun.wire.schema import Field, FieldType, Schema, WireKind
 
 ALL = "*"
 DAY_MS = 86_400_000

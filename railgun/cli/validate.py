@@ -27,26 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "events", metavar="EVENTS", nargs="*", help="the files that the run read, in its order"
     )
     parser.add_argument("--out", metavar="FILE", help="the results that the run wrote")
-    parser.add_argument(
-        "--broker",
-        metavar="HOST:PORT",
-        help="of a cluster: its logs, and recorded replies; [kafka] of --config says who asks",
-    )
-    parser.add_argument("--topic-prefix", metavar="NAME", help="of the cluster's topics (default: railgun)")
-    parser.add_argument(
-        "--config", metavar="FILE", help="the cluster's settings (TOML), for its [kafka] section"
-    )
-    parser.add_argument("--data", metavar="DIR", help="of an embedded engine: the data folder with its log")
-    parser.add_argument(
-        "--replies",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="recorded replies, a JSON object on each line (default with --broker: the stream's output topic)",
-    )
-    parser.add_argument(
-        "--stream", metavar="S", help="the stream the events are of; the only one if left out"
-    )
+    _add_service(parser)
     parser.add_argument(
         "--sample", metavar="SHARE", type=_share, help="look at this share of the entities alone, as in 0.01"
     )
@@ -80,6 +61,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-bad", action="store_true", help="the run, or the backfill, skipped bad rows")
     add_local_spark(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    """Where a service's logs and recorded replies are."""
+    parser.add_argument(
+        "--broker",
+        metavar="HOST:PORT",
+        help="of a cluster: its logs, and recorded replies; [kafka] of --config says who asks",
+    )
+    parser.add_argument("--topic-prefix", metavar="NAME", help="of the cluster's topics (default: railgun)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="the cluster's settings (TOML), for its [kafka] section"
+    )
+    parser.add_argument("--data", metavar="DIR", help="of an embedded engine: the data folder with its log")
+    parser.add_argument(
+        "--replies",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="recorded replies, a JSON object on each line (default with --broker: the stream's output topic)",
+    )
+    parser.add_argument(
+        "--stream", metavar="S", help="the stream the events are of; the only one if left out"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -53,7 +53,7 @@ class KindError(ValueError):
     """A value that a key cannot hold; says what belongs there."""
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """How a key's value is written."""
 
     def read(self, value: object) -> Any:
@@ -271,7 +271,7 @@ def describe(value: object) -> str:
     return "a table" if isinstance(value, dict) else names.get(type(value), type(value).__name__)
 
 
-def key_of(default: Any, kind: Kind) -> Any:
+def key_of(default: Any, kind: SettingKind) -> Any:
     """A field of a settings class: its default and its kind."""
     return field(default=default, metadata={"kind": kind})
 

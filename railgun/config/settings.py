@@ -10,7 +10,7 @@ from typing import Any, Literal
 from railgun.access.tokens import Token
 from railgun.config.kinds import (
     BYTES_BY_UNIT,
-    Kind,
+    SettingKind,
     addresses,
     bytes_,
     choice,
@@ -186,7 +186,7 @@ class Key:
 
     section: str
     name: str
-    kind: Kind
+    kind: SettingKind
 
     def __str__(self) -> str:
         return f"{self.section}.{self.name}"

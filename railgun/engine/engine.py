@@ -20,11 +20,11 @@ from railgun.catalog.changes import Change, Warm
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
+from railgun.engine.deepening.installing import install
 from railgun.engine.engine_streams import EngineStreams, describe
 from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
 from railgun.engine.folder import LOG
-from railgun.engine.installing import install
-from railgun.engine.status import EngineStatus, LiveBackfillStatus, MetricStatus
+from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
 from railgun.engine.turns import FairLock
 from railgun.explain.analysis import explained
 from railgun.history.build import HistoryPlan
@@ -338,16 +338,16 @@ class Engine:
         If a deepening has begun already, its plan is returned. Raises HistoryRefusedError.
         """
         with self._call():
-            beginning = self._streams.begin_deepening(stream, cut_ms)
+            beginning = self._streams.deepening.begin(stream, cut_ms)
         if beginning is not None:
             started, plan = beginning
             try:
                 started.write(plan)
             finally:
                 with self._call():
-                    self._streams.started_live_backfill(stream)
+                    self._streams.deepening.begun(stream)
         with self._call():
-            return self._streams.live_backfills.wanted(stream).plan
+            return self._streams.deepening.plan(stream)
 
     @as_engine_errors()
     def deepen(self, stream: str, *, origin: Origin = UNNAMED) -> None:
@@ -358,13 +358,13 @@ class Engine:
         disk. A later call goes on from where this one stopped.
         """
         # Events do not wait for these calls. So background work is not throttled because of them.
-        install(partial(self._call, catches_up=False), self._streams, stream, origin)
+        install(partial(self._call, catches_up=False), self._streams.deepening, stream, origin)
 
     @as_engine_errors()
-    def deepening(self, stream: str) -> LiveBackfillStatus | None:
-        """How the live backfill of a stream stands; None where none is under way."""
+    def deepening(self, stream: str) -> DeepeningStatus | None:
+        """Return the status of a stream's deepening; None if none is under way."""
         with self._call():
-            return self._streams.live_backfill_status(stream)
+            return self._streams.deepening.status(stream)
 
     @as_engine_errors()
     def history(self, stream: str) -> str | None:
@@ -374,15 +374,15 @@ class Engine:
 
     @as_engine_errors()
     def give_up_deepening(self, stream: str) -> bool:
-        """Let go of what there is of a live backfill; False where none is under way.
+        """Give up a stream's deepening, and delete its files. Returns False if none is under way.
 
         Raises HistoryRefusedError while it is being installed, and once its tasks answer.
         """
         with self._call():
-            backfill = self._streams.give_up_deepening(stream)
-        if backfill is not None:
-            backfill.remove()
-        return backfill is not None
+            given_up = self._streams.deepening.give_up(stream)
+        if given_up is not None:
+            given_up.remove()
+        return given_up is not None
 
     @property
     def failure(self) -> str | None:

@@ -19,15 +19,13 @@ from railgun.catalog.changes import (
     change_to_json,
 )
 from railgun.catalog.model import MetricDefinition
-from railgun.engine.errors import HistoryRefusedError
+from railgun.engine.deepening.deepenings import Deepenings
+from railgun.engine.deepening.steps import DeepeningSteps
 from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_id, history_plan
-from railgun.engine.live_backfill import LiveBackfill, LiveBackfillStart
-from railgun.engine.live_backfills import LiveBackfills
 from railgun.engine.live_stream import LiveStream
-from railgun.engine.opening import Opening, check_new_tasks, check_opening
+from railgun.engine.opening import Opening, check_new_tasks, check_opening, task_count
 from railgun.engine.status import (
-    LiveBackfillStatus,
     MetricStatus,
     StreamStatus,
     task_status,
@@ -36,7 +34,7 @@ from railgun.engine.status import (
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import live_backfill_folder
+from railgun.history.plan_file import deepening_folder
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
@@ -71,6 +69,7 @@ class EngineStreams:
     threads: how many threads opening, or scoring a large table, may use.
     start: is told about the progress of opening.
     environment: clocks, randomness and executor for the tasks.
+    deepening: the steps by which a stream gets older history.
     """
 
     def __init__(
@@ -88,19 +87,18 @@ class EngineStreams:
         self._memory, self._may_warm, self._threads = memory, may_warm, threads
         self._live: dict[str, LiveStream] = {}
         self._is_changing = False
-        self._turn = 0
         self._recording = recording
         self._log = EmbeddedLog(self._folder.log, durability)
         self._now, self._lanes = environment.now, HostLanes(environment.executor, _AT_ONCE)
-        self.live_backfills = LiveBackfills(self._folder, self._log, environment.randomness)
+        self._deepenings = Deepenings(self._folder, self._log, environment.randomness)
         self._opening = Opening(
             self._folder,
             self._log,
             memory,
             threads,
             self._write_warm,
-            self.live_backfills.kept,
-            self.live_backfills.offered,
+            self._deepenings.kept,
+            self._deepenings.offered,
             environment,
             self._lanes,
         )
@@ -108,6 +106,7 @@ class EngineStreams:
             if TOPIC not in self._log.topics() and self._folder.has_tasks:
                 raise without_log(folder)
             self._changes = CatalogLog(self._log, str(folder))
+            self.deepening = DeepeningSteps(self._deepenings, self._changes, self._live, self.change)
             self._finish_pending(start)
         except BaseException:
             self.close(checkpoint=False)
@@ -138,19 +137,14 @@ class EngineStreams:
         Otherwise checkpoints are the only background work. They are not throttled, because the longer they take, the
         more records have to be processed again after a crash.
         """
-        return self.is_following or self._fills
+        return self.deepening.is_following or self._fills
 
     @property
     def is_deferrable(self) -> bool:
         """Whether background work may be delayed. If successors follow it may not: the fewer steps they get, the
         longer each step takes.
         """
-        return self._fills and not self.is_following
-
-    @property
-    def is_following(self) -> bool:
-        """Whether any task has a successor that follows it."""
-        return any(host.take_over.successor is not None for host in self._hosts)
+        return self._fills and not self.deepening.is_following
 
     @property
     def _fills(self) -> bool:
@@ -198,7 +192,7 @@ class EngineStreams:
                 name,
                 tuple(map(task_status, live.hosts)),
                 tuple(self.metrics(name)),
-                self.live_backfill_status(name),
+                self.deepening.status(name),
             )
             for name, live in self._live.items()
         )
@@ -243,129 +237,11 @@ class EngineStreams:
         place = self.catalog.last_place + 1
         self.change([AddHistory(place, stream, manifest.history, manifest.cut_ms, manifest.known_place)])
 
-    def begin_deepening(
-        self, stream: str, cut_ms: int | None
-    ) -> tuple[LiveBackfillStart, HistoryPlan] | None:
-        """Begin a live backfill; None where it has begun. Raises UnknownNameError, HistoryRefusedError, OSError."""
-        entry, hosts = stream_entry(self.catalog, stream), list(self._live[stream].hosts)
-        place = self.catalog.last_place
-        return self.live_backfills.begin(entry, self._changes.keys[stream], hosts, cut_ms, place)
-
-    def started_live_backfill(self, stream: str) -> None:
-        """Note that writing the plan of a stream's deepening has ended, with or without an error."""
-        self.live_backfills.begun(stream, self.catalog.streams.get(stream))
-
-    def begin_installing(self, stream: str) -> LiveBackfill:
-        """The live backfill that the caller will bring to its end. Its tasks may open their successors from now on.
-
-        Raises UnknownNameError, HistoryRefusedError, OpenFilesError.
-        """
-        entry = stream_entry(self.catalog, stream)
-        backfill = self.live_backfills.wanted(stream)
-        if backfill.is_installing:
-            raise HistoryRefusedError(f"{stream}: its deepening is being installed already")
-        if not _has_taken_over(entry, backfill):
-            backfill.check_built()
-            check_new_tasks(f"the deepening of {stream}", self._task_count(), len(entry.stream.tasks))
-        backfill.begin_installing()
-        for host in self._live[stream].hosts:
-            host.take_over.look_soon()
-        return backfill
-
-    def take_over(self, backfill: LiveBackfill, origin: Origin) -> bool:
-        """Let the successors take over if all of them are near the ends of their logs. Returns whether they have
-        taken over.
-
-        origin: who asked for it.
-        Raises HistoryRefusedError if the stream was dropped. If a successor cannot follow, raises the error that
-        stops it.
-        """
-        self.live_backfills.check_under_way(backfill)
-        stream = backfill.stream
-        if _has_taken_over(self.catalog.streams[stream], backfill):
-            return True
-        hosts = self._live[stream].hosts
-        _check_following(hosts, backfill)
-        successors = [host.take_over.successor for host in hosts]
-        if not all(each is not None and each.is_near for each in successors):
-            return False
-        for each in successors:
-            assert each is not None
-            each.catch_up()
-        plan = backfill.plan
-        self.change([Deepen(self.catalog.last_place + 1, stream, plan.history, plan.cut_ms)], origin)
-        return True
-
-    def is_settled(self, backfill: LiveBackfill) -> bool:
-        """Whether the places of all tasks that took over point to their new folders.
-
-        Raises HistoryRefusedError if the stream was dropped. If a task could not be moved, raises the error.
-        """
-        self.live_backfills.check_under_way(backfill)
-        hosts = self._live[backfill.stream].hosts
-        _check_following(hosts, backfill)
-        return not any(host.take_over.is_moving for host in hosts)
-
-    def finish_installing(self, backfill: LiveBackfill) -> None:
-        """Note that a deepening is installed, and forget it. The caller then deletes what is no longer needed, with
-        `remove`.
-
-        Raises OSError.
-        """
-        if self.live_backfills.of(backfill.stream) is backfill:
-            backfill.rename_for_deletion(backfill.plan.history)
-            self.live_backfills.forget(backfill.stream)
-
-    def installing_failed(self, backfill: LiveBackfill) -> None:
-        """Note that installing a deepening has failed. A caller may try again.
-
-        The next attempt starts from the beginning, unless the successors have taken over already.
-        """
-        backfill.is_installing, backfill.offer = False, None
-        if self.live_backfills.of(backfill.stream) is backfill:
-            for host in self._live[backfill.stream].hosts:
-                host.take_over.withdraw()
-
-    def live_backfill_status(self, stream: str) -> LiveBackfillStatus | None:
-        """How a live backfill stands; None where none is under way. Raises UnknownNameError."""
-        stream_entry(self.catalog, stream)
-        found = self.live_backfills.of(stream)
-        if found is None:
-            return None
-        plan = found.plan
-        entry, hosts = self.catalog.streams[stream], self._live[stream].hosts
-        state = "installing" if found.is_installing or _has_taken_over(entry, found) else "building"
-        if found.damage is not None:
-            state = "damaged"
-        failures = [host.take_over.failure for host in hosts if host.take_over.failure is not None]
-        failure = found.damage or next(iter(failures), None)
-        behind = sum(s.behind for host in hosts if (s := host.take_over.successor) is not None)
-        return LiveBackfillStatus(
-            stream, plan.history, plan.cut_ms, state, str(found.folder), behind, failure
-        )
-
     def history(self, stream: str) -> str | None:
         """Return the id of the history that a stream has from before its log; None if it has none. Raises
         UnknownNameError.
         """
         return history_id(stream_entry(self.catalog, stream))
-
-    def give_up_deepening(self, stream: str) -> LiveBackfill | None:
-        """Let go of a live backfill, whose files the caller removes.
-
-        Raises UnknownNameError, HistoryRefusedError, OSError.
-        """
-        entry, found = stream_entry(self.catalog, stream), self.live_backfills.of(stream)
-        if found is None:
-            return None
-        if found.is_installing:
-            raise HistoryRefusedError(f"{stream}: its deepening is being installed; wait for that")
-        if _has_taken_over(entry, found):
-            raise HistoryRefusedError(
-                f"{stream}: the tasks of its deepening answer already; install it again to bring it to its end"
-            )
-        found.rename_for_deletion(history_id(entry))
-        return self.live_backfills.forget(stream)
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
         """Decode chunks that tasks will need for changes that are about to be made. Returns handles that the caller
@@ -394,22 +270,7 @@ class EngineStreams:
         more = False
         for live in self._live.values():
             more |= live.hosts.work()
-        return self._follow() or more
-
-    def _follow(self) -> bool:
-        """Let one successor do a brief step, in turns, and with it each successor that would fall behind otherwise.
-
-        Returns whether there is more to do now.
-        """
-        following = [host for host in self._hosts if host.take_over.successor is not None]
-        self._turn += 1
-        more = False
-        for number, host in enumerate(following):
-            successor = host.take_over.successor
-            if number == self._turn % len(following) or (successor is not None and successor.has_backlog):
-                more |= host.take_over.step()
-        behind = [s.behind for host in following if (s := host.take_over.successor) is not None]
-        return more or any(behind)
+        return self.deepening.follow() or more
 
     def close(self, *, checkpoint: bool) -> None:
         """Close everything. An error does not stop the rest from being closed; the first error is raised."""
@@ -445,35 +306,22 @@ class EngineStreams:
         strangers = self._folder.streams() - self.catalog.streams.keys()
         if strangers:
             raise of_another_log(self._folder.path, min(strangers))
-        self.live_backfills.recover(self.catalog.streams.values(), self._changes.keys)
-        tasks = self._task_count()
+        self._deepenings.recover(self.catalog.streams.values(), self._changes.keys)
+        tasks = task_count(self.catalog.streams.values())
         check_opening(str(self._folder.path), tasks)
         if tasks:
             start.opening(tasks)
         self._open(list(self.catalog.streams.values()), start)
         self._apply_in_tasks([change for change in pending if change_stream(change) in self.catalog.streams])
         self._changes.finish()
-        for name, live in self._live.items():
-            self._end_live_backfill(name, live)
-
-    def _end_live_backfill(self, stream: str, live: LiveStream) -> None:
-        """At the start: what was left to do of a live backfill whose tasks have taken over."""
-        backfill = self.live_backfills.of(stream)
-        if backfill is None or backfill.damage is not None:
-            return
-        if any(host.task.history != backfill.plan.history for host in live.hosts):
-            return
-        for host in live.hosts:
-            host.take_over.settle(host.task)
-        if not any(host.take_over.is_moving for host in live.hosts):
-            self.finish_installing(backfill)
-            backfill.remove()
+        for name in self._live:
+            self.deepening.finish_if_taken_over(name)
 
     def _check_open_files(self, changes: Sequence[Change]) -> None:
         puts = [change.stream for change in changes if isinstance(change, PutStream)]
         new = [stream for stream in puts if stream.name not in self._live]
         if new:
-            existing = self._task_count()
+            existing = task_count(self.catalog.streams.values())
             names = ", ".join(stream.name for stream in new)
             check_new_tasks(f"stream {names}", existing, sum(len(stream.tasks) for stream in new))
 
@@ -490,7 +338,7 @@ class EngineStreams:
                 self._open([self.catalog.streams[stream]], StartProgress())
             self._live[stream].tell(own)
             if isinstance(own[-1], Deepen):
-                self.live_backfills.keep_all(stream)
+                self._deepenings.keep_all(stream)
             if isinstance(own[-1], AddHistory):
                 shutil.rmtree(ready_folder(self._folder.path, stream).parent, ignore_errors=True)
 
@@ -505,16 +353,13 @@ class EngineStreams:
     def _remove(self, stream: str) -> None:
         """Delete all files and topics of a stream that was dropped."""
         self._let_go(stream)
-        backfill = self.live_backfills.forget(stream)
+        deepening = self._deepenings.forget(stream)
         self._recording.forget(stream)
         for topic in topics_of_stream(self._log, stream):
             self._log.delete_topic(topic)
         self._folder.remove_stream(stream)
-        if backfill is not None:
-            shutil.rmtree(live_backfill_folder(self._folder.path, stream), ignore_errors=True)
-
-    def _task_count(self) -> int:
-        return sum(len(entry.stream.tasks) for entry in self.catalog.streams.values())
+        if deepening is not None:
+            shutil.rmtree(deepening_folder(self._folder.path, stream), ignore_errors=True)
 
     def _let_go(self, stream: str) -> None:
         """Close a stream's tasks, if they are open."""
@@ -522,20 +367,6 @@ class EngineStreams:
         if live is not None:
             live.close()
             self._memory.give_back(host.settings for host in live.hosts)
-
-
-def _has_taken_over(entry: StreamEntry, backfill: LiveBackfill) -> bool:
-    return history_id(entry) == backfill.plan.history
-
-
-def _check_following(hosts: StreamHosts, backfill: LiveBackfill) -> None:
-    """Raise the error of a successor that cannot be opened, cannot follow or cannot be moved, if it belongs to the
-    present offer.
-    """
-    for host in hosts:
-        error = host.take_over.error
-        if error is not None and host.take_over.offer == backfill.offer:
-            raise error
 
 
 def _cold(task: TaskProcessor) -> list[Warm]:

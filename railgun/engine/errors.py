@@ -75,7 +75,7 @@ class HistoryRefusedError(EngineError):
     """The history cannot be put before the stream's log. Nothing was changed."""
 
 
-def no_backfill_error(stream: str) -> HistoryRefusedError:
+def no_deepening_error(stream: str) -> HistoryRefusedError:
     """Return the error for a stream that has no deepening."""
     return HistoryRefusedError(f"{stream}: no deepening has begun; railgun backfill --deepen begins one")
 

@@ -2,7 +2,7 @@
 be installed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
 from railgun.engine.errors import HistoryRefusedError
-from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import HistoryManifest, verified_manifest
 from railgun.host.task_host import TaskHost
@@ -42,54 +41,6 @@ def plan_of(
         chunk_events=settings.chunk_events,
         segment_bytes=settings.segment_bytes,
     )
-
-
-def live_backfill_plan(
-    entry: StreamEntry, key: bytes, settings: TaskSettings, own: Mapping[tuple[str, int], OwnEvents],
-    history: str, cut_ms: int | None, last_place: int,
-) -> HistoryPlan:  # fmt: skip
-    """Return the plan for building a live stream's tasks anew, with older history.
-
-    own: what each task had accepted, by (partitioner, partition).
-    cut_ms: where the older history ends, in ms; None chooses the least time that leaves no gap.
-    Raises HistoryRefusedError.
-    """
-    check_identified(entry.stream)
-    found_ms = _cut(entry.stream.name, entry.stream.lateness_ms, own, cut_ms)
-    plan = plan_of(entry, key, settings, history, found_ms, last_place)
-    return replace(plan, own=own)
-
-
-def _cut(name: str, lateness_ms: int, own: Mapping[tuple[str, int], OwnEvents], cut_ms: int | None) -> int:
-    begin_ms = min((each.least_ms for each in own.values() if each.least_ms is not None), default=None)
-    clock_ms = max((each.clock_ms for each in own.values() if each.clock_ms is not None), default=None)
-    if begin_ms is None or clock_ms is None:
-        raise HistoryRefusedError(
-            f"{name} has accepted no event yet: give it its history without --deepen, as its beginning"
-        )
-    held = {task: each.held_ms for task, each in own.items() if each.held_ms is not None}
-    found_ms = cut_ms
-    if found_ms is None:
-        # Events that came before the stream began may be later than those after. Its first was no later than the
-        # least plus the lateness, or that would have been late; and those before it no later than so much again.
-        found_ms = max([min(begin_ms + 2 * lateness_ms, clock_ms) + 1, *held.values()])
-    if found_ms < begin_ms:
-        raise HistoryRefusedError(
-            f"{name}: its events begin at {begin_ms} ms, the history would end at {found_ms} ms: what came in between "
-            "would be missing; choose a later --until"
-        )
-    for (partitioner, partition), held_ms in held.items():
-        if found_ms < held_ms:
-            raise HistoryRefusedError(
-                f"{name}/{partitioner}/{partition} has let its events before {held_ms} ms go, the history would end at "
-                f"{found_ms} ms: what came in between would be missing; choose a later --until, or none"
-            )
-    if found_ms > clock_ms + 1:
-        raise HistoryRefusedError(
-            f"{name} has come to {clock_ms} ms, the history would end at {found_ms} ms: what is still to come would be "
-            "late; choose an earlier --until"
-        )
-    return found_ms
 
 
 def history_id(entry: StreamEntry) -> str | None:

@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ from railgun.engine.errors import OpenFilesError
 from railgun.engine.folder import DataFolder
 from railgun.engine.stream_hosts import DirectReplies
 from railgun.history.manifest import ready_folder
-from railgun.history.request_files import BackfillRequestFile
+from railgun.history.request_files import DeepeningRequest
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
@@ -63,6 +63,11 @@ def _open_files() -> int:
     return len(os.listdir(_OPEN)) if _OPEN.is_dir() else 0
 
 
+def task_count(entries: Iterable[StreamEntry]) -> int:
+    """Return how many tasks streams have."""
+    return sum(len(entry.stream.tasks) for entry in entries)
+
+
 class Opening:
     """Opens the tasks of streams.
 
@@ -81,7 +86,7 @@ class Opening:
         threads: int,
         write_warm: WarmWriter,
         kept: Mapping[TopicPartition, int],
-        offered: Callable[[str], BackfillRequestFile | None],
+        offered: Callable[[str], DeepeningRequest | None],
         environment: TaskEnvironment,
         lanes: HostLanes,
     ) -> None:

@@ -50,8 +50,8 @@ class TaskStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveBackfillStatus:
-    """A live backfill under way. state: building, installing once its tasks follow the log, or damaged: it can only be
+class DeepeningStatus:
+    """A deepening under way. state: building, installing once its tasks follow the log, or damaged: it can only be
     given up.
 
     folder: where it is prepared.  behind: records that the tasks have not followed yet.  failure: why they do not.
@@ -68,12 +68,12 @@ class LiveBackfillStatus:
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """One stream: its tasks and its metrics; the live backfill under way, if there is one."""
+    """One stream: its tasks and its metrics; its deepening, if one is under way."""
 
     name: str
     tasks: tuple[TaskStatus, ...]
     metrics: tuple[MetricStatus, ...]
-    deepening: LiveBackfillStatus | None = None
+    deepening: DeepeningStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from railgun.plan.dag import GroupNode, Plan, WindowNode, build_plan
 from railgun.plan.hot import source_index
 from railgun.plan.program import Generation, Program, ProgramBuilder
 from railgun.state.rows.context import slot_bytes_for
-from reservoir.columns import Kind as ColumnKind
+from reservoir.columns import ColumnKind
 
 
 def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from railgun.files.errors import ColumnError, TruncatedFileError, UnreadableFile
 from railgun.files.python_columns import read_columns
 from railgun.files.selection import check_columns
 from railgun.files.source import Block, block_rows
-from railgun.wire.schema import Field, Kind, Schema
+from railgun.wire.schema import Field, Schema, WireKind
 
 Convert = Callable[[Any], Any]
 
@@ -50,10 +50,10 @@ def converter(file: str, field: Field, schema: Any) -> Convert | None:
     if not logical:
         return None
     name = str(logical[0]["logicalType"])
-    if len(branches) == 1 and field.type.kind is Kind.TIMESTAMP and name in _TIMESTAMPS:
+    if len(branches) == 1 and field.type.kind is WireKind.TIMESTAMP and name in _TIMESTAMPS:
         ticks = _TIMESTAMPS[name]
         return lambda value: value // ticks
-    if len(branches) == 1 and field.type.kind is Kind.DECIMAL and name == "decimal":
+    if len(branches) == 1 and field.type.kind is WireKind.DECIMAL and name == "decimal":
         scale = int(logical[0].get("scale", 0))
         return lambda value: Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
     types = " or ".join(_describe(branch) for branch in branches)

@@ -15,7 +15,7 @@ from railgun.files.errors import UnreadableFileError
 from railgun.files.python_columns import ARROW_TYPES, batch_of, read_columns
 from railgun.files.source import LINE_BYTES_MAX, TEXT_BLOCK_BYTES, Block, Refusal, block_rows
 from railgun.wire.json_error import json_error
-from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.schema import FieldType, Schema, WireKind
 from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_json
 
@@ -23,12 +23,12 @@ _RAW_NULL = b"null"
 # Numbers with an exponent, which a decimal may be, are for the slow way.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_SHAPES: dict[Kind, Any] = {
-    Kind.STRING: str | None,
-    Kind.LONG: int | None,
-    Kind.DOUBLE: int | float | None,
-    Kind.BOOLEAN: bool | None,
-    Kind.TIMESTAMP: int | str | None,
+_SHAPES: dict[WireKind, Any] = {
+    WireKind.STRING: str | None,
+    WireKind.LONG: int | None,
+    WireKind.DOUBLE: int | float | None,
+    WireKind.BOOLEAN: bool | None,
+    WireKind.TIMESTAMP: int | str | None,
 }
 
 
@@ -87,19 +87,19 @@ class FastReader:
 
 def _shape(type_: FieldType) -> tuple[Any, Any]:
     """A field's type for msgspec, and what an absent field is. Decimals stay as they are written."""
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is WireKind.DECIMAL:
         return msgspec.Raw, msgspec.Raw(_RAW_NULL)
     return _SHAPES[type_.kind], None
 
 
 def _column(values: Sequence[Any], type_: FieldType) -> pa.Array | None:
     """A column, or None where the values need to be looked at one by one. Raises what Arrow raises."""
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is WireKind.DECIMAL:
         text = [None if raw == _RAW_NULL else bytes(raw) for raw in values]
         column = pa.array(text, pa.string())
         plain = pc.all(pc.match_substring_regex(column, _RAW_DECIMAL)).as_py()
         return None if plain is False else pc.utf8_trim(column, '"')
-    if type_.kind is Kind.TIMESTAMP and any(type(value) is str for value in values):
+    if type_.kind is WireKind.TIMESTAMP and any(type(value) is str for value in values):
         return pa.array(values, pa.string())
     return pa.array(values, ARROW_TYPES[type_.kind])
 

@@ -7,21 +7,21 @@ import numpy as np
 import pyarrow as pa
 
 from railgun.files.source import Refusal
-from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.schema import FieldType, Schema, WireKind
 from railgun.wire.values import MisfitError, reader
 
 ARROW_TYPES = {
-    Kind.STRING: pa.string(),
-    Kind.LONG: pa.int64(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TIMESTAMP: pa.int64(),
+    WireKind.STRING: pa.string(),
+    WireKind.LONG: pa.int64(),
+    WireKind.DOUBLE: pa.float64(),
+    WireKind.BOOLEAN: pa.bool_(),
+    WireKind.TIMESTAMP: pa.int64(),
 }
 
 
 def arrow_type(type_: FieldType) -> pa.DataType:
     """The type in which a field's values are handed on."""
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is WireKind.DECIMAL:
         return pa.decimal128(type_.precision, type_.scale)
     return ARROW_TYPES[type_.kind]
 
@@ -54,7 +54,7 @@ def batch_of(arrays: Sequence[pa.Array], schema: Schema, rows: int) -> pa.Record
 
 def array_of(values: Sequence[Any], type_: FieldType) -> pa.Array:
     """Values that a `reader` gave, or None; decimals are unscaled there."""
-    if type_.kind is not Kind.DECIMAL:
+    if type_.kind is not WireKind.DECIMAL:
         return pa.array(values, arrow_type(type_))
     return decimals(pa.array(values, pa.int64()), type_)
 

@@ -1,4 +1,4 @@
-"""The plan of a live backfill as a file: who builds it is another process, and a restart finds it again."""
+"""The plan of a deepening as a file: who builds it is another process, and a restart finds it again."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -20,8 +20,8 @@ VERSION = 1
 _DOOMED = ".doomed-"
 
 
-def live_backfill_folder(data: Path, stream: str) -> Path:
-    """Where a live backfill of a stream is prepared in a data folder."""
+def deepening_folder(data: Path, stream: str) -> Path:
+    """Where a deepening of a stream is prepared in a data folder."""
     return data / "backfill" / stream
 
 
@@ -59,7 +59,7 @@ def read_own(folder: Path, history: str) -> OwnEvents | None:
 
 
 def write_plan(folder: Path, plan: HistoryPlan) -> None:
-    """Durably; with it the live backfill has begun. Raises OSError."""
+    """Durably; with it the deepening has begun. Raises OSError."""
     body = {
         "version": VERSION,
         "history": plan.history,
@@ -77,7 +77,7 @@ def write_plan(folder: Path, plan: HistoryPlan) -> None:
 
 
 def read_plan(folder: Path) -> HistoryPlan | None:
-    """None where no live backfill has begun there. Raises HistoryDamagedError, OSError."""
+    """None where no deepening has begun there. Raises HistoryDamagedError, OSError."""
     try:
         text = (folder / PLAN).read_bytes()
     except FileNotFoundError:

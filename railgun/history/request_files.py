@@ -1,4 +1,4 @@
-"""Requests of the job of a live backfill to the processes that run the tasks: files in its folder. See FORMAT.md."""
+"""Requests of a deepening's job to the processes that run the tasks: files in its folder. See FORMAT.md."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ INSTALLED = "installed.json"
 """Says of which stream the histories are that are kept."""
 
 
-class BackfillRequestFile(msgspec.Struct, frozen=True):
+class DeepeningRequest(msgspec.Struct, frozen=True):
     """A request, or an offer, of the deepening job.
 
     history: the id of the history.
@@ -24,15 +24,15 @@ class BackfillRequestFile(msgspec.Struct, frozen=True):
     number: str = ""
 
 
-def write_request(file: Path, request: BackfillRequestFile) -> None:
+def write_request(file: Path, request: DeepeningRequest) -> None:
     """Write a request durably. Raises OSError."""
     write_whole(file, msgspec.json.encode(request).decode() + "\n")
 
 
-def read_request(file: Path) -> BackfillRequestFile | None:
+def read_request(file: Path) -> DeepeningRequest | None:
     """Read a request; None if there is none. Raises OSError."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=BackfillRequestFile)
+        return msgspec.json.decode(file.read_bytes(), type=DeepeningRequest)
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
         return None
 

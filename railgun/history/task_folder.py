@@ -1,4 +1,4 @@
-"""Where a task's files are: right in its place, or in a folder beside them that a live backfill made. FORMAT.md."""
+"""Where a task's files are: right in its place, or in a folder beside them that a deepening made. FORMAT.md."""
 
 import shutil
 from pathlib import Path
@@ -33,7 +33,7 @@ def place_of(folder: Path) -> Path:
 
 
 def beside(place: Path, history: str) -> Path:
-    """Where the folder that a live backfill made goes."""
+    """Where the folder that a deepening made goes."""
     return place / history
 
 

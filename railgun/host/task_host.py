@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 
 from railgun.catalog.changes import BeginDeepening
 from railgun.cluster.copies import LogPoint
-from railgun.host.accepted_events import AcceptedEventsExport
-from railgun.host.built_task import Offered
+from railgun.host.deepening.accepted_events import AcceptedEventsExport
+from railgun.host.deepening.built_task import Offered
+from railgun.host.deepening.take_over import TakeOver
+from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.start import StartProgress
-from railgun.host.take_over import TakeOver, check_history, take_history
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.transport import Fetched

@@ -13,7 +13,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, Event
 from railgun.wire.encode import NO_REPLY, encode_columns, join_event
 from railgun.wire.partition import partition_key
 from railgun.wire.records import Records
-from railgun.wire.schema import Kind, Schema
+from railgun.wire.schema import Schema, WireKind
 from railgun.wire.validator import EventRefusedError
 
 Position = tuple[int, int, int]
@@ -146,7 +146,7 @@ def encode_row(schema_version: int, row: Row, correlation: Correlation = UNASKED
 
 
 def _column_keys(column: Column) -> list[bytes]:
-    if column.type.kind is not Kind.STRING:
+    if column.type.kind is not WireKind.STRING:
         return [b"%d" % value for value in column.words.view(np.int64).tolist()]
     assert column.heap is not None
     heap = column.heap.tobytes()

@@ -24,7 +24,7 @@ from railgun.plan.program import TIME_MIN
 from railgun.wire.columns import EventColumns
 from railgun.wire.encode import encode_values
 from railgun.wire.partition import NOT_SENT
-from railgun.wire.schema import Field, Kind
+from railgun.wire.schema import Field, WireKind
 from railgun.wire.text_values import text_reader
 from railgun.wire.validator import FieldError
 from railgun.wire.values import MisfitError, reader
@@ -333,6 +333,6 @@ def _note(found: Sequence[KeyValues], answers: Answers) -> None:
 
 def _json(value: Any, field: Field) -> Any:
     """A field's value as replies write it."""
-    if value is None or field.type.kind is not Kind.DECIMAL:
+    if value is None or field.type.kind is not WireKind.DECIMAL:
         return value
     return format(Decimal(value).scaleb(-field.type.scale), "f")

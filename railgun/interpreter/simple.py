@@ -213,15 +213,19 @@ def is_simple(node: Any) -> Any:
 
 
 @jit
+def _crossed(ctx: Any, edge: Any) -> Any:
+    """The first of the rows that an edge crosses, and the end of them; none where there is no edge."""
+    if edge < 0:
+        return np.int64(0), np.int64(0)
+    starts, ends = ldi64(ctx + at.RUN_EDGE_START * 8), ldi64(ctx + at.RUN_EDGE_END * 8)
+    return ldi64(starts + edge * 8), ldi64(ends + edge * 8)
+
+
+@jit
 def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
     """Run records first to limit of one node; 0, or a status with the place stored."""
-    starts, ends = ldi64(ctx + at.RUN_EDGE_START * 8), ldi64(ctx + at.RUN_EDGE_END * 8)
-    head_edge, tail_edge = ldi64(node + at.NODE_HEAD * 8), ldi64(node + at.NODE_TAIL * 8)
-    head, head_end, tail, tail_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    if head_edge >= 0:
-        head, head_end = ldi64(starts + head_edge * 8), ldi64(ends + head_edge * 8)
-    if tail_edge >= 0:
-        tail, tail_end = ldi64(starts + tail_edge * 8), ldi64(ends + tail_edge * 8)
+    head, head_end = _crossed(ctx, ldi64(node + at.NODE_HEAD * 8))
+    tail, tail_end = _crossed(ctx, ldi64(node + at.NODE_TAIL * 8))
     arriving = ldi64(ctx + at.RUN_PREPARED * 8)
     entering, leaving = arriving + PREPARED_TABLE_BYTES, arriving + 2 * PREPARED_TABLE_BYTES
     _prepare(ctx, node, 0, arriving)
@@ -229,10 +233,8 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
     sti64(leaving + PREPARED_FRAME, -1)
     ops = ldi64(node + at.NODE_UPDATES_END * 8) - ldi64(node + at.NODE_UPDATES * 8)
     plain, lists = plain_cells(node), _lists(ctx, node)
-    outs, outs_before = (
-        plain_outs(ctx, node, at.NODE_PLAIN_OUT_ALL),
-        plain_outs(ctx, node, at.NODE_PLAIN_BEFORE_ALL),
-    )
+    outs = plain_outs(ctx, node, at.NODE_PLAIN_OUT_ALL)
+    outs_before = plain_outs(ctx, node, at.NODE_PLAIN_BEFORE_ALL)
     results, results_end = ldi64(node + at.NODE_RESULTS * 8), ldi64(node + at.NODE_RESULTS_END * 8)
     before, before_end = ldi64(node + at.NODE_BEFORE * 8), ldi64(node + at.NODE_BEFORE_END * 8)
     delay = ldi64(node + at.NODE_DELAY * 8)
@@ -246,19 +248,15 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
         if i + _AHEAD < limit:
             prefetch(ldi64(rows + (i + _AHEAD) * 8) + first_cell)
         if head < head_end:
-            following = _crossings(
-                ctx, node, entering, ops, plain, lists, first_cell, head, head_end, i, True
-            )
-            if following < 0:
+            reached = _crossings(ctx, node, entering, ops, plain, lists, first_cell, head, head_end, i, True)
+            if reached < 0:
                 return _stop(ctx, _HEADS, i, head, tail)
-            head = following
+            head = reached
         if tail < tail_end:
-            following = _crossings(
-                ctx, node, leaving, ops, plain, lists, first_cell, tail, tail_end, i, False
-            )
-            if following < 0:
+            reached = _crossings(ctx, node, leaving, ops, plain, lists, first_cell, tail, tail_end, i, False)
+            if reached < 0:
                 return _stop(ctx, _TAILS, i, head, tail)
-            tail = following
+            tail = reached
         entity = ldi64(rows + i * 8)
         if entity == 0:
             continue

@@ -16,8 +16,7 @@ from railgun.interpreter.hashing import HashColumn
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.typed import Apply, Constant, Field, InZone, TypedExpression
 from railgun.language.types import Kind, Type
-from reservoir.columns import HotColumn
-from reservoir.columns import Kind as ColumnKind
+from reservoir.columns import ColumnKind, HotColumn
 
 
 def text_of(expression: TypedExpression) -> str:

@@ -17,8 +17,7 @@ from railgun.plan.hot import HotPlan, source_index
 from railgun.wire.decode import Decoded, Decoder
 from railgun.wire.records import Records
 from railgun.wire.schema import Schema
-from reservoir.columns import ColumnData, HotColumn
-from reservoir.columns import Kind as ColumnKind
+from reservoir.columns import ColumnData, ColumnKind, HotColumn
 from reservoir.native.jit import address, array_at
 
 

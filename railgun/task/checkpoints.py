@@ -7,8 +7,8 @@ import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
-from railgun.task.machine import subtract_clamped
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
+from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.view import TaskView
 
 _DEFERRED_PAGES = 64
@@ -179,7 +179,7 @@ class CheckpointWork:
         """Return times such that windows, fills and the duplicate memory need only events after the least of them."""
         task = self._task
         starts = [task.reservoir.time_before_last(task.stream.dedup_events) if task.stream else TIME_MIN]
-        starts += [subtract_clamped(task.admission.clock_ms, delta_ms) for delta_ms in task.machine.edges]
+        starts += [subtract_clamped(task.admission.clock_ms, delta_ms) for delta_ms in task.runtime.edges]
         starts += [fill.filled_ms for fill in task.metrics.fills.values() if not fill.full]
         return starts
 
@@ -197,7 +197,7 @@ class CheckpointWork:
             if fill is not None:
                 fill.durable = True
         if self._task.stream is not None:
-            self._task.machine.release_bounds(self._task.admission.clock_ms)
+            self._task.runtime.release_bounds(self._task.admission.clock_ms)
         if needed_ms > TIME_MIN:
             self._task.reservoir.drop_before(needed_ms)
 
@@ -216,9 +216,9 @@ class CheckpointWork:
                 stream=None if task.stream is None else stream_to_json(task.stream),
                 schemas={str(version): stream_to_json(stream) for version, stream in task.schemas.items()},
                 metrics=task.metrics.to_json(),
-                groups=task.machine.groups_to_json(),
-                next_group=task.machine.next_group,
-                cells=task.machine.cells_to_json(),
+                groups=task.runtime.groups_to_json(),
+                next_group=task.runtime.next_group,
+                cells=task.runtime.cells_to_json(),
                 pool=task.pool.meta(),
                 inputs=task.inputs.to_json(),
                 history=task.history,

@@ -15,7 +15,7 @@ from railgun.task.arrivals import Arrivals
 from railgun.task.recipes import recipe_for
 from railgun.wire.records import Records
 from railgun.wire.schema import Schema
-from reservoir.columns import ColumnData, HotColumn, Kind, Recipe
+from reservoir.columns import ColumnData, ColumnKind, HotColumn, Recipe
 
 # How many rows are computed at once. The vectors of a hundred expressions then take a few MB and stay in the
 # processor's caches. For whole chunks they would take tens of MB, and be allocated again with every change of metrics
@@ -53,7 +53,7 @@ class ColumnComputer:
         arrivals = plan.take(needed)
         rows = len(offsets) - 1
         # Strings are references into their batch, so with strings all rows are read as one batch.
-        block = rows if any(column.kind is Kind.STRING for column in columns) else _BLOCK_ROWS
+        block = rows if any(column.kind is ColumnKind.STRING for column in columns) else _BLOCK_ROWS
         parts: list[list[ColumnData]] = []
         for first in range(0, max(rows, 1), max(block, 1)):
             after = min(rows, first + block)

@@ -17,7 +17,7 @@ from railgun.aggregators.sum_double import SQUARES_WORDS, SUM_WORDS, WIDE_SQUARE
 from railgun.interpreter import layout as at
 from railgun.state.paged.access import page_address
 from railgun.state.rows.context import ROW_HEAD_BYTES
-from railgun.task.machine import subtract_clamped
+from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.retirement import CellKind, cell_kinds
 from railgun.task.view import TaskView
 from reservoir.native.jit import address, array_at
@@ -52,7 +52,7 @@ def digest(task: TaskView) -> str:
     """
     total = _hash(_settings(task))
     for group, parts in _parts(task).items():
-        fields = ",".join(task.machine.layouts[group].fields).encode()
+        fields = ",".join(task.runtime.layouts[group].fields).encode()
         for ids, rows in task.table.reader.rows(group):
             for entity, cells in zip(ids, rows):
                 found = b"".join(_part(task, part, cells) for part in parts)
@@ -86,10 +86,10 @@ def _events(task: TaskView) -> int:
 
 def _parts(task: TaskView) -> dict[int, list[_Part]]:
     """Return the full metrics of each group with their cells, in the order of names."""
-    program, kinds = task.machine.program, cell_kinds(task.machine.program)
+    program, kinds = task.runtime.program, cell_kinds(task.runtime.program)
     sizes = {
         (layout.group, ROW_HEAD_BYTES + 8 * offset): words
-        for layout in task.machine.layouts.values()
+        for layout in task.runtime.layouts.values()
         for offset, words in layout.cells.values()
     }
     names = {index: name for name, index in program.outputs.items()}

@@ -11,8 +11,8 @@ from railgun.language.ast import WindowKind
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.task.fill_nodes import FillNodes
-from railgun.task.machine import FIRST_FILL_SET, subtract_clamped
 from railgun.task.metrics import Fill
+from railgun.task.plan_runtime import FIRST_FILL_SET, subtract_clamped
 from railgun.task.view import TaskView
 
 # Reading a row costs as much as running it through this many nodes. So a slice has fewer rows if it is for more
@@ -67,7 +67,7 @@ class FillWork:
         for generation, fill in fresh.items():
             start_ms = max(self._start_ms(members[generation]), fill.after_ms)
             fill.filled_ms, fill.filled_seq, fill.start_ms = start_ms, TIME_MAX, start_ms
-        self._task.machine.mark_filled(waiting)
+        self._task.runtime.mark_filled(waiting)
 
     def step(self, share: int = 1) -> bool:
         """Do one slice of filling, or a share of one. Returns whether there was anything to fill.
@@ -123,8 +123,8 @@ class FillWork:
             log = task.reservoir.changelog
             log.start[:] = log.end[:] = 0
             log.end[0] = found.count
-            task.machine.execution.bind_changelog(log)
-            task.machine.execution.fill(nodes, clock_ms)
+            task.runtime.execution.bind_changelog(log)
+            task.runtime.execution.fill(nodes, clock_ms)
             stands = task.reservoir.fill_position(cursor)
             for fill in fills.values():
                 fill.filled_ms, fill.filled_seq = max((fill.filled_ms, fill.filled_seq), stands)
@@ -132,7 +132,7 @@ class FillWork:
             for fill in fills.values():
                 fill.filled_ms = fill.filled_seq = TIME_MAX
             self.stop()
-        task.machine.mark_filled(fills)
+        task.runtime.mark_filled(fills)
 
     def _begin(self) -> _Pass:
         """Begin a pass of the leading generation, and of those that are filled with it."""
@@ -147,10 +147,10 @@ class FillWork:
             if delays_ms[number] == delay_ms
             and (_stands(fill) == stands or (fill.filled_seq == TIME_MAX and _stands(fill) > stands))
         }
-        machine = task.machine
-        task.reservoir.set_columns(FIRST_FILL_SET, machine.fill_columns(together))
+        runtime = task.runtime
+        task.reservoir.set_columns(FIRST_FILL_SET, runtime.fill_columns(together))
         cursor = task.reservoir.fill_open(*stands, FIRST_FILL_SET)
-        return _Pass(cursor, delay_ms, tuple(together), FillNodes(machine.program, together))
+        return _Pass(cursor, delay_ms, tuple(together), FillNodes(runtime.program, together))
 
     def _start_ms(self, members: Sequence[ResolvedMetric]) -> int:
         """Return a time at or before which no event is in any window of a generation, in ms."""

@@ -45,8 +45,8 @@ from railgun.task.errors import (
 from railgun.task.fills import FillWork
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
-from railgun.task.machine import Machine, subtract_clamped
 from railgun.task.metrics import TaskMetrics
+from railgun.task.plan_runtime import PlanRuntime, subtract_clamped
 from railgun.task.queries import QueryWork
 from railgun.task.replies import Replies, ReplyWriter, discard_replies, partials_of
 from railgun.task.settings import TaskIdentity as TaskIdentity
@@ -86,7 +86,7 @@ class TaskProcessor:
 
     Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
     `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a live backfill, at its position.
+    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a deepening, at its position.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class TaskProcessor:
         self.table = EntityTable(settings.row_cache_bytes, store, salt=salt)
         self.pool = PagePool(settings.page_cache_bytes, store)
         self.checkpointer = Checkpointer(store, [self.table, self.pool], environment.executor)
-        self.machine = Machine(reservoir, self.table, self.pool, column_computer, identity.key)
+        self.runtime = PlanRuntime(reservoir, self.table, self.pool, column_computer, identity.key)
         self.admission = Admission(0, False, 1)
         self.journal, self.metrics = Journal(), TaskMetrics()
         self.inputs, self._writer = InputMemory(), ReplyWriter(identity)
@@ -226,7 +226,7 @@ class TaskProcessor:
             deliver(self._events(self._read(part)))
 
     def _read(self, events: Records) -> Decoded:
-        decoded = self.machine.arrivals.read(events)
+        decoded = self.runtime.arrivals.read(events)
         if decoded.exceptions:
             for row in np.flatnonzero(decoded.status[: decoded.n] == Status.UNKNOWN_SCHEMA).tolist():
                 raise UnknownSchemaError(
@@ -236,7 +236,7 @@ class TaskProcessor:
 
     def _events(self, decoded: Decoded) -> Replies:
         n, first = decoded.n, self.position
-        admission, machine = self.admission, self.machine
+        admission, runtime = self.admission, self.runtime
         self.journal.begin(first, *admission.settings_in_force)
         self._least_before_ms = admission.least_ms
         again = self.inputs.meet(decoded)
@@ -244,8 +244,8 @@ class TaskProcessor:
         admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n, met)
         self.journal.note(admitted.accepted)
         self.append(decoded, admitted)
-        execution = machine.execution
-        execution.begin(n, admission, self.reservoir.words[at.OUT_SLOT], machine.arrivals.columns)
+        execution = runtime.execution
+        execution.begin(n, admission, self.reservoir.words[at.OUT_SLOT], runtime.arrivals.columns)
         execution.bind_changelog(self.reservoir.changelog)
         done = 0
         while done < n:
@@ -275,15 +275,15 @@ class TaskProcessor:
 
     def append(self, decoded: Decoded, admitted: Admitted, *, restoring: bool = False) -> None:
         """Append a batch's accepted records to the reservoir."""
-        words, machine, admission = self.reservoir.words, self.machine, self.admission
+        words, runtime, admission = self.reservoir.words, self.runtime, self.admission
         _, accepted, times, clocks = admission.addresses
         words[at.IN_N], words[at.IN_ACCEPTED] = decoded.n, accepted
         words[at.IN_TIME], words[at.IN_CLOCK] = times, clocks
         words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = 0, self.position
         words[at.IN_ID_HI], words[at.IN_ID_LO] = decoded.id_hi_at, decoded.id_lo_at
         words[at.IN_PAYLOAD], words[at.IN_PAYLOAD_OFFSETS] = decoded.buffer_at, decoded.offsets_at
-        words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = machine.arrivals.heap_addresses
-        words[at.IN_COLUMNS] = machine.arrivals.columns_address
+        words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = runtime.arrivals.heap_addresses
+        words[at.IN_COLUMNS] = runtime.arrivals.columns_address
         if restoring:
             self.reservoir.restore()
         else:
@@ -311,7 +311,7 @@ class TaskProcessor:
             )
 
     def _replies(self, decoded: Decoded, admitted: Admitted, first: int) -> Replies:
-        execution, warming = self.machine.execution, self.metrics.warming
+        execution, warming = self.runtime.execution, self.metrics.warming
         names = self.names
         if warming:
             unanswered_names = frozenset(warming)
@@ -380,7 +380,7 @@ class TaskProcessor:
         is_ready = self._is_built and self.admission.has_accepted
         if not added or not is_growing or self.stream is None or not is_ready:
             return []
-        return self.machine.prefetch(self.stream, added, self.admission.clock_ms)
+        return self.runtime.prefetch(self.stream, added, self.admission.clock_ms)
 
     def _put_stream(self, change: PutStream) -> None:
         stream = change.stream
@@ -429,7 +429,7 @@ class TaskProcessor:
         generations = self.metrics.generations()
         self.names = tuple(metric.name for each in generations for metric in each.metrics)
         schemas: list[Schema] = [stream.schema(version) for version, stream in self.schemas.items()]
-        self.machine.build(self.stream, schemas, generations, self.admission.clock_ms)
+        self.runtime.build(self.stream, schemas, generations, self.admission.clock_ms)
         self.sweep.rebuilt()
         self.fills.start()
 

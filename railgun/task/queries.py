@@ -25,13 +25,13 @@ class QueryWork:
         The replies hold until the task processes or answers something else. Raises what storage raises.
         """
         task = self._task
-        machine, clock_ms, names = task.machine, task.admission.clock_ms, task.names
-        decoded = machine.arrivals.read(records)
-        n, program = decoded.n, machine.program
+        runtime, clock_ms, names = task.runtime, task.admission.clock_ms, task.names
+        decoded = runtime.arrivals.read(records)
+        n, program = decoded.n, runtime.program
         if self._reader is None or self._reader.program is not program:
             self._reader = ValueReader(program, task.table.reader, task.pool)
         reader, warming = self._reader, task.metrics.warming
-        reader.read(n, machine.arrivals.columns, clock_ms)
+        reader.read(n, runtime.arrivals.columns, clock_ms)
         decoded.time[:n] = clock_ms
         nothing, clocks = np.zeros(n, np.uint8), np.full(n, clock_ms)
         admitted = Admitted(nothing, nothing, np.ones(n, np.uint8), clocks, clocks, 0)

@@ -110,7 +110,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms, task.history = meta.retained_ms, meta.history
     task.leader_epoch = meta.leader_epoch
-    task.machine.restore(meta.groups, meta.next_group, meta.cells)
+    task.runtime.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position
         return
@@ -129,7 +129,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.admission.least_ms = meta.least_ms
     task.admission.set_lateness(stream.lateness_ms, discard=discard)
     task.admission.restore(meta.clock_ms, meta.floor_ms)
-    task.machine.seek(meta.clock_ms)
+    task.runtime.seek(meta.clock_ms)
 
 
 def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
@@ -155,7 +155,7 @@ def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
             raise LogGapError(str(task.identity), f"the log gives offset {offset}, {task.position} is needed")
         for kind, run in runs_of(records):
             if kind == EVENT:
-                decoded = task.machine.arrivals.read(run)
+                decoded = task.runtime.arrivals.read(run)
                 start = task.position - page.first_offset
                 admitted = admission.readmit(
                     bits[start : start + decoded.n],

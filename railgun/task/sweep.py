@@ -17,7 +17,7 @@ from railgun.state.rows.context import ROW_HEAD_BYTES
 from railgun.state.rows.sweep import EmptyRule, RowSweep
 from railgun.state.status import ROWS_DRAIN
 from railgun.state.values import HEADER_BYTES, TOMBSTONE_FORMAT
-from railgun.task.machine import subtract_clamped
+from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.retirement import BLOCK_AT_ROW, BLOCK_WORDS, HeldCell, cell_kinds, reset_cells
 from railgun.task.view import TaskView
 from reservoir.distinct import distinct
@@ -70,12 +70,12 @@ class SweepWork:
     def _learn(self) -> None:
         self._is_told = True
         self._note_rules()
-        machine = self._task.machine
-        self._retired = machine.retired()
+        runtime = self._task.runtime
+        self._retired = runtime.retired()
         if not self._emptying:
             # Cells that are retired during a pass wait for the next one. If metrics come and go often, a pass that
             # started again for each of them would never end, and rows would grow with each metric.
-            self._emptying = machine.retired_names()
+            self._emptying = runtime.retired_names()
             self._left = [keys.group_range(group) for group in sorted(self._retired)]
             self._stored_by = self._changed_in
 
@@ -131,11 +131,11 @@ class SweepWork:
     # --- empty rows --------------------------------------------------------------------------------
 
     def _note_rules(self) -> None:
-        machine, program = self._task.machine, self._task.machine.program
+        runtime, program = self._task.runtime, self._task.runtime.program
         self._zeros, self._buckets, self._held = {}, {}, {}
         for group in program.groups:
-            # The machine's layouts are used here: the program's own still have cells that were released meanwhile.
-            layout = machine.layouts[group.group]
+            # The runtime's layouts are used here: the program's own still have cells that were released meanwhile.
+            layout = runtime.layouts[group.group]
             tumbling: set[int] = set()
             words = {ROW_HEAD_BYTES + 8 * offset: size for offset, size in layout.cells.values()}
             self._buckets[layout.group], self._held[layout.group] = [], []
@@ -151,7 +151,7 @@ class SweepWork:
                 kind = kinds.get((layout.group, cell))
                 if kind is not None and kind.has_pages:
                     self._held[layout.group].append(HeldCell(kind, cell, words[cell]))
-            retired = {cell.offset for cell in machine.retired().get(layout.group, ())}
+            retired = {cell.offset for cell in runtime.retired().get(layout.group, ())}
             self._zeros[layout.group] = [
                 (cell - ROW_HEAD_BYTES) // 8 + k
                 for cell, size in words.items()
@@ -197,7 +197,7 @@ class SweepWork:
         """
         task = self._task
         if not self._left:
-            task.machine.release_retired(self._emptying)
+            task.runtime.release_retired(self._emptying)
             self._emptying = set()
             self.rebuilt()
             self._learn()

@@ -11,8 +11,8 @@ from railgun.state.store import Store
 from railgun.task.admission import Admission
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal
-from railgun.task.machine import Machine
 from railgun.task.metrics import TaskMetrics
+from railgun.task.plan_runtime import PlanRuntime
 from railgun.task.settings import TaskIdentity, TaskSettings
 from reservoir.reservoir import Reservoir
 
@@ -35,7 +35,7 @@ class TaskView(Protocol):
     table: EntityTable
     pool: PagePool
     checkpointer: Checkpointer
-    machine: Machine
+    runtime: PlanRuntime
     admission: Admission
     journal: Journal
     inputs: InputMemory

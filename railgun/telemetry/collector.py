@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from railgun.telemetry.families import SERVED, Family, Kind
+from railgun.telemetry.families import SERVED, Family, FamilyKind
 from railgun.telemetry.reading import DiskReading, EngineReading, TaskReading
 from railgun.telemetry.recording import Buckets, Recording
 
@@ -70,14 +70,14 @@ def metrics_of(families: Sequence[Family], samples: Samples) -> Iterator[Metric]
 
 
 def _metric(family: Family, samples: Iterable[tuple[Labels, float | Buckets]]) -> Metric:
-    if family.kind is Kind.HISTOGRAM:
+    if family.kind is FamilyKind.HISTOGRAM:
         histogram = HistogramMetricFamily(family.name, family.says, labels=family.labels)
         for labels, value in samples:
             assert isinstance(value, Buckets)
             histogram.add_metric(labels, value.cumulative(), value.total)
         return histogram
     made: CounterMetricFamily | GaugeMetricFamily
-    if family.kind is Kind.COUNTER:
+    if family.kind is FamilyKind.COUNTER:
         made = CounterMetricFamily(family.name, family.says, labels=family.labels)
     else:
         made = GaugeMetricFamily(family.name, family.says, labels=family.labels)

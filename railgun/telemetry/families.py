@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class FamilyKind(StrEnum):
     """What Prometheus makes of a metric."""
 
     COUNTER = "counter"
@@ -17,7 +17,7 @@ class Family:
     """name: as it is scraped; that of a counter ends in `_total`.  labels: bounded, by what is registered."""
 
     name: str
-    kind: Kind
+    kind: FamilyKind
     labels: tuple[str, ...]
     says: str
 
@@ -25,26 +25,33 @@ class Family:
 _STREAM, _TASK = ("stream",), ("stream", "partitioner", "partition")
 _STAGE = (*_STREAM, "stage")
 
-_BUILD = Family("railgun_build_info", Kind.GAUGE, ("version",), "1, with the version that runs here")
+_BUILD = Family("railgun_build_info", FamilyKind.GAUGE, ("version",), "1, with the version that runs here")
 PROCESS = (
-    Family("railgun_ready", Kind.GAUGE, (), "1 when events are taken, 0 while starting, stopping or stopped"),
+    Family(
+        "railgun_ready",
+        FamilyKind.GAUGE,
+        (),
+        "1 when events are taken, 0 while starting, stopping or stopped",
+    ),
     Family(
         "railgun_reading_age_seconds",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         (),
         "age of what is said of tasks: they are read about once a second, between two batches",
     ),
 )
 
 IN_FLIGHT = (
-    Family("railgun_in_flight_events", Kind.GAUGE, (), "events taken from clients and not answered yet"),
-    Family("railgun_in_flight_bytes", Kind.GAUGE, (), "their bytes"),
+    Family(
+        "railgun_in_flight_events", FamilyKind.GAUGE, (), "events taken from clients and not answered yet"
+    ),
+    Family("railgun_in_flight_bytes", FamilyKind.GAUGE, (), "their bytes"),
 )
 
 ACCESS = (
     Family(
         "railgun_requests_refused_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         ("status",),
         "requests refused for who asks, or by which name",
     ),
@@ -53,192 +60,236 @@ ACCESS = (
 TLS = (
     Family(
         "railgun_certificate_end_seconds",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         ("kind",),
         "when it runs out, in seconds since 1970, and nobody is let in by it any more",
     ),
     Family(
-        "railgun_handshakes_total", Kind.COUNTER, ("outcome",), "handshakes of TLS, by what became of them"
+        "railgun_handshakes_total",
+        FamilyKind.COUNTER,
+        ("outcome",),
+        "handshakes of TLS, by what became of them",
     ),
 )
 
 DISK = (
-    Family("railgun_disk_bytes", Kind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"),
-    Family("railgun_disk_free_bytes", Kind.GAUGE, (), "bytes left where the data folder is"),
+    Family(
+        "railgun_disk_bytes", FamilyKind.GAUGE, ("kind",), "bytes in files: events (segments), state, log"
+    ),
+    Family("railgun_disk_free_bytes", FamilyKind.GAUGE, (), "bytes left where the data folder is"),
 )
 
 TRAFFIC = (
-    Family("railgun_events_total", Kind.COUNTER, _STREAM, "events taken and answered"),
-    Family("railgun_events_refused_total", Kind.COUNTER, (*_STREAM, "reason"), "events not taken, by reason"),
+    Family("railgun_events_total", FamilyKind.COUNTER, _STREAM, "events taken and answered"),
+    Family(
+        "railgun_events_refused_total",
+        FamilyKind.COUNTER,
+        (*_STREAM, "reason"),
+        "events not taken, by reason",
+    ),
     Family(
         "railgun_events_late_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         (*_STREAM, "partitioner", "outcome"),
         "events behind the floor of their task: rewritten or discarded",
     ),
     Family(
         "railgun_events_duplicate_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         (*_STREAM, "partitioner"),
         "events whose id was known already: answered, not counted again",
     ),
-    Family("railgun_batch_events", Kind.HISTOGRAM, _STREAM, "events scored together"),
-    Family("railgun_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes"),
+    Family("railgun_batch_events", FamilyKind.HISTOGRAM, _STREAM, "events scored together"),
+    Family("railgun_stage_seconds", FamilyKind.HISTOGRAM, _STAGE, "where the time of a batch goes"),
     Family(
         "railgun_value_queries_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         (*_STREAM, "outcome"),
         "value queries: answered, refused, timeout or unavailable",
     ),
-    Family("railgun_value_query_seconds", Kind.HISTOGRAM, _STREAM, "how long value queries took"),
+    Family("railgun_value_query_seconds", FamilyKind.HISTOGRAM, _STREAM, "how long value queries took"),
 )
 
 FRONT_END = (
     Family(
         "railgun_pending_events",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         (),
         "events published and not answered by all partitioners yet; at the bound clients get 503",
     ),
-    Family("railgun_pending_bytes", Kind.GAUGE, (), "what they hold in memory, about"),
-    Family("railgun_pending_oldest_seconds", Kind.GAUGE, (), "how long the oldest of them has waited"),
-    Family("railgun_replies_total", Kind.COUNTER, ("outcome",), "answers of tasks, by what became of them"),
+    Family("railgun_pending_bytes", FamilyKind.GAUGE, (), "what they hold in memory, about"),
+    Family("railgun_pending_oldest_seconds", FamilyKind.GAUGE, (), "how long the oldest of them has waited"),
+    Family(
+        "railgun_replies_total", FamilyKind.COUNTER, ("outcome",), "answers of tasks, by what became of them"
+    ),
 )
 
 ANSWERED = (
     Family(
         "railgun_tasks_unanswered",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         _STREAM,
         "tasks of which no copy was heard answering for 15 s: events that need them are not answered",
     ),
 )
 
 TASK = (
-    Family("railgun_task_position", Kind.GAUGE, _TASK, "offset of the next record that the task takes"),
-    Family("railgun_task_checkpoint_position", Kind.GAUGE, _TASK, "what the last checkpoint covers"),
-    Family("railgun_task_clock_seconds", Kind.GAUGE, _TASK, "event time, in seconds since 1970"),
+    Family("railgun_task_position", FamilyKind.GAUGE, _TASK, "offset of the next record that the task takes"),
+    Family("railgun_task_checkpoint_position", FamilyKind.GAUGE, _TASK, "what the last checkpoint covers"),
+    Family("railgun_task_clock_seconds", FamilyKind.GAUGE, _TASK, "event time, in seconds since 1970"),
     Family(
-        "railgun_unreadable_records_total", Kind.COUNTER, _TASK, "records skipped because they are damaged"
+        "railgun_unreadable_records_total",
+        FamilyKind.COUNTER,
+        _TASK,
+        "records skipped because they are damaged",
     ),
-    Family("railgun_checkpoints_total", Kind.COUNTER, _TASK, "checkpoints that became durable"),
-    Family("railgun_checkpoint_last_seconds", Kind.GAUGE, _TASK, "how long the last checkpoint took"),
+    Family("railgun_checkpoints_total", FamilyKind.COUNTER, _TASK, "checkpoints that became durable"),
+    Family("railgun_checkpoint_last_seconds", FamilyKind.GAUGE, _TASK, "how long the last checkpoint took"),
     Family(
         "railgun_state_written_bytes_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         _TASK,
         "state written, by checkpoints and evictions",
     ),
-    Family("railgun_rows", Kind.GAUGE, _TASK, "entity rows in memory"),
-    Family("railgun_rows_bytes", Kind.GAUGE, _TASK, "memory of entity rows"),
+    Family("railgun_rows", FamilyKind.GAUGE, _TASK, "entity rows in memory"),
+    Family("railgun_rows_bytes", FamilyKind.GAUGE, _TASK, "memory of entity rows"),
     Family(
-        "railgun_rows_loaded_total", Kind.COUNTER, _TASK, "rows that were not in memory and had to be read"
+        "railgun_rows_loaded_total",
+        FamilyKind.COUNTER,
+        _TASK,
+        "rows that were not in memory and had to be read",
     ),
-    Family("railgun_rows_evicted_total", Kind.COUNTER, _TASK, "rows that made room for others"),
-    Family("railgun_pages_bytes", Kind.GAUGE, _TASK, "memory of pages: trees, strings, wide sums"),
-    Family("railgun_page_operations_total", Kind.COUNTER, _TASK, "operations on pages"),
+    Family("railgun_rows_evicted_total", FamilyKind.COUNTER, _TASK, "rows that made room for others"),
+    Family("railgun_pages_bytes", FamilyKind.GAUGE, _TASK, "memory of pages: trees, strings, wide sums"),
+    Family("railgun_page_operations_total", FamilyKind.COUNTER, _TASK, "operations on pages"),
     Family(
-        "railgun_page_faults_total", Kind.COUNTER, _TASK, "pages that were not in memory and had to be read"
+        "railgun_page_faults_total",
+        FamilyKind.COUNTER,
+        _TASK,
+        "pages that were not in memory and had to be read",
     ),
-    Family("railgun_chunks", Kind.GAUGE, _TASK, "sealed chunks since the stream began"),
-    Family("railgun_chunks_pending", Kind.GAUGE, _TASK, "sealed chunks that are not written yet"),
-    Family("railgun_chunk_cache_bytes", Kind.GAUGE, _TASK, "memory of decoded chunks"),
+    Family("railgun_chunks", FamilyKind.GAUGE, _TASK, "sealed chunks since the stream began"),
+    Family("railgun_chunks_pending", FamilyKind.GAUGE, _TASK, "sealed chunks that are not written yet"),
+    Family("railgun_chunk_cache_bytes", FamilyKind.GAUGE, _TASK, "memory of decoded chunks"),
     Family(
-        "railgun_chunk_hits_total", Kind.COUNTER, _TASK, "times a cursor entered a chunk read ahead for it"
+        "railgun_chunk_hits_total",
+        FamilyKind.COUNTER,
+        _TASK,
+        "times a cursor entered a chunk read ahead for it",
     ),
-    Family("railgun_chunk_misses_total", Kind.COUNTER, _TASK, "times a cursor had to wait for a chunk"),
-    Family("railgun_chunks_wasted_total", Kind.COUNTER, _TASK, "chunks read ahead and never entered"),
-    Family("railgun_open_rows", Kind.GAUGE, _TASK, "events in memory that wait to be sealed into a chunk"),
-    Family("railgun_open_bytes", Kind.GAUGE, _TASK, "memory of those events"),
-    Family("railgun_metrics", Kind.GAUGE, _TASK, "metrics that the task computes"),
-    Family("railgun_metrics_warming", Kind.GAUGE, _TASK, "metrics that do not answer yet"),
+    Family("railgun_chunk_misses_total", FamilyKind.COUNTER, _TASK, "times a cursor had to wait for a chunk"),
+    Family("railgun_chunks_wasted_total", FamilyKind.COUNTER, _TASK, "chunks read ahead and never entered"),
+    Family(
+        "railgun_open_rows", FamilyKind.GAUGE, _TASK, "events in memory that wait to be sealed into a chunk"
+    ),
+    Family("railgun_open_bytes", FamilyKind.GAUGE, _TASK, "memory of those events"),
+    Family("railgun_metrics", FamilyKind.GAUGE, _TASK, "metrics that the task computes"),
+    Family("railgun_metrics_warming", FamilyKind.GAUGE, _TASK, "metrics that do not answer yet"),
     Family(
         "railgun_fill_ratio",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         _TASK,
         "how much of their history warming metrics have read, on average; 1: none is warming",
     ),
 )
 
 INPUT = (
-    Family("railgun_input_events_total", Kind.COUNTER, _STREAM, "events of the input topic answered"),
+    Family("railgun_input_events_total", FamilyKind.COUNTER, _STREAM, "events of the input topic answered"),
     Family(
         "railgun_dead_letters_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         _STREAM,
         "records of the input topic that could not be used, now in the topic of dead letters",
     ),
     Family(
         "railgun_input_in_flight_events",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         _STREAM,
         "read, and their replies not written yet",
     ),
-    Family("railgun_input_partitions", Kind.GAUGE, _STREAM, "partitions that this front-end has"),
+    Family("railgun_input_partitions", FamilyKind.GAUGE, _STREAM, "partitions that this front-end has"),
     Family(
         "railgun_input_rebalances_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         _STREAM,
         "times that the group of front-ends gave out its partitions anew",
     ),
-    Family("railgun_input_lag_records", Kind.GAUGE, (*_STREAM, "partition"), "records that wait to be read"),
     Family(
-        "railgun_input_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of records read together goes"
+        "railgun_input_lag_records", FamilyKind.GAUGE, (*_STREAM, "partition"), "records that wait to be read"
+    ),
+    Family(
+        "railgun_input_stage_seconds",
+        FamilyKind.HISTOGRAM,
+        _STAGE,
+        "where the time of records read together goes",
     ),
 )
 
 UNIT_TASK = (
     Family(
         "railgun_task_state",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         (*_TASK, "state"),
         "1: recovering, running, silent (another copy answers) or failed",
     ),
     Family(
-        "railgun_task_lag_records", Kind.GAUGE, _TASK, "records of its log that the task has not taken yet"
+        "railgun_task_lag_records",
+        FamilyKind.GAUGE,
+        _TASK,
+        "records of its log that the task has not taken yet",
     ),
     Family(
         "railgun_task_replied_position",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         _TASK,
         "all before this offset is answered, and the answers are acknowledged",
     ),
 )
 
 UNIT = (
-    Family("railgun_rebalances_total", Kind.COUNTER, (), "times that the unit was given other tasks"),
-    Family("railgun_unit_records_total", Kind.COUNTER, (*_STREAM, "partitioner"), "records taken"),
-    Family("railgun_unit_batch_records", Kind.HISTOGRAM, _STREAM, "records taken together"),
-    Family("railgun_unit_stage_seconds", Kind.HISTOGRAM, _STAGE, "where the time of a batch goes in a unit"),
-    Family("railgun_reply_records_total", Kind.COUNTER, (), "records with replies that were sent"),
+    Family("railgun_rebalances_total", FamilyKind.COUNTER, (), "times that the unit was given other tasks"),
+    Family("railgun_unit_records_total", FamilyKind.COUNTER, (*_STREAM, "partitioner"), "records taken"),
+    Family("railgun_unit_batch_records", FamilyKind.HISTOGRAM, _STREAM, "records taken together"),
+    Family(
+        "railgun_unit_stage_seconds", FamilyKind.HISTOGRAM, _STAGE, "where the time of a batch goes in a unit"
+    ),
+    Family("railgun_reply_records_total", FamilyKind.COUNTER, (), "records with replies that were sent"),
     Family(
         "railgun_value_answers_total",
-        Kind.COUNTER,
+        FamilyKind.COUNTER,
         (),
         "records with answers to value queries that were sent",
     ),
     Family(
-        "railgun_reply_records_dropped_total", Kind.COUNTER, (), "those to front-ends whose topic is gone"
+        "railgun_reply_records_dropped_total",
+        FamilyKind.COUNTER,
+        (),
+        "those to front-ends whose topic is gone",
     ),
 )
 
 NODE = (
-    Family("railgun_node_units", Kind.GAUGE, (), "units that the node runs"),
-    Family("railgun_node_unit_up", Kind.GAUGE, ("unit",), "1 when the unit runs and has caught up"),
-    Family("railgun_node_unit_starts_total", Kind.COUNTER, ("unit",), "times that the unit was started"),
+    Family("railgun_node_units", FamilyKind.GAUGE, (), "units that the node runs"),
+    Family("railgun_node_unit_up", FamilyKind.GAUGE, ("unit",), "1 when the unit runs and has caught up"),
     Family(
-        "railgun_cluster_leads", Kind.GAUGE, (), "1 when the node leads; those below are of this node alone"
+        "railgun_node_unit_starts_total", FamilyKind.COUNTER, ("unit",), "times that the unit was started"
+    ),
+    Family(
+        "railgun_cluster_leads",
+        FamilyKind.GAUGE,
+        (),
+        "1 when the node leads; those below are of this node alone",
     ),
     Family(
         "railgun_cluster_tasks_short",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         (),
         "tasks of which fewer copies than are wanted could answer",
     ),
-    Family("railgun_cluster_copies_lost", Kind.GAUGE, (), "copies given up though their nodes live"),
+    Family("railgun_cluster_copies_lost", FamilyKind.GAUGE, (), "copies given up though their nodes live"),
     Family(
         "railgun_cluster_copies_to_make",
-        Kind.GAUGE,
+        FamilyKind.GAUGE,
         (),
         "copies that are to be made, or have not caught up yet",
     ),

@@ -38,7 +38,7 @@ class DroppedStreams:
         """Delete the folders whose time is over, and whose tasks are closed."""
         now_s = self._clock.now()
         for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
-            # A live backfill of another stream of that name may have begun there meanwhile.
+            # A deepening of another stream of that name may have begun there meanwhile.
             is_dropped = _is_dropped(folder, catalog)
             if is_dropped and is_any_held(folder):
                 self._due_s[folder] = now_s + _OPEN_S
@@ -62,7 +62,7 @@ def _is_dropped(folder: Path, catalog: Catalog) -> bool:
 
 
 def _owner(folder: Path) -> str | None:
-    """The stream, and the place of its first definition, that a folder of tasks or of a live backfill is for; None: of
+    """The stream, and the place of its first definition, that a folder of tasks or of a deepening is for; None: of
     none that is known."""
     if folder.parent.name == TASKS:
         return folder.name

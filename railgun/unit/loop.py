@@ -35,8 +35,8 @@ from railgun.unit.hosts import UnitHosts, stop_task
 from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
-from railgun.unit.value_queries import ValueQueries
 
 # How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
 # takes.
@@ -75,7 +75,7 @@ class UnitLoop:
         copies: UnitCopies,
         hosts: UnitHosts,
         folder: Path,
-        queries: ValueQueries,
+        queries: QueryServer,
         *,
         removes: bool,
         grace_s: float,

@@ -29,6 +29,7 @@ from railgun.node.identity import node_identity
 from railgun.node.parent import Parent
 from railgun.private_folder import make_private
 from railgun.registry.cluster_topics import make_topics
+from railgun.registry.follower import Follower
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.task.configured import task_settings
@@ -40,10 +41,10 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
-from railgun.unit.value_queries import ValueQueries
 
 INTERVAL_S = 1.0
 
@@ -136,15 +137,7 @@ def run_unit(
         watchdog = ClientWatchdog(kafka, registry.topics.catalog, on_lost=stopped.set)
         watchdog.start()
         try:
-            while not stopped.is_set():
-                loop.round()
-                if heartbeat.beat():
-                    # Objects that exist by now stay. They are excluded from garbage collections, which block
-                    # everything.
-                    gc.collect()
-                    gc.freeze()
-                if follower.error is not None:
-                    raise follower.error
+            _run_rounds(loop, heartbeat, follower, stopped)
         except BaseException:
             loop.abandon()
             raise
@@ -154,9 +147,8 @@ def run_unit(
         try:
             if watchdog.reason is not None:
                 loop.abandon()
-                raise TransportFailedError(
-                    cluster.broker, watchdog.reason, "It goes on from the last checkpoints"
-                )
+                remedy = "It goes on from the last checkpoints"
+                raise TransportFailedError(cluster.broker, watchdog.reason, remedy)
             loop.leave()
             loop.stop(deadlines.acknowledged_s)
         except TransportError:
@@ -164,6 +156,18 @@ def run_unit(
             transport.close(deadlines.closed_s)
             raise
     _log.info("unit %d is stopped, its tasks checkpointed", place.index)
+
+
+def _run_rounds(loop: UnitLoop, heartbeat: Heartbeat, follower: Follower, stopped: threading.Event) -> None:
+    """Run rounds of the loop until asked to stop. Raises what stops the loop or the follower of the catalogue."""
+    while not stopped.is_set():
+        loop.round()
+        if heartbeat.beat():
+            # Objects that exist by now stay. They are excluded from garbage collections, which block everything.
+            gc.collect()
+            gc.freeze()
+        if follower.error is not None:
+            raise follower.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,7 @@ def _made(
         part.copies,
         hosts,
         place.folder,
-        ValueQueries(transport, registry.topics, sending.answer_query),
+        QueryServer(transport, registry.topics, sending.answer_query),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,

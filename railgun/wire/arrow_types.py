@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.schema import FieldType, Schema, WireKind
 
-TAKEN: Mapping[Kind, str] = {
-    Kind.STRING: "strings",
-    Kind.LONG: "whole numbers",
-    Kind.DOUBLE: "numbers",
-    Kind.BOOLEAN: "booleans",
-    Kind.DECIMAL: "decimals, whole numbers or text",
-    Kind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
+TAKEN: Mapping[WireKind, str] = {
+    WireKind.STRING: "strings",
+    WireKind.LONG: "whole numbers",
+    WireKind.DOUBLE: "numbers",
+    WireKind.BOOLEAN: "booleans",
+    WireKind.DECIMAL: "decimals, whole numbers or text",
+    WireKind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
 }
 """What a field of each kind takes, in words for error messages."""
 
@@ -26,13 +26,13 @@ def is_text(type_: pa.DataType) -> bool:
     )
 
 
-_HOLDS: Mapping[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
-    Kind.STRING: (is_text,),
-    Kind.LONG: (pa.types.is_integer,),
-    Kind.DOUBLE: (pa.types.is_floating, pa.types.is_integer),
-    Kind.BOOLEAN: (pa.types.is_boolean,),
-    Kind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer, is_text),
-    Kind.TIMESTAMP: (pa.types.is_timestamp, pa.types.is_integer, is_text),
+_HOLDS: Mapping[WireKind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    WireKind.STRING: (is_text,),
+    WireKind.LONG: (pa.types.is_integer,),
+    WireKind.DOUBLE: (pa.types.is_floating, pa.types.is_integer),
+    WireKind.BOOLEAN: (pa.types.is_boolean,),
+    WireKind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer, is_text),
+    WireKind.TIMESTAMP: (pa.types.is_timestamp, pa.types.is_integer, is_text),
 }
 
 

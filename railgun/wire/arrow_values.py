@@ -14,7 +14,7 @@ from railgun.wire.arrow_types import holds
 from railgun.wire.columns import REF_LENGTH_BITS, Column
 from railgun.wire.msgpack import is_ascii, is_utf8
 from railgun.wire.rfc3339 import parse_column
-from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
+from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, WireKind
 from railgun.wire.values import LONG_MAX, MisfitError, Reader, reader
 from reservoir.native.jit import address, jit, ld8, ldi64, st8, sti64
 
@@ -62,7 +62,7 @@ class Typed:
 
     def explain(self, row: int) -> str:
         """Return why the value of a bad row is bad."""
-        if pa.types.is_timestamp(self.array.type) and self.type.kind is Kind.TIMESTAMP:
+        if pa.types.is_timestamp(self.array.type) and self.type.kind is WireKind.TIMESTAMP:
             return "milliseconds beyond 64 bits"
         try:
             self.read(self.array[row].as_py())
@@ -265,11 +265,11 @@ def _decimal_of(typed: Typed, array: pa.Array) -> None:
     typed.words = low.copy().view(np.uint64)
 
 
-_READERS: dict[Kind, Callable[[Typed], None]] = {
-    Kind.STRING: string,
-    Kind.LONG: _long,
-    Kind.DOUBLE: _double,
-    Kind.BOOLEAN: _boolean,
-    Kind.DECIMAL: _decimal,
-    Kind.TIMESTAMP: _timestamp,
+_READERS: dict[WireKind, Callable[[Typed], None]] = {
+    WireKind.STRING: string,
+    WireKind.LONG: _long,
+    WireKind.DOUBLE: _double,
+    WireKind.BOOLEAN: _boolean,
+    WireKind.DECIMAL: _decimal,
+    WireKind.TIMESTAMP: _timestamp,
 }

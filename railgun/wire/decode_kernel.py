@@ -19,7 +19,7 @@ from railgun.wire.msgpack import (
     read_str,
 )
 from railgun.wire.records import EVENT
-from railgun.wire.schema import EVENT_TIME_MIN_MS, Kind
+from railgun.wire.schema import EVENT_TIME_MIN_MS, WireKind
 from reservoir.native.jit import jit, ld8, ldi32, ldi64, st8, st64, sti32, sti64
 from reservoir.siphash import siphash128
 
@@ -35,7 +35,7 @@ SOURCE_PARTITION, SOURCE_OFFSET, ID_OFFSET, ID_LENGTH, ID_HI, ID_LO = 20, 21, 22
 FAULT_AT, KEY0, KEY1, HASH_IDS, SOURCE_COMMITTED = 26, 27, 28, 29, 30
 CONTEXT_WORDS = 31
 
-_STRING, _DOUBLE, _BOOLEAN = int(Kind.STRING), int(Kind.DOUBLE), int(Kind.BOOLEAN)
+_STRING, _DOUBLE, _BOOLEAN = int(WireKind.STRING), int(WireKind.DOUBLE), int(WireKind.BOOLEAN)
 _UNKNOWN_SCHEMA = int(Status.UNKNOWN_SCHEMA)
 _UNKNOWN_RECORD = int(Status.UNKNOWN_RECORD)
 _WRONG_COUNT = int(Status.WRONG_COUNT)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from railgun.wire import encode_kernel as kernel
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.records import EVENT, Records
-from railgun.wire.schema import Kind
+from railgun.wire.schema import WireKind
 from reservoir.native.jit import address
 
 NO_REPLY = -1
@@ -116,6 +116,6 @@ def _description(column: Column) -> tuple[int, int, int, int]:
 
 def _worst_case_bytes(events: EventColumns) -> int:
     fixed = kernel.HEADER_LIMIT_BYTES + kernel.VALUE_LIMIT_BYTES * len(events.fields)
-    strings = [column for column in (events.ids, *events.fields) if column.type.kind is Kind.STRING]
+    strings = [column for column in (events.ids, *events.fields) if column.type.kind is WireKind.STRING]
     text = sum(int(column.lengths_bytes().sum()) for column in strings)
     return fixed * len(events) + text + kernel.OVERRUN_BYTES

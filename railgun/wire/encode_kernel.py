@@ -8,7 +8,7 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 from railgun.wire.decode_kernel import HEADER_ITEMS
 from railgun.wire.msgpack import FALSE, FLOAT64, NIL
 from railgun.wire.records import EVENT
-from railgun.wire.schema import Kind
+from railgun.wire.schema import WireKind
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
 
 # Words of the context array (int64). FIELDS is the address of int64[fields, 4]: for each field its kind, and the
@@ -25,7 +25,7 @@ HEADER_LIMIT_BYTES = 1 + 5 + 5 + 5 + 4 * 9 + 1 + 5 + 9 + 9
 VALUE_LIMIT_BYTES = 9
 OVERRUN_BYTES = 16
 
-_STRING, _DOUBLE, _BOOLEAN = int(Kind.STRING), int(Kind.DOUBLE), int(Kind.BOOLEAN)
+_STRING, _DOUBLE, _BOOLEAN = int(WireKind.STRING), int(WireKind.DOUBLE), int(WireKind.BOOLEAN)
 
 
 @jit

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.long_text import longs_as_text
-from railgun.wire.schema import Kind
+from railgun.wire.schema import WireKind
 from reservoir.native.jit import address, bytes_address, jit, ld8, ldi64, sti64
 
 NOT_SENT = -1
@@ -75,7 +75,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 def partition_column(column: Column, partitions: int) -> NDArray[np.int64]:
     """Return the partition of each row of a string or long column: int64[n], NOT_SENT where the value is null."""
-    keys = longs_as_text(column) if column.type.kind is Kind.LONG else column
+    keys = longs_as_text(column) if column.type.kind is WireKind.LONG else column
     assert keys.heap is not None
     nulls = 0 if keys.nulls is None else address(keys.nulls)
     out = np.empty(len(keys.words), np.int64)

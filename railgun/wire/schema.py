@@ -11,7 +11,7 @@ VERSION_LIMIT = 1 << 16
 EVENT_TIME_MIN_MS = -(1 << 63) + 1
 
 
-class Kind(IntEnum):
+class WireKind(IntEnum):
     """The kinds of values that a field can hold. Only the kernels use these numbers; records carry
     msgpack's types.
     """
@@ -32,26 +32,26 @@ class FieldTypeError(ValueError):
 class FieldType:
     """A field's type. `precision` and `scale` are 0 except for decimals."""
 
-    kind: Kind
+    kind: WireKind
     precision: int = 0
     scale: int = 0
 
     def __str__(self) -> str:
-        if self.kind is Kind.DECIMAL:
+        if self.kind is WireKind.DECIMAL:
             return f"decimal({self.precision},{self.scale})"
         return self.kind.name.lower()
 
     @property
     def unscaled_limit(self) -> int:
         """The greatest absolute value of the 64-bit word: 10^precision - 1 for decimals, otherwise 2^63 - 1."""
-        return int(10**self.precision - 1) if self.kind is Kind.DECIMAL else (1 << 63) - 1
+        return int(10**self.precision - 1) if self.kind is WireKind.DECIMAL else (1 << 63) - 1
 
 
-STRING = FieldType(Kind.STRING)
-LONG = FieldType(Kind.LONG)
-DOUBLE = FieldType(Kind.DOUBLE)
-BOOLEAN = FieldType(Kind.BOOLEAN)
-TIMESTAMP = FieldType(Kind.TIMESTAMP)
+STRING = FieldType(WireKind.STRING)
+LONG = FieldType(WireKind.LONG)
+DOUBLE = FieldType(WireKind.DOUBLE)
+BOOLEAN = FieldType(WireKind.BOOLEAN)
+TIMESTAMP = FieldType(WireKind.TIMESTAMP)
 
 
 def decimal_type(precision: int, scale: int) -> FieldType:
@@ -62,7 +62,7 @@ def decimal_type(precision: int, scale: int) -> FieldType:
         raise FieldTypeError(
             f"a decimal({precision},s) has 0 to {precision} digits after the point, not {scale}"
         )
-    return FieldType(Kind.DECIMAL, precision, scale)
+    return FieldType(WireKind.DECIMAL, precision, scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from railgun.wire.arrow_types import column_type_errors
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.long_text import longs_as_text
-from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, Kind
+from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, WireKind
 from railgun.wire.validator import NO_ID, NO_TIME, Roles, time_error
 
 
@@ -157,7 +157,7 @@ def row_number_ids(first: int, n: int) -> Column:
 
 
 def _id_column(typed: Typed) -> Column:
-    column = longs_as_text(typed.column()) if typed.type.kind is Kind.LONG else typed.column()
+    column = longs_as_text(typed.column()) if typed.type.kind is WireKind.LONG else typed.column()
     return Column(column.type, column.words, None, column.heap)
 
 

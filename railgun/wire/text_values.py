@@ -21,7 +21,7 @@ from railgun.wire.arrow_values import (
     string_refs,
     timestamp_of_text,
 )
-from railgun.wire.schema import FieldType, Kind
+from railgun.wire.schema import FieldType, WireKind
 from railgun.wire.values import (
     JsonNumber,
     MisfitError,
@@ -56,7 +56,7 @@ def text_reader(type_: FieldType) -> Reader:
     """Return a function that reads one text as a value of a type, as `railgun.wire.values.reader` does for JSON
     values.
     """
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is WireKind.DECIMAL:
         return lambda text: read_decimal(text, type_)
     return _TEXT_READERS[type_.kind]
 
@@ -133,19 +133,19 @@ def _cast(typed: Typed, pattern: str, type_: Any) -> None:
     typed.by_row()
 
 
-_TEXT_READERS: dict[Kind, Reader] = {
-    Kind.STRING: read_string,
-    Kind.LONG: _text_long,
-    Kind.DOUBLE: _text_double,
-    Kind.BOOLEAN: _text_boolean,
-    Kind.TIMESTAMP: _text_timestamp,
+_TEXT_READERS: dict[WireKind, Reader] = {
+    WireKind.STRING: read_string,
+    WireKind.LONG: _text_long,
+    WireKind.DOUBLE: _text_double,
+    WireKind.BOOLEAN: _text_boolean,
+    WireKind.TIMESTAMP: _text_timestamp,
 }
 
-_READERS: dict[Kind, Callable[[Typed], None]] = {
-    Kind.STRING: string,
-    Kind.LONG: _long,
-    Kind.DOUBLE: _double,
-    Kind.BOOLEAN: _boolean,
-    Kind.DECIMAL: decimal_of_text,
-    Kind.TIMESTAMP: _timestamp,
+_READERS: dict[WireKind, Callable[[Typed], None]] = {
+    WireKind.STRING: string,
+    WireKind.LONG: _long,
+    WireKind.DOUBLE: _double,
+    WireKind.BOOLEAN: _boolean,
+    WireKind.DECIMAL: decimal_of_text,
+    WireKind.TIMESTAMP: _timestamp,
 }

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from railgun.wire.schema import EVENT_TIME_MIN_MS, STRING_LIMIT_BYTES, Kind, Schema
+from railgun.wire.schema import EVENT_TIME_MIN_MS, STRING_LIMIT_BYTES, Schema, WireKind
 from railgun.wire.values import LONG_MAX, LONG_MIN, MisfitError, decode_json, read_timestamp, reader
 
 Location = tuple[str | int, ...]
@@ -17,7 +17,7 @@ Location = tuple[str | int, ...]
 NO_TIME = "the time of an event is needed"
 NO_ID = "the id of an event is needed"
 
-_KEYS = (Kind.STRING, Kind.LONG)
+_KEYS = (WireKind.STRING, WireKind.LONG)
 
 
 class FieldError(NamedTuple):
@@ -62,11 +62,11 @@ class Roles:
 
     def __post_init__(self) -> None:
         if self.time is not None:
-            self._check(self.time, (Kind.TIMESTAMP,))
+            self._check(self.time, (WireKind.TIMESTAMP,))
         for name in (*([] if self.id is None else [self.id]), *self.partitioners):
             self._check(name, _KEYS)
 
-    def _check(self, name: str, kinds: Sequence[Kind]) -> None:
+    def _check(self, name: str, kinds: Sequence[WireKind]) -> None:
         place = self.schema.index(name)
         if place < 0 or self.schema.fields[place].type.kind not in kinds:
             raise ValueError(f"{name} is no field of type {' or '.join(kind.name.lower() for kind in kinds)}")
@@ -159,13 +159,13 @@ def time_error(time_ms: Any, latest_ms: int | None) -> str:
 # Every integer between these limits has a double of its own, so none is rounded silently.
 _EXACT_MIN, _EXACT_MAX = -(2.0**53), 2.0**53
 _Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
-_SHAPES: dict[Kind, tuple[Any, Any]] = {
-    Kind.STRING: (str | None, None),
-    Kind.LONG: (_Long | None, None),
-    Kind.DOUBLE: (Annotated[float, msgspec.Meta(gt=_EXACT_MIN, lt=_EXACT_MAX)] | None, None),
-    Kind.BOOLEAN: (bool | None, None),
-    Kind.TIMESTAMP: (_Long | str | None, None),
-    Kind.DECIMAL: (msgspec.Raw, msgspec.Raw(b"null")),
+_SHAPES: dict[WireKind, tuple[Any, Any]] = {
+    WireKind.STRING: (str | None, None),
+    WireKind.LONG: (_Long | None, None),
+    WireKind.DOUBLE: (Annotated[float, msgspec.Meta(gt=_EXACT_MIN, lt=_EXACT_MAX)] | None, None),
+    WireKind.BOOLEAN: (bool | None, None),
+    WireKind.TIMESTAMP: (_Long | str | None, None),
+    WireKind.DECIMAL: (msgspec.Raw, msgspec.Raw(b"null")),
 }
 # After k misses in a row, the next k - 1 texts are not tried, up to this many. If all texts have an unknown field,
 # trying is useless.
@@ -190,10 +190,10 @@ class TypedValidator:
         self._time = -1 if roles.time is None else schema.index(roles.time)
         self._id = -1 if roles.id is None else schema.index(roles.id)
         kinds = [field.type.kind for field in schema.fields]
-        self._doubles = _places(kinds, Kind.DOUBLE)
-        self._times = _places(kinds, Kind.TIMESTAMP)
+        self._doubles = _places(kinds, WireKind.DOUBLE)
+        self._times = _places(kinds, WireKind.TIMESTAMP)
         self._decimals: Mapping[int, Callable[[Any], Any]] = {
-            place: reader(schema.fields[place].type) for place in _places(kinds, Kind.DECIMAL)
+            place: reader(schema.fields[place].type) for place in _places(kinds, WireKind.DECIMAL)
         }
         self._misses = self._untried = 0
 
@@ -248,5 +248,5 @@ def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
     return (*values[:place], value, *values[place + 1 :])
 
 
-def _places(kinds: Sequence[Kind], kind: Kind) -> list[int]:
+def _places(kinds: Sequence[WireKind], kind: WireKind) -> list[int]:
     return [place for place, each in enumerate(kinds) if each is kind]

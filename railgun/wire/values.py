@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from railgun.wire.rfc3339 import read_rfc3339
-from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, Kind
+from railgun.wire.schema import STRING_LIMIT_BYTES, FieldType, WireKind
 
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -45,7 +45,7 @@ def reader(type_: FieldType) -> Reader:
 
     The function returns what `encode_event` takes: str, int (long, timestamp, unscaled decimal), float or bool.
     """
-    if type_.kind is Kind.DECIMAL:
+    if type_.kind is WireKind.DECIMAL:
         return lambda value: read_decimal(value, type_)
     return _READERS[type_.kind]
 
@@ -181,10 +181,10 @@ def _sort(value: Any) -> str:
     return "the array" if isinstance(value, list) else f"the {type(value).__name__}"
 
 
-_READERS: dict[Kind, Reader] = {
-    Kind.STRING: read_string,
-    Kind.LONG: read_long,
-    Kind.DOUBLE: read_double,
-    Kind.BOOLEAN: read_boolean,
-    Kind.TIMESTAMP: read_timestamp,
+_READERS: dict[WireKind, Reader] = {
+    WireKind.STRING: read_string,
+    WireKind.LONG: read_long,
+    WireKind.DOUBLE: read_double,
+    WireKind.BOOLEAN: read_boolean,
+    WireKind.TIMESTAMP: read_timestamp,
 }

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir.columns import HotColumn, Kind
+from reservoir.columns import ColumnKind, HotColumn
 from reservoir.executor import Job
 from reservoir.frames import (
     COLUMN_CODES,
@@ -82,7 +82,7 @@ def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
         words[base + COLUMN_WORDS_AT] = stored.words_at
         words[base + COLUMN_NULLS] = stored.nulls_at
         words[base + COLUMN_HEAP] = stored.heap_at
-        if stored.column.kind is Kind.ENTITY:
+        if stored.column.kind is ColumnKind.ENTITY:
             cache = np.zeros((stored.count, 2), np.int64)
             words[base + COLUMN_CODES], words[base + COLUMN_PAIRS] = stored.codes_at, stored.pairs_at
             words[base + COLUMN_ROW_CACHE], words[base + COLUMN_COUNT] = address(cache), stored.count

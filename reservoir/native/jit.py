@@ -26,6 +26,7 @@ import numpy as np
 from reservoir.native import checked
 from reservoir.native import image as kernel_image
 from reservoir.native.kernel_mode import IS_CHECKED
+from reservoir.native.sources import PACKAGES
 
 # CPython keeps them inside the object, after its head; the object's basic size counts the final zero byte.
 _HEAD_BYTES = bytes.__basicsize__ - 1
@@ -76,7 +77,7 @@ __all__ = (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROOMS = ("railgun", "reservoir", "frontend", "bench", "tests")
+_PACKAGES = (*PACKAGES, "bench", "tests")
 
 
 class Later:
@@ -201,7 +202,7 @@ def use_numba() -> None:
         _is_numba = True
         entry_address.cache_clear()
         for module_name, module in list(sys.modules.items()):
-            if module_name.split(".")[0] in _ROOMS:
+            if module_name.split(".")[0] in _PACKAGES:
                 for name, value in list(vars(module).items()):
                     if id(value) in made:
                         setattr(module, name, made[id(value)])

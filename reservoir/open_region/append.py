@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir.columns import Kind
+from reservoir.columns import ColumnKind
 from reservoir.frames import (
     COLUMN_KIND,
     COLUMN_NULLS,
@@ -88,8 +88,8 @@ from reservoir.native.jit import (
 )
 from reservoir.open_region.ring import merge_slots, sort_slots
 
-_STRING = int(Kind.STRING)
-_ENTITY = int(Kind.ENTITY)
+_STRING = int(ColumnKind.STRING)
+_ENTITY = int(ColumnKind.ENTITY)
 _LENGTH = np.uint64(0xFFFFFF)
 _OFFSET = np.uint64((1 << 38) - 1)
 _u = np.uint64

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir import layout as at
-from reservoir.columns import ColumnData, ColumnMaker, HotColumn, Kind, StoredColumn
+from reservoir.columns import ColumnData, ColumnKind, ColumnMaker, HotColumn, StoredColumn
 from reservoir.errors import RowOrderError
 from reservoir.frames import COLUMN_WORDS, FRAME_COLUMNS, FRAME_ORDER, FRAME_ROWS, FRAME_SEQ, FRAME_TIME
 from reservoir.gather import (
@@ -72,9 +72,9 @@ class OpenRows:
     def column(self, column: HotColumn) -> StoredColumn:
         """A hot column's rows in the form of a sealed chunk."""
         held = self.ring.columns[self.columns.index(column)]
-        if column.kind is Kind.ENTITY:
+        if column.kind is ColumnKind.ENTITY:
             return gather_entity_column(column, address(held.pairs), self.slots)
-        if column.kind is Kind.STRING:
+        if column.kind is ColumnKind.STRING:
             heaps = (address(self.ring.arena),)
             return gather_string_column(column, address(held.words), address(held.nulls), heaps, self.slots)
         return gather_word_column(column, address(held.words), address(held.nulls), self.slots)
@@ -185,7 +185,7 @@ class OpenRegion:
         )
         for column, data in made.items():
             words = _words_of(data)
-            if column.kind is Kind.STRING and words is not None:
+            if column.kind is ColumnKind.STRING and words is not None:
                 words = self._keep_strings(data, words)
             # Of the rings in force: they may have grown for the strings, and the rows have other slots then.
             _put(self._ring.columns[self.columns.index(column)], self.all_rows().slots, data, words)
@@ -293,7 +293,7 @@ def _put(
     column: OpenColumn, slots: NDArray[np.uint32], data: ColumnData, words: NDArray[np.uint64] | None
 ) -> None:
     """Put values into slots. words: of a column that has some, in place of the data's."""
-    if column.kind is Kind.ENTITY:
+    if column.kind is ColumnKind.ENTITY:
         assert data.hi is not None
         assert data.lo is not None
         column.pairs[slots, 0], column.pairs[slots, 1] = data.hi, data.lo

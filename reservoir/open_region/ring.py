@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir.columns import Kind
+from reservoir.columns import ColumnKind
 from reservoir.frames import (
     COLUMN_COUNT,
     COLUMN_HEAP,
@@ -97,15 +97,15 @@ _LENGTH = np.uint64(0xFFFFFF)
 class OpenColumn:
     """One hot column by slot. ENTITY: pairs, cache.  WORD, STRING: words, nulls.  The other two are empty."""
 
-    kind: Kind
+    kind: ColumnKind
     words: NDArray[np.uint64]
     nulls: NDArray[np.uint8]
     pairs: NDArray[np.uint64]
     cache: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, kind: Kind, capacity: int) -> "OpenColumn":
-        plain, hashed = (0, capacity) if kind is Kind.ENTITY else (capacity, 0)
+    def empty(cls, kind: ColumnKind, capacity: int) -> "OpenColumn":
+        plain, hashed = (0, capacity) if kind is ColumnKind.ENTITY else (capacity, 0)
         return cls(
             kind,
             np.zeros(plain, np.uint64),
@@ -118,7 +118,7 @@ class OpenColumn:
         """The COLUMN_ words of frame 0."""
         words = [0] * COLUMN_WORDS
         words[COLUMN_KIND] = int(self.kind)
-        if self.kind is Kind.ENTITY:
+        if self.kind is ColumnKind.ENTITY:
             words[COLUMN_PAIRS], words[COLUMN_ROW_CACHE] = address(self.pairs), address(self.cache)
             words[COLUMN_COUNT] = len(self.cache)
         else:
@@ -144,7 +144,7 @@ class Ring:
     columns: tuple[OpenColumn, ...]
 
     @classmethod
-    def empty(cls, capacity: int, arena_bytes: int, kinds: tuple[Kind, ...]) -> "Ring":
+    def empty(cls, capacity: int, arena_bytes: int, kinds: tuple[ColumnKind, ...]) -> "Ring":
         return cls(
             capacity,
             np.zeros(capacity, np.int64),
@@ -237,12 +237,12 @@ def _move_column(
     head: int,
     masks: tuple[int, int],
 ) -> None:
-    if column.kind is Kind.ENTITY:
+    if column.kind is ColumnKind.ENTITY:
         fresh.pairs[slots] = column.pairs[live]
         fresh.cache[slots] = column.cache[live]
         return
     fresh.nulls[slots] = column.nulls[live]
-    if column.kind is Kind.WORD:
+    if column.kind is ColumnKind.WORD:
         fresh.words[slots] = column.words[live]
         return
     _move_refs(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from reservoir.columns import HotColumn, Kind, StoredColumn
+from reservoir.columns import ColumnKind, HotColumn, StoredColumn
 from reservoir.native.jit import address, jit, ld8, ld64, st8, st64
 from reservoir.segments.format import pack_chunk
 from reservoir.segments.index import Span
@@ -146,7 +146,7 @@ def _plain(type_: pa.DataType, values: NDArray[Any]) -> Any:
 
 def _arrow(stored: StoredColumn, n: int) -> Any:
     """The column as an Arrow array: uint64, binary, or a dictionary of 16-byte hashes."""
-    if stored.column.kind is Kind.ENTITY:
+    if stored.column.kind is ColumnKind.ENTITY:
         codes, pairs = stored.keep
         values = pa.FixedSizeBinaryArray.from_buffers(_HASH, stored.count, [None, pa.py_buffer(pairs)])
         return pa.DictionaryArray.from_arrays(_plain(pa.uint32(), codes[:n]), values)
@@ -154,7 +154,7 @@ def _arrow(stored: StoredColumn, n: int) -> Any:
     if stored.nulls_at:
         flags = stored.keep[1]
         nulls, validity = int(flags.sum()), pa.py_buffer(np.packbits(flags == 0, bitorder="little"))
-    if stored.column.kind is Kind.WORD:
+    if stored.column.kind is ColumnKind.WORD:
         return pa.UInt64Array.from_buffers(pa.uint64(), n, [validity, pa.py_buffer(stored.keep[0])], nulls)
     refs, _, heap = stored.keep
     offsets = np.zeros(n + 1, np.int64)
@@ -164,7 +164,7 @@ def _arrow(stored: StoredColumn, n: int) -> Any:
 
 
 def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
-    if column.kind is Kind.ENTITY:
+    if column.kind is ColumnKind.ENTITY:
         count = len(array.dictionary)
         codes = _data(array.indices, np.uint32, n)
         pairs = _data(array.dictionary, np.uint64, 2 * count, 16)
@@ -188,7 +188,7 @@ def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
         _split_nulls(address(bitmap), array.offset, n, address(nulls))
         nulls_at, keep = address(nulls), (nulls,)
     size = 8 * n + (n if nulls_at else 0)
-    if column.kind is Kind.WORD:
+    if column.kind is ColumnKind.WORD:
         words = _data(array, np.uint64, n)
         return StoredColumn(column, address(words), nulls_at, 0, 0, 0, 0, 0, size, (*keep, words))
     refs = np.empty(n, np.uint64)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from reservoir.columns import HotColumn, Kind
+from reservoir.columns import ColumnKind, HotColumn
 from reservoir.errors import CorruptionError, ForeignSegmentError, FormatVersionError
 from reservoir.segments.index import IndexedChunk, Place, Span
 
@@ -198,7 +198,7 @@ def _columns(packed: bytes, count: int) -> tuple[HotColumn, ...]:
     for _ in range(count):
         kind, _, length = _COLUMN.unpack_from(packed, place)
         place += _COLUMN.size
-        columns.append(HotColumn(packed[place : place + length].decode(), Kind(kind)))
+        columns.append(HotColumn(packed[place : place + length].decode(), ColumnKind(kind)))
         place += length
     return tuple(columns)
 

@@ -15,9 +15,9 @@ from railgun.config.kinds import (
     ConfigError,
     Duration,
     Hosts,
-    Kind,
     KindError,
     Lasting,
+    SettingKind,
     Size,
     Text,
     Tokens,
@@ -40,7 +40,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def another(kind: Kind, default: object) -> str:
+def another(kind: SettingKind, default: object) -> str:
     """Text for a value that is not the default."""
     match kind:
         case Addresses():

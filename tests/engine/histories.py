@@ -82,7 +82,7 @@ def state(task: TaskProcessor, shift: int = 0) -> dict[tuple[str, int, int], lis
     """By grouping and entity, what every metric holds, pages followed. shift: added to the log positions of history."""
     found: dict[tuple[str, int, int], list[bytes]] = {}
     for group, parts in digest._parts(task).items():
-        fields = ",".join(task.machine.layouts[group].fields)
+        fields = ",".join(task.runtime.layouts[group].fields)
         for ids, rows in task.table.reader.rows(group):
             for (high, low), cells in zip(ids.tolist(), rows):
                 said = [part.name + _part(task, part, cells, shift) for part in parts]

@@ -15,7 +15,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.history.manifest import HISTORY, MANIFEST, read_manifest
-from railgun.host import take_over
+from railgun.host import history as host_history
 from railgun.registry import catalog_log
 from railgun.task.errors import HistoryMissingError
 from railgun.task.processor import TaskProcessor
@@ -272,7 +272,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_ready(tmp_path, definitions(), history_rows(), before=60)
-    whole = take_over.copy_folder
+    whole = host_history.copy_folder
 
     def crash(*_: object) -> None:
         raise OSError("the power is gone")
@@ -294,7 +294,7 @@ def test_a_crash_half_way_is_brought_to_its_end(
     opened = engine(tmp_path)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(take_over, *points[point])
+            patch.setattr(host_history, *points[point])
             with pytest.raises(FolderError, match="the power is gone"):
                 opened.add_history("s")
     finally:

@@ -24,14 +24,14 @@ from railgun.history.task_folder import POINTER
 from railgun.host.place import task_folder
 from railgun.wire.control_records import encode_control
 from tests.engine import make_golden
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
 from tests.engine.histories import build_history
 from tests.golden.one_task import OneTask, one_task
 from tests.golden.portable import brought_back, written_down
 from tests.history import test_accepted_events
 from tests.history.test_accepted_events import DEFINITIONS
-from tests.host.deepened_host import HISTORY, SETTINGS, DeepenedHost
-from tests.host.test_take_over import events
+from tests.host.deepening.deepened_host import HISTORY, SETTINGS, DeepenedHost
+from tests.host.deepening.test_take_over import events
 from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import awaited
 

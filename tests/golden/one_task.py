@@ -17,8 +17,8 @@ from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
-from tests.host.deepened_host import SETTINGS
-from tests.host.test_take_over import rows_of
+from tests.host.deepening.deepened_host import SETTINGS
+from tests.host.deepening.test_take_over import rows_of
 from tests.task.small_log import IDENTITY
 from tests.unit.local_units import awaited
 

@@ -21,13 +21,13 @@ from railgun.history.plan_file import (
     OWN,
     OWN_FILE,
     PLAN,
-    live_backfill_folder,
+    deepening_folder,
     read_own,
     read_plan,
     write_own,
     write_plan,
 )
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_request
+from railgun.history.request_files import OFFER, REQUEST, DeepeningRequest, read_request, write_request
 from railgun.history.task_folder import POINTER, beside, move_to
 from railgun.host.place import task_folder
 from tests.golden.promises import EXPECTED, held, held_bytes
@@ -111,7 +111,7 @@ def test_what_a_task_had_accepted(tmp_path: Path) -> None:
 
 
 def test_what_a_job_asks_of_units(tmp_path: Path) -> None:
-    request, offer = BackfillRequestFile(HISTORY, 1), BackfillRequestFile(HISTORY, 1, "3")
+    request, offer = DeepeningRequest(HISTORY, 1), DeepeningRequest(HISTORY, 1, "3")
     for name, asked in ((REQUEST, request), (OFFER, offer)):
         write_request(tmp_path / name, asked)
     held_bytes("request.json", (tmp_path / REQUEST).read_bytes())
@@ -131,7 +131,7 @@ def test_where_files_are(tmp_path: Path) -> None:
             "the task of all": str(task_folder(Path("data"), "payments", 1, "*", 0)),
             "a deepened task": str(beside(place, HISTORY)),
             "which folder it is in": [POINTER, (tmp_path / POINTER).read_text()],
-            "a deepening": str(live_backfill_folder(Path("data"), "payments")),
+            "a deepening": str(deepening_folder(Path("data"), "payments")),
             "its plan": PLAN,
             "its request": REQUEST,
             "its offer": OFFER,

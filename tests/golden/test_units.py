@@ -17,9 +17,9 @@ from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.cluster.copies import CopyName
-from railgun.history.plan_file import live_backfill_folder
+from railgun.history.plan_file import deepening_folder
 from railgun.history.request_files import OFFER
-from railgun.host.built_task import BuiltTask
+from railgun.host.deepening.built_task import BuiltTask
 from railgun.host.host_state import OF_ONE_TASK
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -34,7 +34,7 @@ from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.control_records import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql
 from tests.golden.promises import held, masked
-from tests.host.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
+from tests.host.deepening.deepened_host import DEFINITIONS, TOPICS, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
 from tests.unit.lone_copies import lone_copies
 
@@ -145,7 +145,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         unit.add_metric()
         unit.say("followed, with a metric that is warming")
         unit.front_end = seen_by_a_front_end(unit)
-        (live_backfill_folder(rig.data, "s") / OFFER).unlink()
+        (deepening_folder(rig.data, "s") / OFFER).unlink()
         unit.say("stopped", last=True)
         rig.host.fail(HistoryDamagedError("a folder", "it is damaged"))
         unit.say("failed")

@@ -13,7 +13,7 @@ from railgun.plan.program import TIME_MAX
 from railgun.task.settings import TaskSettings
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
 from tests.task.small_log import IDENTITY, SmallLog
 
 DEFINITIONS = """

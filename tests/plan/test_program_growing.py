@@ -108,7 +108,7 @@ def _renumber(
     edges: dict[int, int],
     groups: dict[tuple[str, ...], int],
 ) -> None:
-    """Edges and groups as a machine numbers them: those that nobody needs go, their numbers may come again."""
+    """Edges and groups as a runtime numbers them: those that nobody needs go, their numbers may come again."""
     wanted_edges: set[int] = set()
     wanted_groups: set[tuple[str, ...]] = set()
     for metric in (metric for each in generations for metric in each.metrics):

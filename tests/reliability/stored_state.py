@@ -46,7 +46,7 @@ def settle(task: TaskProcessor) -> None:
     """Let fills, sweeps and the graveyard come to their end, and store all of it."""
     for _ in range(100_000):
         task.work()
-        if not task.fills.waiting and not task.machine.retired():
+        if not task.fills.waiting and not task.runtime.retired():
             break
         if not task.checkpointer.is_in_flight:
             task.checkpoints.begin()
@@ -70,7 +70,7 @@ def check_stored(task: TaskProcessor) -> int:
         if body is not None
     }
     found = StoredState(bodies)
-    for (group, offset), kind in cell_kinds(task.machine.program).items():
+    for (group, offset), kind in cell_kinds(task.runtime.program).items():
         word = (offset - ROW_HEAD_BYTES) // 8
         for _, cells in task.table.reader.rows(group):
             for row in cells:

@@ -79,7 +79,7 @@ def test_a_digest_sees_one_event_and_one_word(tmp_path: Path) -> None:
         before = task.digest()
         assert before != without_last
         ((group, offset), _), *_ = [
-            (place, kind) for place, kind in cell_kinds(task.machine.program).items() if kind.op == COUNT
+            (place, kind) for place, kind in cell_kinds(task.runtime.program).items() if kind.op == COUNT
         ]
         ids, _ = next(task.table.reader.rows(group))
         (row,) = task.table.find(np.array([[group, *ids[0].tolist()]], np.uint64)).tolist()

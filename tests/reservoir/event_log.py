@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reservoir.columns import ColumnData, HotColumn, Kind, Recipe, StoredColumn
+from reservoir.columns import ColumnData, ColumnKind, HotColumn, Recipe, StoredColumn
 from reservoir.native.jit import array_at
 
 INT64_MIN = -(1 << 63)
 
 # Every column a test may ask for is a function of the payload, as `compute_columns` needs.
-AMOUNT = HotColumn("amount", Kind.WORD)
-NAME = HotColumn("name", Kind.STRING)
-UPPER = HotColumn("upper(name)", Kind.STRING)
-CARD = HotColumn("entity:card", Kind.ENTITY)
+AMOUNT = HotColumn("amount", ColumnKind.WORD)
+NAME = HotColumn("name", ColumnKind.STRING)
+UPPER = HotColumn("upper(name)", ColumnKind.STRING)
+CARD = HotColumn("entity:card", ColumnKind.ENTITY)
 ALL_COLUMNS = (AMOUNT, NAME, UPPER, CARD)
 # Not kept in golden files: what can be computed of another column.
-TWICE = HotColumn("2 * amount", Kind.WORD)
+TWICE = HotColumn("2 * amount", ColumnKind.WORD)
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ def columns_of(
     for column in columns:
         values = [value(column, record) for record in records]
         nulls = np.array([held is None for held in values], np.uint8)
-        if column.kind is Kind.ENTITY:
+        if column.kind is ColumnKind.ENTITY:
             pairs = np.array(values, np.uint64).reshape(-1, 2)
             made.append(ColumnData(hi=pairs[:, 0].copy(), lo=pairs[:, 1].copy()))
-        elif column.kind is Kind.WORD:
+        elif column.kind is ColumnKind.WORD:
             words = np.array([0xDEAD if held is None else held for held in values], np.uint64)
             made.append(ColumnData(words=words, nulls=nulls))
         elif column == NAME:

@@ -7,7 +7,7 @@ import numpy as np
 
 from reservoir import frames as f
 from reservoir import layout as at
-from reservoir.columns import HotColumn, Kind
+from reservoir.columns import ColumnKind, HotColumn
 from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 from reservoir.native.jit import address, array_at
@@ -194,14 +194,14 @@ class LogDriver:
         for number, column in enumerate(self.hot):
             where = f.column_at(frames, frame, number)
             wanted = value(column, record)
-            if column.kind is Kind.ENTITY:
+            if column.kind is ColumnKind.ENTITY:
                 code = f.column_code(where, row)
                 assert (f.code_hi(where, code), f.code_lo(where, code)) == wanted
                 assert not array_at(f.code_cache(where, code), 2, np.int64).any()
                 continue
             assert bool(f.column_null(where, row)) == (wanted is None)
             word = int(f.column_word(where, row))
-            if column.kind is Kind.WORD:
+            if column.kind is ColumnKind.WORD:
                 assert word == (wanted or 0)
             else:
                 assert self._string(f.column_heap(where), word) == (wanted or b"")
@@ -226,7 +226,7 @@ class LogDriver:
         made = columns_of(records, self.hot, offsets, buffer)
         table, heaps = np.zeros((max(1, len(made)), 2), np.int64), {0: address(buffer)}
         for k, (column, data) in enumerate(zip(self.hot, made)):
-            if column.kind is Kind.ENTITY:
+            if column.kind is ColumnKind.ENTITY:
                 table[k] = address(data.hi), address(data.lo)
             else:
                 table[k] = address(data.words), address(data.nulls)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir.columns import Kind, StoredColumn
+from reservoir.columns import ColumnKind, StoredColumn
 from reservoir.files import DiskFiles
 from reservoir.native.jit import array_at
 from reservoir.reservoir import Reservoir
@@ -24,13 +24,13 @@ def values(stored: StoredColumn, rows: int) -> list[object]:
     """A column as Python values."""
     import numpy as np
 
-    if stored.column.kind is Kind.ENTITY:
+    if stored.column.kind is ColumnKind.ENTITY:
         codes = array_at(stored.codes_at, rows, np.uint32)
         pairs = array_at(stored.pairs_at, 2 * stored.count, np.uint64).reshape(-1, 2)
         return [tuple(pairs[code].tolist()) for code in codes]
     words = array_at(stored.words_at, rows, np.uint64).tolist()
     nulls = array_at(stored.nulls_at, rows, np.uint8).tolist() if stored.nulls_at else [0] * rows
-    if stored.column.kind is Kind.STRING:
+    if stored.column.kind is ColumnKind.STRING:
         heap = array_at(stored.heap_at, stored.heap_bytes, np.uint8).tobytes()
         words = [heap[word >> 24 : (word >> 24) + (word & 0xFFFFFF)] for word in words]
     return [None if null else word for word, null in zip(words, nulls)]

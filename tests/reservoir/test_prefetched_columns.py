@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reservoir.columns import HotColumn, Kind
+from reservoir.columns import ColumnKind, HotColumn
 from reservoir.cursors import held_frame as held_frame_module
 from reservoir.cursors.held_frame import Ahead, HeldFrame
 from reservoir.layout import OPEN_NEED_BYTES, OPEN_NEED_ROWS
@@ -229,7 +229,7 @@ def test_what_is_prefetched_anew_is_decoded_once(monkeypatch: pytest.MonkeyPatch
     asked: set[Ahead] = set()
     last: list[Ahead] = []
     for number in range(20):
-        column = HotColumn(f"upper(name), {number}", Kind.STRING)
+        column = HotColumn(f"upper(name), {number}", ColumnKind.STRING)
         held.known = (AMOUNT, column)
         last = driver.reservoir.prefetch_columns(0, (column,), held.known)
         asked.update(last)
@@ -253,7 +253,7 @@ def test_changes_by_the_hundred_hold_no_more_frames_than_one() -> None:
 
     def changed(number: int) -> int:
         """How many frames there are after one more."""
-        hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
+        hot = (*driver.hot, HotColumn(f"upper(name), {number}", ColumnKind.STRING))
         assert not wait(driver.reservoir.prefetch_columns(0, hot, hot), 10).not_done
         driver.set_hot(hot)
         gc.collect()
@@ -278,7 +278,7 @@ def test_columns_that_come_keep_to_the_limit() -> None:
     for number in range(12):
         # The clock stands still: no frame is in use.
         driver.run(5)
-        hot = (*driver.hot, HotColumn(f"upper(name), {number}", Kind.STRING))
+        hot = (*driver.hot, HotColumn(f"upper(name), {number}", ColumnKind.STRING))
         assert not wait(driver.reservoir.prefetch_columns(0, hot, hot), 10).not_done
         driver.set_hot(hot)
         assert 0 < driver.reservoir.stats().cache_bytes <= 12_000
@@ -294,7 +294,13 @@ def test_frames_stay_as_columns_come(seed: int, monkeypatch: pytest.MonkeyPatch)
     for delta in (1_000, 2_500, 4_000):
         driver.add_edge(delta)
     hot: list[HotColumn] = []
-    further = [AMOUNT, NAME, CARD, TWICE, *(HotColumn(f"upper(name), {k}", Kind.STRING) for k in range(40))]
+    further = [
+        AMOUNT,
+        NAME,
+        CARD,
+        TWICE,
+        *(HotColumn(f"upper(name), {k}", ColumnKind.STRING) for k in range(40)),
+    ]
     while driver.position < 600:
         driver.run(source.randint(1, 20))
         if source.random() < 0.8 and (left := [each for each in further if each not in hot]):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir.columns import HotColumn, Kind
+from reservoir.columns import ColumnKind, HotColumn
 from reservoir.errors import CorruptionError
 from reservoir.segments.format import (
     FRAME_CHUNK,
@@ -30,7 +30,7 @@ u32 = st.integers(0, (1 << 32) - 1)
 u63 = st.integers(0, (1 << 63) - 1)
 spans = st.builds(Span, u32, i64, i64, i64, i64, i64, i64)
 headers = st.builds(SegmentHeader, st.binary(min_size=16, max_size=16), u32, u63, u63, i64)
-columns = st.lists(st.builds(HotColumn, st.text(max_size=20), st.sampled_from(list(Kind))), max_size=5)
+columns = st.lists(st.builds(HotColumn, st.text(max_size=20), st.sampled_from(list(ColumnKind))), max_size=5)
 
 
 @given(headers)

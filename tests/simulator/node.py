@@ -30,9 +30,9 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.value_queries import ValueQueries
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
 from tests.simulator.haltable import HaltableCall, Stepwise
@@ -131,7 +131,7 @@ class SimulatedUnit:
                 lambda places: [hosting.host(each, SETTINGS) for each in places], lambda _: None, clock
             ),
             folder,
-            ValueQueries(self.transport, topics, sending.answer_query, clock),
+            QueryServer(self.transport, topics, sending.answer_query, clock),
             removes=False,
             grace_s=60.0,
             waiting=IdleMeter(around.now, lambda: 0.0),

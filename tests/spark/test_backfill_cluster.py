@@ -13,7 +13,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
 from railgun.history.task_folder import copy_folder
-from railgun.host import take_over
+from railgun.host import history as host_history
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.spark.backfill.cluster import BackfillOfCluster
 from railgun.spark.backfill.source import HistorySource
@@ -114,7 +114,7 @@ def test_a_task_whose_node_lacks_what_it_needs_stops_until_it_has_it(
         if lacks == "history":
             elsewhere.rename(tmp_path / "elsewhere")
         else:
-            monkeypatch.setattr(take_over, "copy_folder", _cannot_be_copied)
+            monkeypatch.setattr(host_history, "copy_folder", _cannot_be_copied)
         with local_units(kafka, prefix, tmp_path / "node", 1, SETTINGS) as units:
             hosts = units[0].loop.hosts
 

@@ -12,10 +12,10 @@ from railgun.catalog.changes import Deepen
 from railgun.catalog.definitions import parse_definitions
 from railgun.engine.engine import Engine
 from railgun.engine.errors import HistoryRefusedError
-from railgun.history.request_files import BackfillRequestFile, write_request
+from railgun.history.request_files import DeepeningRequest, write_request
 from railgun.history.task_folder import beside
+from railgun.host.deepening.take_over import TakeOver
 from railgun.host.place import task_folder
-from railgun.host.take_over import TakeOver
 from railgun.registry import evolution
 from railgun.spark.backfill.deepening_cluster import DeepeningOfCluster, is_near
 from railgun.spark.backfill.source import HistorySource
@@ -24,8 +24,8 @@ from railgun.spark.errors import HistoryError
 from railgun.state.lock import FolderLock
 from tests.broker.own_topics import own_prefix
 from tests.cluster.some_reports import status
-from tests.engine.deepened import build_deepening
-from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import START_MS, definitions, rows
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import SMALL, awaited, local_units, quick_settings
@@ -229,7 +229,7 @@ def test_what_tasks_have_been_told_to_take_is_not_given_up(tmp_path: Path, is_kn
     folder.mkdir(parents=True)
     (folder / "deepening.json").write_text("{")
     if is_known:
-        write_request(folder / "request.json", BackfillRequestFile(told, 1))
+        write_request(folder / "request.json", DeepeningRequest(told, 1))
     places = [task_folder(tmp_path, "s", 1, *task) for task in stream.tasks]
     with pytest.raises(HistoryError, match="told to take over"):
         made._built(entry)

@@ -20,9 +20,9 @@ from railgun.spark.backfill.source import HistorySource
 from railgun.spark.backfill.target import BackfillRequest
 from tests.broker.own_topics import own_prefix
 from tests.engine import test_history
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.histories import build_history
-from tests.engine.test_deepening import accepted_rows, history_rows, live_rows, through_the_log
 from tests.engine.test_history import EVENTS, definitions, rows
 from tests.spark.test_deepening_cluster import BEGIN, NOW, SETTINGS, scored, target, wanted
 from tests.unit.cluster_player import ClusterPlayer

@@ -30,10 +30,10 @@ from railgun.spark.validation.time_range import ALL_TIMES, TimeRange
 from railgun.spark.validation.validate_service import validate_service
 from railgun.task.settings import TaskSettings
 from tests.broker.own_topics import own_prefix
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.test_deepening import CUT_MS as CUT_ROW_MS
+from tests.engine.deepening.test_deepening import history_rows, live_rows
 from tests.engine.player import EnginePlayer
-from tests.engine.test_deepening import CUT_MS as CUT_ROW_MS
-from tests.engine.test_deepening import history_rows, live_rows
 from tests.engine.test_history import STREAM as CLUSTER_STREAM
 from tests.spark.test_service_validation import written
 from tests.unit.cluster_player import ClusterPlayer

@@ -7,7 +7,7 @@ import numpy as np
 
 from railgun.task.settings import TaskSettings
 from railgun.wire.encode import encode_event
-from reservoir.columns import ColumnData, Kind
+from reservoir.columns import ColumnData, ColumnKind
 from tests.task.small_log import SmallLog, stream_text
 
 METRIC = '\n[[metrics]]\nsql = "SELECT min(LOWER(UPPER(k))) AS least FROM s GROUP BY k OVER SLIDING 1 SECOND"'
@@ -27,8 +27,8 @@ def test_strings_outlive_the_next_call(tmp_path: Path) -> None:
     task = log.open(tmp_path, TaskSettings())
     try:
         log.feed(task)
-        column_computer, columns = task.machine._column_computer, task.machine.program.hot.columns
-        text = [column for column in columns if column.kind is Kind.STRING]
+        column_computer, columns = task.runtime._column_computer, task.runtime.program.hot.columns
+        text = [column for column in columns if column.kind is ColumnKind.STRING]
         assert text
 
         def computed(keys: list[str]) -> ColumnData:
@@ -50,9 +50,9 @@ def test_rows_are_computed_in_blocks(tmp_path: Path) -> None:
     task = log.open(tmp_path, TaskSettings())
     try:
         log.feed(task)
-        column_computer, columns = task.machine._column_computer, task.machine.program.hot.columns
-        plain = [column for column in columns if column.kind is not Kind.STRING]
-        assert {column.kind for column in plain} == {Kind.WORD, Kind.ENTITY}
+        column_computer, columns = task.runtime._column_computer, task.runtime.program.hot.columns
+        plain = [column for column in columns if column.kind is not ColumnKind.STRING]
+        assert {column.kind for column in plain} == {ColumnKind.WORD, ColumnKind.ENTITY}
         records = [encode_event(1, f"e{n}", n, [f"e{n}", n, f"k{n % 70}"]) for n in range(2_500)]
 
         def computed(first: int, after: int) -> list[ColumnData]:
@@ -62,10 +62,10 @@ def test_rows_are_computed_in_blocks(tmp_path: Path) -> None:
 
         whole, parts = computed(0, 2_500), [computed(first, first + 500) for first in range(0, 2_500, 500)]
         for place, column in enumerate(plain):
-            for name in ("hi", "lo") if column.kind is Kind.ENTITY else ("words", "nulls"):
+            for name in ("hi", "lo") if column.kind is ColumnKind.ENTITY else ("words", "nulls"):
                 expected = np.concatenate([getattr(part[place], name) for part in parts])
                 assert np.array_equal(getattr(whole[place], name), expected)
-        (matches,) = (whole[place] for place, column in enumerate(plain) if column.kind is Kind.WORD)
+        (matches,) = (whole[place] for place, column in enumerate(plain) if column.kind is ColumnKind.WORD)
         assert matches.words is not None
         assert matches.words.tolist() == [n % 70 % 10 == 7 for n in range(2_500)]
     finally:

@@ -36,7 +36,7 @@ class Changing:
     @property
     def words(self) -> int:
         """Of a row."""
-        (layout,) = self.task.machine.layouts.values()
+        (layout,) = self.task.runtime.layouts.values()
         return layout.words
 
     def event(self, key: str, d: float, after_ms: int = 0) -> None:

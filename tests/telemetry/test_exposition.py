@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from frontend.http.monitoring import Exposition
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.families import SERVED, Kind
+from railgun.telemetry.families import SERVED, FamilyKind
 from railgun.telemetry.reading import DiskReading, EngineReading, TaskReading
 from railgun.telemetry.recording import REASONS, STAGES, Recording
 
@@ -55,7 +55,7 @@ def test_every_family_is_there_from_the_start() -> None:
     assert content_type.startswith("text/plain")
     found = {(family.name, family.type, family.documentation) for family in parse(body.decode())}
     for family in SERVED:
-        name = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
+        name = family.name.removesuffix("_total") if family.kind is FamilyKind.COUNTER else family.name
         assert (name, str(family.kind), family.says) in found
 
 

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 
 from tests.tidy.tree import Tree
 
-FILE_LINES_MAX = 600
-FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+# Tests may be longer: what one shows is read from its beginning to its end.
+TEST_FILE_LINES_MAX = 600
+TEST_FUNCTION_LINES_MAX = 70
+# Each with the reason why it is not cut; the function's name after the file's.
+LONGER = {
+    "frontend/kafka/backend.py": "to be cut into what people need of it",
+    "frontend/values/routes.py values": "to be cut with its room",
+    "railgun/engine/engine.py": "one class that people use, with a method for each thing that it does",
+}
 
 _NOT_AMID_EVENTS = frozenset({"tests", "bench"})
 
@@ -56,6 +65,8 @@ RETIRED_WORDS = {
     "guest": "a process of lower priority",
     "hasten": "expedite",
     "laps": "a stage timer",
+    "live_backfill": "a deepening",
+    "live_backfills": "deepenings",
     "stale": "outdated",
     "upkeep": "maintenance",
 }
@@ -74,20 +85,22 @@ _MACHINE_PATH = re.compile(
 def file_sizes(tree: Tree) -> Iterator[str]:
     """No Python file is longer than a reader can hold."""
     for path in tree.python():
+        most = TEST_FILE_LINES_MAX if path.parts[0] == "tests" else FILE_LINES_MAX
         lines = tree.read(path).count("\n")
-        if lines > FILE_LINES_MAX:
-            yield f"{path}: {lines} lines, at most {FILE_LINES_MAX}"
+        if lines > most and str(path) not in LONGER:
+            yield f"{path}: {lines} lines, at most {most}"
 
 
 def function_sizes(tree: Tree) -> Iterator[str]:
     """Every function fits a screen."""
     for path in tree.python():
+        most = TEST_FUNCTION_LINES_MAX if path.parts[0] == "tests" else FUNCTION_LINES_MAX
         for node in ast.walk(ast.parse(tree.read(path))):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            if lines > FUNCTION_LINES_MAX:
-                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, at most {FUNCTION_LINES_MAX}"
+            if lines > most and f"{path} {node.name}" not in LONGER:
+                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, at most {most}"
 
 
 def module_docstrings(tree: Tree) -> Iterator[str]:
@@ -112,8 +125,10 @@ def retired_words(tree: Tree) -> Iterator[str]:
             continue
         found = {(path.stem, 1), *_names_bound(ast.parse(tree.read(path)))}
         for name, line in sorted(found, key=lambda each: each[1]):
-            for word in sorted(set(map(str.lower, _WORD_OF_NAME.findall(name))) & set(RETIRED_WORDS)):
-                yield f"{path}:{line}: {name}: {word} is called {RETIRED_WORDS[word]} here"
+            words = "_".join(map(str.lower, _WORD_OF_NAME.findall(name)))
+            for word, called in RETIRED_WORDS.items():
+                if f"_{word}_" in f"_{words}_":
+                    yield f"{path}:{line}: {name}: {word} is called {called} here"
 
 
 def _names_bound(module: ast.Module) -> Iterator[tuple[str, int]]:

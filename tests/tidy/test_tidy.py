@@ -1,5 +1,6 @@
 """The tree keeps its habits, and each rule is seen to catch what it is there for."""
 
+import ast
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -54,6 +55,7 @@ CLEAN = {
 }
 
 _LONG_FUNCTION = "def long_one():\n" + "    x = 1\n" * source_rules.FUNCTION_LINES_MAX
+_LONG_TEST = "def test_long():\n" + "    x = 1\n" * source_rules.TEST_FUNCTION_LINES_MAX
 _MADE_UP_CLI = {
     "railgun/__init__.py": _HEAD,
     "railgun/__main__.py": _HEAD + "import sys\nsys.exit('run' not in sys.argv)\n",
@@ -61,9 +63,15 @@ _MADE_UP_CLI = {
 
 # A rule, what is planted in the clean tree (None: the file is not there), and what the rule says of it.
 PLANTED: list[tuple[Rule, Mapping[str, str | None], str]] = [
-    (source_rules.file_sizes, {"room/a.py": _HEAD + "x = 1\n" * source_rules.FILE_LINES_MAX}, "601 lines"),
-    (source_rules.function_sizes, {"room/a.py": _HEAD + _LONG_FUNCTION}, "long_one has 71 lines"),
-    (source_rules.function_sizes, {"room/a.py": _HEAD + "async " + _LONG_FUNCTION}, "long_one has 71 lines"),
+    (source_rules.file_sizes, {"room/a.py": _HEAD + "x = 1\n" * source_rules.FILE_LINES_MAX}, "501 lines"),
+    (
+        source_rules.file_sizes,
+        {"tests/a.py": _HEAD + "x = 1\n" * source_rules.TEST_FILE_LINES_MAX},
+        "601 lines",
+    ),
+    (source_rules.function_sizes, {"room/a.py": _HEAD + _LONG_FUNCTION}, "long_one has 61 lines"),
+    (source_rules.function_sizes, {"room/a.py": _HEAD + "async " + _LONG_FUNCTION}, "long_one has 61 lines"),
+    (source_rules.function_sizes, {"tests/a.py": _HEAD + _LONG_TEST}, "test_long has 71 lines"),
     (source_rules.module_docstrings, {"room/a.py": "x = 1\n"}, "room/a.py"),
     (source_rules.module_docstrings, {"room/__init__.py": ""}, "room/__init__.py"),
     (source_rules.names, {"room/utils.py": _HEAD}, "'utils'"),
@@ -77,6 +85,12 @@ PLANTED: list[tuple[Rule, Mapping[str, str | None], str]] = [
         "TableDoor: door",
     ),
     (source_rules.retired_words, {"reservoir/a.py": _HEAD + "upkeep_s = 1\n"}, "upkeep_s: upkeep"),
+    (source_rules.retired_words, {"railgun/live_backfill.py": _HEAD}, "live_backfill: live_backfill is"),
+    (
+        source_rules.retired_words,
+        {"railgun/a.py": _HEAD + "class NoLiveBackfill:\n    pass\n"},
+        "NoLiveBackfill: live_backfill",
+    ),
     (source_rules.masked_arrays, {"room/a.py": _HEAD + "x = np.unique(a[:, 0], axis=0)\n"}, "room/a.py:2"),
     (source_rules.masked_arrays, {"room/a.py": _HEAD + "x = np.setdiff1d(a, b)\n"}, "np.setdiff1d"),
     (source_rules.handed_in, {"reservoir/a.py": _HEAD + "import time\n"}, "reservoir/a.py:2: time;"),
@@ -166,6 +180,22 @@ def test_a_planted_breach_is_caught(
 ) -> None:
     [found] = list(rule(_planted(tmp_path, {**CLEAN, **files})))
     assert message in found
+
+
+def test_what_may_be_longer_is_there_and_is() -> None:
+    tree = Tree(ROOT)
+    for listed in source_rules.LONGER:
+        path, _, function = listed.partition(" ")
+        text = tree.read(Path(path))
+        if not function:
+            assert text.count("\n") > source_rules.FILE_LINES_MAX, listed
+            continue
+        (found,) = [
+            node
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function
+        ]
+        assert (found.end_lineno or 0) - found.lineno >= source_rules.FUNCTION_LINES_MAX, listed
 
 
 def test_every_rule_has_a_planted_breach() -> None:

@@ -23,9 +23,9 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.value_queries import ValueQueries
 from tests.unit.fixed_plan import FixedSpread
 
 QUICK = {"fetch.wait.max.ms": 30}
@@ -86,7 +86,7 @@ class LocalUnit:
             self.copies,
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             folder,
-            ValueQueries(self.transport, topics, self.sending.answer_query),
+            QueryServer(self.transport, topics, self.sending.answer_query),
             removes=index == 0,
             grace_s=grace_s,
             waiting=waiting,

@@ -15,7 +15,7 @@ from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.history.request_files import REQUEST, BackfillRequestFile, write_request
+from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
@@ -29,8 +29,8 @@ from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
+from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
-from railgun.unit.value_queries import ValueQueries
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
@@ -176,7 +176,7 @@ def _loop(
         lone_copies(),
         UnitHosts(hosts, lambda closed: None),
         folder,
-        ValueQueries(cast(Transport, log), Topics(), lambda front_end, record: None),
+        QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
@@ -210,7 +210,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     prepared.mkdir(parents=True)
     to_come.mkdir(parents=True)
     loop = _loop(tmp_path, removes=True)
-    write_request(prepared / REQUEST, BackfillRequestFile("h", 1))
+    write_request(prepared / REQUEST, DeepeningRequest("h", 1))
     loop.follow(_snapshot(PutStream(1, stream, 1)))
     loop.round()
     assert prepared.is_dir()
@@ -218,7 +218,7 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert not prepared.exists()
     prepared.mkdir()
-    write_request(prepared / REQUEST, BackfillRequestFile("g", 5))
+    write_request(prepared / REQUEST, DeepeningRequest("g", 5))
     loop.follow(_snapshot(PutStream(5, stream, 1)))
     loop.round()
     assert prepared.is_dir()

@@ -21,8 +21,8 @@ from railgun.wire.schema import (
     STRING,
     TIMESTAMP,
     Field,
-    Kind,
     Schema,
+    WireKind,
     decimal_type,
 )
 from reservoir.siphash import siphash128_bytes
@@ -45,12 +45,12 @@ KEY = (11, 22)
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 VALUES = {
-    Kind.STRING: st.text(max_size=50),
-    Kind.LONG: LONGS,
-    Kind.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
-    Kind.BOOLEAN: st.booleans(),
-    Kind.DECIMAL: st.integers(-(10**9) + 1, 10**9 - 1),
-    Kind.TIMESTAMP: LONGS,
+    WireKind.STRING: st.text(max_size=50),
+    WireKind.LONG: LONGS,
+    WireKind.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
+    WireKind.BOOLEAN: st.booleans(),
+    WireKind.DECIMAL: st.integers(-(10**9) + 1, 10**9 - 1),
+    WireKind.TIMESTAMP: LONGS,
 }
 
 
@@ -75,18 +75,18 @@ def record(items: list[Any]) -> bytes:
     return b"\x01" + msgspec.msgpack.encode(items)
 
 
-def value_of(decoded: Decoded, name: str, kind: Kind, row: int) -> Any:
+def value_of(decoded: Decoded, name: str, kind: WireKind, row: int) -> Any:
     slot = NAMES.index(name)
     if decoded.nulls[slot, row]:
         assert decoded.words[slot, row] == 0
         return None
     word = int(decoded.words[slot, row])
-    if kind is Kind.STRING:
+    if kind is WireKind.STRING:
         start = word >> 24
         return decoded.buffer[start : start + (word & 0xFFFFFF)].tobytes().decode()
-    if kind is Kind.DOUBLE:
+    if kind is WireKind.DOUBLE:
         return struct.unpack("<d", struct.pack("<Q", word))[0]
-    return bool(word) if kind is Kind.BOOLEAN else struct.unpack("<q", struct.pack("<Q", word))[0]
+    return bool(word) if kind is WireKind.BOOLEAN else struct.unpack("<q", struct.pack("<Q", word))[0]
 
 
 def row_of(decoded: Decoded, row: int) -> list[Any]:

@@ -20,8 +20,8 @@ from railgun.wire.schema import (
     TIMESTAMP,
     Field,
     FieldType,
-    Kind,
     Schema,
+    WireKind,
     decimal_type,
 )
 
@@ -32,25 +32,25 @@ TEXTS = (
     st.text(max_size=40) | st.integers(0, 300).map(lambda n: "é" * n) | st.just("x").map(lambda x: x * 65_535)
 )
 VALUES = {
-    Kind.STRING: TEXTS,
-    Kind.LONG: LONGS,
-    Kind.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
-    Kind.BOOLEAN: st.booleans(),
-    Kind.DECIMAL: st.integers(-(10**18) + 1, 10**18 - 1),
-    Kind.TIMESTAMP: LONGS,
+    WireKind.STRING: TEXTS,
+    WireKind.LONG: LONGS,
+    WireKind.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
+    WireKind.BOOLEAN: st.booleans(),
+    WireKind.DECIMAL: st.integers(-(10**18) + 1, 10**18 - 1),
+    WireKind.TIMESTAMP: LONGS,
 }
 
 
 def column_of(type_: FieldType, values: list[Any]) -> Column:
     nulls = np.array([value is None for value in values], np.uint8)
     heap = None
-    if type_.kind is Kind.STRING:
+    if type_.kind is WireKind.STRING:
         texts = [(value or "").encode() for value in values]
         starts = np.cumsum([0, *map(len, texts)])
         words = [int(start) << 24 | len(text) for start, text in zip(starts, texts)]
         heap = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
         return Column(type_, np.array(words, np.uint64), nulls, heap)
-    dtype = np.float64 if type_.kind is Kind.DOUBLE else np.int64
+    dtype = np.float64 if type_.kind is WireKind.DOUBLE else np.int64
     numbers: NDArray[Any] = np.array([0 if value is None else value for value in values], dtype)
     return Column(type_, numbers.view(np.uint64), nulls if nulls.any() else None)
 

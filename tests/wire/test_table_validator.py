@@ -21,8 +21,8 @@ from railgun.wire.schema import (
     TIMESTAMP,
     Field,
     FieldType,
-    Kind,
     Schema,
+    WireKind,
     decimal_type,
 )
 from railgun.wire.table_validator import TableError, TableValidator, row_number_ids
@@ -105,11 +105,11 @@ COLUMNS: list[tuple[FieldType, pa.DataType, st.SearchStrategy[Any]]] = [
 
 def value_of(typed: Any, row: int) -> Any:
     word, kind = int(typed.words[row]), typed.type.kind
-    if kind is Kind.STRING:
+    if kind is WireKind.STRING:
         return typed.column().string(row)
-    if kind is Kind.DOUBLE:
+    if kind is WireKind.DOUBLE:
         return float(np.uint64(word).view(np.float64))
-    return bool(word) if kind is Kind.BOOLEAN else int(np.uint64(word).view(np.int64))
+    return bool(word) if kind is WireKind.BOOLEAN else int(np.uint64(word).view(np.int64))
 
 
 def sliced(values: list[Any], type_: pa.DataType) -> pa.Array:

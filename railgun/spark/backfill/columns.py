@@ -30,7 +30,7 @@ from railgun.spark.backfill.source import REFUSED, HistorySource
 from railgun.spark.errors import ColumnError
 from railgun.spark.worker_errors import first_line
 from railgun.wire.arrow_types import TAKEN
-from railgun.wire.schema import Kind as WireKind
+from railgun.wire.schema import WireKind
 
 _TEXT = (StringType, VarcharType, CharType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)

@@ -1,4 +1,4 @@
-"""Live backfill of a stream on Kafka: its units export what they accepted; the result goes to a node's folder."""
+"""Deepening of a stream on Kafka: its units export what they accepted; the result goes to a node's folder."""
 
 import os
 import shutil
@@ -10,13 +10,14 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
 from railgun.cluster.reports import CopyStatus
+from railgun.engine.deepening.plan import deepening_plan
 from railgun.engine.errors import under_way_error
-from railgun.engine.history import check_identified, live_backfill_plan
+from railgun.engine.history import check_identified
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan, new_history_id
 from railgun.history.manifest import read_manifest
-from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, read_own, read_plan, write_plan
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, read_request, write_request
+from railgun.history.plan_file import OWN, PLAN, deepening_folder, read_own, read_plan, write_plan
+from railgun.history.request_files import OFFER, REQUEST, DeepeningRequest, read_request, write_request
 from railgun.history.task_folder import beside, others
 from railgun.host.place import task_folder
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -50,7 +51,7 @@ class DeepeningOfCluster(DeepeningTarget):
 
     @property
     def _folder(self) -> Path:
-        return live_backfill_folder(self.request.data, self.request.stream)
+        return deepening_folder(self.request.data, self.request.stream)
 
     def plan(self) -> HistoryPlan:
         request, known = self.request, read_plan(self._folder)
@@ -74,7 +75,7 @@ class DeepeningOfCluster(DeepeningTarget):
     def _requested(self, stream: StreamKey) -> HistoryPlan:
         history = new_history_id(os.urandom)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
-        write_request(self._folder / REQUEST, BackfillRequestFile(history, stream[1]))
+        write_request(self._folder / REQUEST, DeepeningRequest(history, stream[1]))
         try:
             return self._begun(stream, history)
         except BaseException:
@@ -95,7 +96,7 @@ class DeepeningOfCluster(DeepeningTarget):
             entry = snapshot.catalog.entry(request.stream)
             own = self._put_aside(entry, history, tasks)
         settings, key = request.settings or TaskSettings(), snapshot.keys[request.stream]
-        plan = live_backfill_plan(entry, key, settings, own, history, request.cut_ms, place)
+        plan = deepening_plan(entry, key, settings, own, history, request.cut_ms, place)
         write_plan(self._folder, plan)
         return read_plan(self._folder) or plan
 
@@ -105,7 +106,7 @@ class DeepeningOfCluster(DeepeningTarget):
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
         self._number = uuid.uuid4().hex
-        write_request(self._folder / OFFER, BackfillRequestFile(plan.history, plan.created, self._number))
+        write_request(self._folder / OFFER, DeepeningRequest(plan.history, plan.created, self._number))
         return plan
 
     def install(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railgun.history.durable_files import make_durable
 from railgun.history.manifest import KEPT, installed_folder
-from railgun.history.request_files import INSTALLED, BackfillRequestFile, write_request
+from railgun.history.request_files import INSTALLED, DeepeningRequest, write_request
 
 
 def keep_installed(ready: Path, history: str, created: int) -> None:
@@ -27,7 +27,7 @@ def keep_installed(ready: Path, history: str, created: int) -> None:
 
 def note_installed(ready: Path, history: str, created: int) -> None:
     """Note of which stream the folder is, so that it goes when the stream is dropped. Raises OSError."""
-    write_request(ready.parent / INSTALLED, BackfillRequestFile(history, created))
+    write_request(ready.parent / INSTALLED, DeepeningRequest(history, created))
 
 
 def remove_unfinished_work(folder: Path) -> None:

@@ -22,7 +22,7 @@ from railgun.wire.arrow_types import is_text
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, EventColumns
 from railgun.wire.encode import encode_columns
-from railgun.wire.schema import FieldType, Kind, Schema
+from railgun.wire.schema import FieldType, Schema, WireKind
 from railgun.wire.table_validator import AdmittedTable, TableValidator
 from railgun.wire.text_values import read_text_array
 from railgun.wire.validator import Roles
@@ -170,7 +170,7 @@ class RowValidator:
     def _ids(self, events: EventColumns) -> pa.Array:
         """The bytes that ids sort by: of text its own, of numbers big-endian with the sign turned."""
         column = events.fields[self._id_place]
-        if column.type.kind is Kind.LONG:
+        if column.type.kind is WireKind.LONG:
             return long_ids(column.words)
         assert events.ids.heap is not None
         return text_ids(events.ids.words, events.ids.heap)
@@ -234,6 +234,6 @@ def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
 
 def read_any(array: pa.Array, type_: FieldType) -> Typed:
     """Text as the text of a value, anything else as the value that it is."""
-    if is_text(array.type) and type_.kind is not Kind.STRING:
+    if is_text(array.type) and type_.kind is not WireKind.STRING:
         return read_text_array(array, type_)
     return read_array(array, type_)

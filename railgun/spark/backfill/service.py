@@ -1,4 +1,4 @@
-"""Live backfill of a stream of `railgun serve`: built in the server's data folder, installed by the server."""
+"""Deepening of a stream of `railgun serve`: built in the server's data folder, installed by the server."""
 
 import time
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from railgun.client.client import Client
 from railgun.client.errors import ConnectionLostError, UnreachableError
 from railgun.history.build import HistoryPlan
-from railgun.history.plan_file import live_backfill_folder, read_plan
+from railgun.history.plan_file import deepening_folder, read_plan
 from railgun.spark.backfill.target import BackfillRequest, DeepeningTarget
 from railgun.spark.errors import HistoryError
 
@@ -32,7 +32,7 @@ class DeepeningOfService(DeepeningTarget):
         with Client(self._url, **self._credentials) as client:
             before = client.deepening(stream)
             started = client.begin_deepening(stream, self.request.cut_ms)
-            plan = read_plan(live_backfill_folder(self.request.data, stream))
+            plan = read_plan(deepening_folder(self.request.data, stream))
             if plan is not None and plan.history == started["history"]:
                 self.has_begun = before["state"] == "none"
                 return plan

@@ -30,7 +30,7 @@ class BackfillRequest:
     """What is to be put before which stream.
 
     data: the data folder of an engine, or of a node.  definitions: of one stream and its metrics.  cut_ms: the
-    history's events are before then; None, for a live backfill: the least that leaves no hole.  work: where tasks are
+    history's events are before then; None, for a deepening: the least that leaves no hole.  work: where tasks are
     built, if not in the data folder.  settings: what tasks there are opened with.  For the rest see `Backfill`.
     """
 
@@ -157,7 +157,7 @@ class DeepeningTarget(BackfillTarget):
 
     @abstractmethod
     def give_up(self) -> bool:
-        """Let go of what there is of a live backfill; False where none is under way. Raises HistoryRefusedError among
+        """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError among
         others."""
 
     def build(

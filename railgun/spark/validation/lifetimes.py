@@ -9,6 +9,7 @@ from railgun.catalog.changes import (
     AddHistory,
     AddMetric,
     BeginDeepening,
+    Change,
     Deepen,
     DropMetric,
     DropStream,
@@ -65,7 +66,7 @@ class Past:
 
     number: the number of the record from which on the task has the history.
     history: the id of the history.  cut_ms: all its events are before this time.  known_place: see `AddHistory`.
-    begun: for a live backfill, the number of the record at which the task's events were exported; None without such a
+    begun: for a deepening, the number of the record at which the task's events were exported; None without such a
     record.
     """
 
@@ -113,11 +114,7 @@ def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) 
         known = streams.setdefault(task, {})
         if place_of_number(number)[1] == found.leading.get(task, 0):
             found.leading[task] = found.leading.get(task, 0) + 1
-        try:
-            change = change_from_json(json.loads(body), known)
-        except DefinitionError as error:
-            partition, offset = place_of_number(number)
-            raise RecordError(f"partition {partition} offset {offset}: a control record: {error}") from error
+        change = _change(number, body, known)
         if isinstance(change, Warm):
             life = found.lives.get(change.added)
             span = None if life is None else life.spans.get(task)
@@ -151,16 +148,23 @@ def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) 
             case BeginDeepening():
                 begun[task, change.history] = number
             case AddHistory() | Deepen():
-                place = change.known_place if isinstance(change, AddHistory) else None
-                past = Past(
-                    number,
-                    change.history,
-                    change.cut_ms,
-                    isinstance(change, Deepen),
-                    begun.get((task, change.history)),
-                    change.place - 1 if place is None else place,
-                )
+                past = _past(number, change, begun.get((task, change.history)))
                 found.pasts.setdefault(task, []).append(past)
             case _:
                 pass
     return found
+
+
+def _change(number: int, body: str, known: Mapping[str, StreamDefinition]) -> Change | Warm:
+    """The change in a control record. known: the streams of its task so far. Raises RecordError."""
+    try:
+        return change_from_json(json.loads(body), known)
+    except DefinitionError as error:
+        partition, offset = place_of_number(number)
+        raise RecordError(f"partition {partition} offset {offset}: a control record: {error}") from error
+
+
+def _past(number: int, change: AddHistory | Deepen, begun: int | None) -> Past:
+    place = change.known_place if isinstance(change, AddHistory) else None
+    known_place = change.place - 1 if place is None else place
+    return Past(number, change.history, change.cut_ms, isinstance(change, Deepen), begun, known_place)

@@ -57,7 +57,7 @@ class StreamPast:
         for task, cutover in self.found[partitioner].items():
             manifest = self.manifests.get((partitioner, task))
             if manifest is None or cutover.deepens:
-                # A live backfill is built of the events that the task still had, which cannot be read any more.
+                # A deepening is built of the events that the task still had, which cannot be read any more.
                 continue
             compared += 1
             installed = manifest.events, manifest.duplicates, manifest.first_ms, manifest.last_ms

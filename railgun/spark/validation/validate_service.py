@@ -46,18 +46,14 @@ def validate_service(
     session.dataSource.register(ReplySource)
     with own_errors(ValidationError), in_force(session), ExitStack() as stack:
         logs: dict[str, DataFrame] = {}
-        by_partitioner: dict[str, tuple[ControlHistory, Controls]] = {}
         for partitioner in stream.partitioners:
-            loaded = (
-                session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner)).load()
-            )
-            log = logs[partitioner] = stack.enter_context(kept(loaded))
-            rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
-            controls = [(row[0], row[1], row[2]) for row in rows]
-            by_partitioner[partitioner] = follow_controls(controls, partitioner), controls
+            reader = session.read.format(TASK_LOG).options(**recorded.options(stream.name, partitioner))
+            logs[partitioner] = stack.enter_context(kept(reader.load()))
+        by_partitioner = {partitioner: _controls(log, partitioner) for partitioner, log in logs.items()}
         data = recorded.log.get("path")
         past = stack.enter_context(stream_past(session, recorded.history, stream, by_partitioner, data))
-        columns = _columns([each for each, _ in by_partitioner.values()])
+        controls = {name: each for name, (each, _) in by_partitioner.items()}
+        columns = _columns(controls.values())
         place = recorded.replies(stream.name, [*columns, *answered_columns(entry)])
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, times)))
@@ -74,14 +70,11 @@ def validate_service(
             check_times(replies, place.of_number),
         ]
         unanswered = 0
-        all_controls_seen = {name: each for name, (each, _) in by_partitioner.items()}
         for partitioner, log in logs.items():
-            one = ServicePartitioner(
-                entry, partitioner, all_controls_seen, columns, log, replies, past, times, place
-            )
+            one = ServicePartitioner(entry, partitioner, controls, columns, log, replies, past, times, place)
             checks += one.checks(sample)
             unanswered += one.unanswered
-        checks += check_derived(replies, logs, entry, all_controls_seen, times, OF_ID, place)
+        checks += check_derived(replies, logs, entry, controls, times, OF_ID, place)
     return Report(
         stream.name,
         count,
@@ -93,13 +86,25 @@ def validate_service(
         in_range=None if times.is_all else in_range,
         replies=count,
         unanswered=unanswered,
-        not_compared=[
-            NotCompared.of_mixed_ids(column_name(name), mixed)
-            for name, mixed in zip(logs, not_compared)
-            if mixed
-        ],
+        not_compared=_not_compared(logs, not_compared),
         history=None if past is None else past.read,
     )
+
+
+def _controls(log: DataFrame, partitioner: str) -> tuple[ControlHistory, Controls]:
+    """The control records of a partitioner's log: what follows from them, and the records."""
+    rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
+    controls = [(row[0], row[1], row[2]) for row in rows]
+    return follow_controls(controls, partitioner), controls
+
+
+def _not_compared(partitioners: Iterable[str], mixed: Iterable[int]) -> list[NotCompared]:
+    """mixed: by partitioner, how many replies are to ids of several events."""
+    return [
+        NotCompared.of_mixed_ids(column_name(name), count)
+        for name, count in zip(partitioners, mixed)
+        if count
+    ]
 
 
 def _columns(all_controls_seen: Iterable[ControlHistory]) -> list[ResultColumn]:

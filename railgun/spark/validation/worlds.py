@@ -63,7 +63,7 @@ class Cutover:
     the history.
     cut_ms: all events of the history are before this time.
     known_place: the place of the last change of the catalogue that is in force from the beginning of the history.
-    deepens: whether a live backfill gave it.
+    deepens: whether a deepening gave it.
     """
 
     taken: int
@@ -78,7 +78,7 @@ def cutovers(
 ) -> dict[int, Cutover]:
     """The cutovers by task. positions: of a deepened stream, by task, the offset up to which its task was built.
 
-    Raises PlaceError for more than one history, and for a live backfill without a known offset.
+    Raises PlaceError for more than one history, and for a deepening without a known offset.
     """
     found = {}
     for task, pasts in controls_seen.pasts.items():

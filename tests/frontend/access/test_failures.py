@@ -14,7 +14,7 @@ from railgun.access.guard import Caller
 from railgun.access.scopes import Scopes
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
-from railgun.engine.status import LiveBackfillStatus
+from railgun.engine.status import DeepeningStatus
 from tests.frontend.access.callers import FOREIGN, OWN, bearer, guarded
 from tests.frontend.raw_client import RawClient, chunked, head
 from tests.frontend.serving import Server, server, until
@@ -163,7 +163,7 @@ def test_a_deepening_that_came_to_nothing(
         assert standing(name)["failure"] == FAILURE
     assert f"was not installed: {FAILURE}" in caplog.text
     # A task that does not follow says so by itself.
-    damaged = LiveBackfillStatus(OWN, "h", 1, "damaged", "data", 0, FAILURE)
+    damaged = DeepeningStatus(OWN, "h", 1, "damaged", "data", 0, FAILURE)
     monkeypatch.setattr(Engine, "deepening", lambda self, stream: damaged)
     for name, said in (("read-own", GENERAL), ("all", FAILURE)):
         assert standing(name)["failure"] == said

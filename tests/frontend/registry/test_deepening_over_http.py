@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from railgun.engine.engine import Engine
-from railgun.history.plan_file import live_backfill_folder, read_plan
+from railgun.history.plan_file import deepening_folder, read_plan
 from railgun.task.settings import TaskSettings
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import PATIENCE_S, Server, server
 
@@ -57,7 +57,7 @@ def test_replies_change_at_one_moment(tmp_path: Path) -> None:
         begun = running.post(PLACE, {}).json()
         assert (begun["state"], begun["cut_ms"]) == ("building", START_MS + 10_001)
         assert running.post(PLACE, {}).json()["history"] == begun["history"]
-        plan = read_plan(live_backfill_folder(tmp_path, "payments"))
+        plan = read_plan(deepening_folder(tmp_path, "payments"))
         assert plan is not None
         scoring = threading.Thread(target=score, args=(running,))
         scoring.start()

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from railgun.host.successor import Successor, close_all
+from railgun.host.deepening.successor import Successor, close_all
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,

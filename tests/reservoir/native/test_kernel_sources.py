@@ -2,6 +2,8 @@
 
 import importlib
 import sys
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -58,6 +60,36 @@ def test_no_room_with_kernels_is_forgotten() -> None:
     for path in rooms:
         if "\n@jit\n" in path.read_text(encoding="utf-8"):
             assert path in found
+
+
+def test_rooms_are_found_by_the_kernels_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = "from reservoir.native.jit import jit\n\n\n@jit\ndef one(a):\n    return a\n"
+    texts = {
+        "frontend/page.py": "",
+        "railgun/start.py": "\nfrom reservoir.native.image_build import build\n",
+        "railgun/new/room/kernels.py": f"\nfrom railgun.other import codes\n{kernel}",
+        "railgun/new/calls.py": "\nfrom railgun.new.room import kernels\n",
+        "railgun/other/codes.py": "\nX = 1\n",
+        "railgun/other/__init__.py": "",
+        "reservoir/hash.py": kernel,
+        "reservoir/layout.py": "",
+        "reservoir/files/disk.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(kernel_sources, "_ROOT", tmp_path)
+    for each in (kernel_sources.sources, kernel_sources.kernel_sources, kernel_sources._rooms):
+        monkeypatch.setattr(kernel_sources, each.__name__, cache(each.__wrapped__))
+
+    def names(paths: Iterable[Path]) -> set[str]:
+        return {str(path.relative_to(tmp_path)) for path in paths}
+
+    imported = {"railgun/other/__init__.py", "railgun/other/codes.py"}
+    of_kernels = {"railgun/new/room/kernels.py", "reservoir/hash.py", *imported}
+    called = {"railgun/new/calls.py", "reservoir/layout.py", "railgun/start.py"}
+    assert names(kernel_sources.kernel_sources()) == of_kernels
+    assert names(kernel_sources.sources()) == of_kernels | called
 
 
 def test_constants_count_and_callers_do_not() -> None:

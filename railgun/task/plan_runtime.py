@@ -31,7 +31,7 @@ from railgun.task.retirement import (
     without_retired,
 )
 from railgun.wire.schema import Schema
-from reservoir.columns import Kind
+from reservoir.columns import ColumnKind
 from reservoir.cursors.held_frame import Ahead
 from reservoir.layout import FRAMES
 from reservoir.reservoir import Reservoir
@@ -45,7 +45,7 @@ def subtract_clamped(clock_ms: int, delta_ms: int) -> int:
     return max(TIME_MIN, clock_ms - delta_ms)
 
 
-class Machine:
+class PlanRuntime:
     """Builds programs over one task's reservoir and state, and keeps the numbers that stay the same in later
     programs.
     """
@@ -290,7 +290,7 @@ def _columns_of(program: Program, chosen: npt.NDArray[np.bool_], *, with_bytes: 
     )
     found = set(np.concatenate(read).tolist()) - {-1}
     kinds = program.hot.columns
-    return sorted(column for column in found if with_bytes or kinds[column].kind is not Kind.STRING)
+    return sorted(column for column in found if with_bytes or kinds[column].kind is not ColumnKind.STRING)
 
 
 def _fields(name: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from railgun.host.successor import Successor
+from railgun.host.deepening.successor import Successor
 
 
 class _Follower:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from railgun.history.manifest import MANIFEST_PLACE, verified_manifest
-from railgun.history.request_files import BackfillRequestFile
+from railgun.history.request_files import DeepeningRequest
 from railgun.history.task_folder import beside, current_folder, take_in
+from railgun.host.deepening.successor import Successor, close_all
 from railgun.host.place import Place
-from railgun.host.successor import Successor, close_all
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.processor import TaskProcessor
@@ -17,7 +17,7 @@ from railgun.task.settings import MIB, TaskSettings
 # Successors get this share of the caches of the task that answers, because both are open for a while.
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
-Offered = Callable[[], BackfillRequestFile | None]
+Offered = Callable[[], DeepeningRequest | None]
 """Which successor is built for a task, if any. Raises OSError."""
 
 
@@ -41,7 +41,7 @@ class BuiltTask:
         self._sync_log, self._position, self._offered = sync_log, position, offered
         self.is_wanted = True
 
-    def offer(self) -> BackfillRequestFile | None:
+    def offer(self) -> DeepeningRequest | None:
         """Return which history is offered to this task; None if none is. An offer for an earlier stream of the same
         name does not count.
 

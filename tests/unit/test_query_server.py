@@ -16,7 +16,7 @@ from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.state.errors import StoreError
 from railgun.unit.clock import Clock
-from railgun.unit.value_queries import KEYS_PER_ROUND, ValueQueries
+from railgun.unit.query_server import KEYS_PER_ROUND, QueryServer
 from railgun.wire.encode import encode_event
 from railgun.wire.query_record import QueryRecord, decode_refusal, encode_query
 from railgun.wire.records import Records
@@ -76,7 +76,7 @@ class Unit:
         self.now_s, self.sent = 0.0, list[tuple[int, bytes]]()
         self.log, self.host = Log(), Host()
         clock = cast(Clock, SimpleNamespace(now=lambda: self.now_s))
-        self.queries = ValueQueries(
+        self.queries = QueryServer(
             cast(Transport, self.log), Topics(), lambda *sent: self.sent.append(sent), clock
         )
 

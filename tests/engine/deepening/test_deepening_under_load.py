@@ -12,7 +12,7 @@ import pytest
 
 from railgun.engine.engine import Engine
 from railgun.registry import catalog_log
-from tests.engine.test_deepening import (
+from tests.engine.deepening.test_deepening import (
     BEGIN,
     NOW,
     accepted_rows,

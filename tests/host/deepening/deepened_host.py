@@ -10,8 +10,8 @@ from railgun.catalog.changes import BeginDeepening, Change, Deepen, change_to_js
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import OWN, live_backfill_folder, read_own, write_plan
-from railgun.history.request_files import OFFER, REQUEST, BackfillRequestFile, write_request
+from railgun.history.plan_file import OWN, deepening_folder, read_own, write_plan
+from railgun.history.request_files import OFFER, REQUEST, DeepeningRequest, write_request
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.messaging.transport import TopicPartition
@@ -21,7 +21,7 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.sending import Sending
 from railgun.wire.control_records import encode_control
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
 from tests.history.test_accepted_events import DEFINITIONS, NO_HISTORY, log_with_inputs, plan_of
 from tests.host.test_task_host import HeldLog
 from tests.task.small_log import IDENTITY
@@ -46,7 +46,7 @@ class DeepenedHost:
         self.log.append(*WHERE, self.small.records)
         self.place_of_change, self.offers, self.created = 10, 0, 1
         below = Path(column_name("k"), "0")
-        self.own = live_backfill_folder(self.data, "s") / OWN / below
+        self.own = deepening_folder(self.data, "s") / OWN / below
         self.place = Place(
             TaskKey("s", 1, "k", 0),
             IDENTITY,
@@ -101,9 +101,9 @@ class DeepenedHost:
 
     def request(self, history: str = HISTORY) -> None:
         """As the job does, before the record."""
-        folder = live_backfill_folder(self.data, "s")
+        folder = deepening_folder(self.data, "s")
         folder.mkdir(parents=True, exist_ok=True)
-        write_request(folder / REQUEST, BackfillRequestFile(history, self.created))
+        write_request(folder / REQUEST, DeepeningRequest(history, self.created))
 
     def begin(self, history: str = HISTORY) -> None:
         """Up to where the task is built; nobody is offered it yet."""
@@ -113,15 +113,15 @@ class DeepenedHost:
         awaited(lambda: read_own(self.own, history) is not None)
         own = read_own(self.own, history)
         assert own is not None
-        folder = live_backfill_folder(self.data, "s")
+        folder = deepening_folder(self.data, "s")
         plan = replace(plan_of(self.small, folder / OWN, own, 0), history=history)
         write_plan(folder, plan)
         build_deepening(ready_folder(self.data, "s"), plan, NO_HISTORY, SETTINGS)
 
     def offer(self, history: str = HISTORY) -> None:
         self.offers += 1
-        asked = BackfillRequestFile(history, self.created, str(self.offers))
-        write_request(live_backfill_folder(self.data, "s") / OFFER, asked)
+        asked = DeepeningRequest(history, self.created, str(self.offers))
+        write_request(deepening_folder(self.data, "s") / OFFER, asked)
 
     def work_until_following(self) -> None:
         self.work_until("behind", 0)

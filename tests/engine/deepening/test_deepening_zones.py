@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from railgun.catalog import changes
-from railgun.history.plan_file import live_backfill_folder, read_plan, write_plan
+from railgun.history.plan_file import deepening_folder, read_plan, write_plan
 from railgun.language import zones
 from tests.engine.conftest import Release
-from tests.engine.deepened import build_deepening
-from tests.engine.test_deepening import (
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.test_deepening import (
     BEGIN,
     CUT_MS,
     accepted_rows,
@@ -50,7 +50,7 @@ def _faults(folder: Path, next_release: Release) -> list[str]:
         scored(opened, own)
         opened.begin_deepening("s", CUT_MS)
         next_release()
-        place = live_backfill_folder(folder / "live", "s")
+        place = deepening_folder(folder / "live", "s")
         plan = read_plan(place)
         assert plan is not None
         build_deepening(place / "tasks", plan, history_rows(), SETTINGS)
@@ -75,7 +75,7 @@ def test_a_plan_that_is_written_by_another_release_keeps_them(tmp_path: Path, ne
         scored(opened, rows(BEGIN, 50))
         plan = opened.begin_deepening("s")
     next_release()
-    place = live_backfill_folder(tmp_path / "live", "s")
+    place = deepening_folder(tmp_path / "live", "s")
     read = read_plan(place)
     assert read == plan
     (of_hours,) = {zone for add in read.metrics for zone in add.metric.resolved.zones}

@@ -1,5 +1,5 @@
-"""The value queries to the tasks of a unit: read from their topics, and answered between batches by the copies that
-answer (docs/decisions/0027).
+"""Answers the value queries to the tasks of a unit: reads them from their topics, and has the copies that answer
+answer them between batches (docs/decisions/0027).
 """
 
 import logging
@@ -93,8 +93,8 @@ class _Partition:
         self.due_s = min((each.until_s for each in self.waiting.values()), default=math.inf)
 
 
-class ValueQueries:
-    """One thread uses it.
+class QueryServer:
+    """Answers the value queries to the tasks of a unit. One thread uses it.
 
     send: sends an answer to a front-end by its number.
     """

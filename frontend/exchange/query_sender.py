@@ -28,8 +28,11 @@ _LOOK_S = 0.1
 _log = logging.getLogger("railgun.frontend")
 
 
-class ValueQueries:
-    """Any thread may call `ask`. A thread of its own asks again: sending may wait for the broker."""
+class QuerySender:
+    """Sends value queries to tasks.
+
+    Any thread may call `ask`. A thread of its own asks again: sending may wait for the broker.
+    """
 
     def __init__(
         self,

@@ -18,16 +18,16 @@ from railgun.cli.inspect import as_text
 from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.log_inspection import inspect_log
 from railgun.engine import stream_hosts
+from railgun.engine.deepening.deepening import Deepening
 from railgun.engine.engine import Engine
 from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
-from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.task_folder import move_to
-from railgun.host import take_over
-from railgun.host.successor import Successor
+from railgun.host.deepening import take_over
+from railgun.host.deepening.successor import Successor
 from railgun.registry import catalog_log
 from railgun.task.errors import TaskError
-from tests.engine.deepened import build_deepening
+from tests.engine.deepening.deepened import build_deepening
 from tests.engine.histories import chunks, first_seq, state
 from tests.engine.test_history import SETTINGS, START_MS, definitions, engine, of_keys, rows, tasks
 
@@ -403,7 +403,7 @@ def test_a_crash_leaves_the_old_tasks_or_the_new_ones(
         "appended": (stream_hosts, "catch_up", crash),
         "taken over": (take_over, "move_to", crash),
         "moved": (take_over, "move_to", half),
-        "removed": (LiveBackfill, "remove", crash),
+        "removed": (Deepening, "remove", crash),
     }
     opened = engine(tmp_path / "live")
     try:
@@ -466,6 +466,6 @@ def test_a_stream_dropped_meanwhile_leaves_nothing(tmp_path: Path) -> None:
         built(tmp_path, opened)
         opened.drop_stream("s")
         assert not (tmp_path / "backfill" / "s").exists()
-        assert not opened._streams.live_backfills.kept
+        assert not opened._streams._deepenings.kept
         opened.apply(definitions())
         assert opened.deepening("s") is None

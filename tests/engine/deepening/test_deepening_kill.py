@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from railgun.engine.engine import Engine
-from tests.engine.deepened import build_deepening
-from tests.engine.deepening_process import SETTINGS
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.deepening_process import SETTINGS
 from tests.engine.scoring_process import DEFINITIONS, event
 from tests.reliability.nursery import Nursery
 
@@ -42,7 +42,7 @@ def deepened_under_kills(folder: Path, seed: int) -> None:
         plan = engine.begin_deepening("s")
     history = pa.Table.from_pylist([event(number) for number in range(-HISTORY, 0)])
     build_deepening(folder / "backfill" / "s" / "tasks", plan, history, SETTINGS)
-    with Nursery("tests.engine.deepening_process") as nursery:
+    with Nursery("tests.engine.deepening.deepening_process") as nursery:
         for life in range(200):
             # Ever longer, so that a slow machine comes to the end too.
             said = nursery.killed(

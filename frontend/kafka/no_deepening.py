@@ -11,7 +11,7 @@ _SAID = (
 )
 
 
-class NoLiveBackfill:
+class NoDeepening:
     """Refuses."""
 
     async def begin_deepening(self, stream: str, cut_ms: int | None) -> dict[str, Any]:

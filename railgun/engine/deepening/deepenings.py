@@ -1,4 +1,4 @@
-"""The live backfills of an engine, at most one for each stream: begun, found again after a restart, ended."""
+"""The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended."""
 
 import logging
 import shutil
@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
-from railgun.engine.errors import HistoryRefusedError, no_backfill_error, under_way_error
+from railgun.engine.deepening.deepening import Deepening, DeepeningPreparation, TaskName, deepening_of
+from railgun.engine.deepening.plan import deepening_plan
+from railgun.engine.errors import HistoryRefusedError, no_deepening_error, under_way_error
 from railgun.engine.folder import DataFolder
-from railgun.engine.history import history_id, live_backfill_plan, plan_of
-from railgun.engine.live_backfill import LiveBackfill, LiveBackfillStart, TaskName, live_backfill_of
+from railgun.engine.history import history_id, plan_of
 from railgun.engine.opening import log_of
 from railgun.history.build import HistoryPlan, new_history_id
-from railgun.history.plan_file import OWN, PLAN, live_backfill_folder, remove_doomed
-from railgun.history.request_files import BackfillRequestFile
+from railgun.history.plan_file import OWN, PLAN, deepening_folder, remove_doomed
+from railgun.history.request_files import DeepeningRequest
 from railgun.history.task_folder import beside, current_folder, remove_others
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import EmbeddedLog
@@ -24,7 +25,7 @@ from railgun.task.settings import TaskSettings
 _log = logging.getLogger("railgun.engine")
 
 
-class LiveBackfills:
+class Deepenings:
     """The deepenings that are under way in an engine.
 
     Threads: one thread at a time may use an instance. Any thread may call `offered`.
@@ -35,7 +36,7 @@ class LiveBackfills:
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog, randomness: Callable[[int], bytes]) -> None:
         self._folder, self._log, self._randomness = folder, log, randomness
-        self._under_way: dict[str, LiveBackfill] = {}
+        self._under_way: dict[str, Deepening] = {}
         self._beginning: set[str] = set()
         self.kept: dict[TopicPartition, int] = {}
         self._logs: dict[str, list[TopicPartition]] = {}
@@ -51,29 +52,29 @@ class LiveBackfills:
         for entry in entries:
             self._note(self._found(entry, keys[entry.stream.name]))
             if entry.stream.name not in self._under_way:
-                folder = live_backfill_folder(self._folder.path, entry.stream.name)
+                folder = deepening_folder(self._folder.path, entry.stream.name)
                 shutil.rmtree(folder / OWN, ignore_errors=True)
                 for place in self._places(entry).values():
                     remove_others(place, history_id(entry))
 
-    def of(self, stream: str) -> LiveBackfill | None:
+    def of(self, stream: str) -> Deepening | None:
         """Return the deepening of a stream that is under way; None if there is none."""
         return self._under_way.get(stream)
 
-    def wanted(self, stream: str) -> LiveBackfill:
+    def wanted(self, stream: str) -> Deepening:
         """Return the deepening of a stream that is under way. Raises HistoryRefusedError if there is none, or if it
         is damaged.
         """
         found = self._under_way.get(stream)
         if found is None:
-            raise no_backfill_error(stream)
+            raise no_deepening_error(stream)
         if found.damage is not None:
             raise HistoryRefusedError(f"the deepening of {stream} is damaged: {found.damage}")
         return found
 
     def begin(
         self, entry: StreamEntry, key: bytes, hosts: Sequence[TaskHost], cut_ms: int | None, last_place: int
-    ) -> tuple[LiveBackfillStart, HistoryPlan] | None:
+    ) -> tuple[DeepeningPreparation, HistoryPlan] | None:
         """Begin a deepening. Returns it with its plan; None if the stream has one already.
 
         cut_ms: where the older history ends, in ms; None chooses the least time that leaves no gap.
@@ -85,10 +86,10 @@ class LiveBackfills:
             raise under_way_error(name, None if known is None else known.plan.cut_ms)
         if known is not None:
             return None
-        begun = LiveBackfillStart(self._folder.path, name, hosts, self._log.sync)
+        begun = DeepeningPreparation(self._folder.path, name, hosts, self._log.sync)
         try:
             history, settings = new_history_id(self._randomness), hosts[0].settings
-            plan = live_backfill_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
+            plan = deepening_plan(entry, key, settings, begun.own, history, cut_ms, last_place)
         except BaseException:
             begun.give_up()
             raise
@@ -97,49 +98,49 @@ class LiveBackfills:
         return begun, plan
 
     def begun(self, stream: str, entry: StreamEntry | None) -> None:
-        """Note that `LiveBackfillStart.write` has ended, with or without an error.
+        """Note that `DeepeningPreparation.write` has ended, with or without an error.
 
         entry: the stream's entry in the catalogue; None if the stream was dropped meanwhile.
         """
         self._beginning.discard(stream)
         self._release(stream)
         if entry is not None:
-            self._note(live_backfill_of(self._folder.path, entry, self._places(entry)))
+            self._note(deepening_of(self._folder.path, entry, self._places(entry)))
 
-    def offered(self, stream: str) -> BackfillRequestFile | None:
+    def offered(self, stream: str) -> DeepeningRequest | None:
         """Return which successors the tasks of a stream may open now; None if none. Any thread may call this."""
         found = self._under_way.get(stream)
         return None if found is None else found.offer
 
-    def check_under_way(self, backfill: LiveBackfill) -> None:
+    def check_under_way(self, deepening: Deepening) -> None:
         """Raise HistoryRefusedError if a deepening was given up, or its stream was dropped. A newer one of that name
         does not count.
         """
-        if self.of(backfill.stream) is not backfill:
-            raise HistoryRefusedError(f"{backfill.stream}: its deepening was given up")
+        if self.of(deepening.stream) is not deepening:
+            raise HistoryRefusedError(f"{deepening.stream}: its deepening was given up")
 
     def keep_all(self, stream: str) -> None:
         """Keep the whole logs of a stream until its deepening is forgotten."""
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
-    def forget(self, stream: str) -> LiveBackfill | None:
+    def forget(self, stream: str) -> Deepening | None:
         """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller deletes its
         files.
         """
         self._release(stream)
         return self._under_way.pop(stream, None)
 
-    def _note(self, backfill: LiveBackfill | None) -> None:
-        if backfill is not None:
-            self._under_way[backfill.stream] = backfill
-            own = backfill.plan.own
+    def _note(self, deepening: Deepening | None) -> None:
+        if deepening is not None:
+            self._under_way[deepening.stream] = deepening
+            own = deepening.plan.own
             # If the needed position of a task is not known, its whole log is kept.
             self._keep(
-                backfill.stream,
-                {task: own[task].position if task in own else 0 for task in backfill.places},
+                deepening.stream,
+                {task: own[task].position if task in own else 0 for task in deepening.places},
             )
 
-    def _found(self, entry: StreamEntry, key: bytes) -> LiveBackfill | None:
+    def _found(self, entry: StreamEntry, key: bytes) -> Deepening | None:
         """Return the deepening of a stream that had begun before a restart; None if there is none.
 
         If the tasks have taken over already, the plan is made from the catalogue.
@@ -147,7 +148,7 @@ class LiveBackfills:
         name, data, places, change = entry.stream.name, self._folder.path, self._places(entry), entry.history
         damage = None
         try:
-            found = live_backfill_of(data, entry, places)
+            found = deepening_of(data, entry, places)
         except HistoryDamagedError as error:
             found, damage = None, str(error)
             _log.error("the deepening of %s is damaged: %s", name, damage)
@@ -157,31 +158,31 @@ class LiveBackfills:
             and any(_is_left(each, change.history) for each in places.values())
         ):
             plan = plan_of(entry, key, TaskSettings(), change.history, change.cut_ms, change.place)
-            return LiveBackfill(name, data, plan, places)
+            return Deepening(name, data, plan, places)
         if damage is not None:
             plan = plan_of(entry, key, TaskSettings(), "", 0, entry.created)
-            return LiveBackfill(name, data, plan, places, damage=damage)
+            return Deepening(name, data, plan, places, damage=damage)
         if found is not None and history_id(entry) != found.plan.history:
             found.damage = self._invalidate_if_log_is_shorter(found)
         return found
 
-    def _invalidate_if_log_is_shorter(self, backfill: LiveBackfill) -> str | None:
-        """Return why a live backfill is damaged if a log ends before the position where it begins, and delete its plan.
+    def _invalidate_if_log_is_shorter(self, deepening: Deepening) -> str | None:
+        """Return why a deepening is damaged if a log ends before the position where it begins, and delete its plan.
 
         Its tasks could never follow such a log.
         """
-        for task, own in backfill.plan.own.items():
-            where = log_of(backfill.stream, task)
+        for task, own in deepening.plan.own.items():
+            where = log_of(deepening.stream, task)
             end = self._log.end_offset(*where)
             if own.position > end:
                 message = (
                     f"{where} ends at {end}, the deepening begins at {own.position}: records that it was made of are "
                     "gone; give it up (railgun backfill --deepen --give-up), then begin it again"
                 )
-                _log.error("the deepening of %s is damaged: %s", backfill.stream, message)
+                _log.error("the deepening of %s is damaged: %s", deepening.stream, message)
                 # The log may later grow beyond that position. Without its plan, the deepening is not found again at
                 # the next start.
-                (backfill.folder / PLAN).unlink(missing_ok=True)
+                (deepening.folder / PLAN).unlink(missing_ok=True)
                 return message
         return None
 

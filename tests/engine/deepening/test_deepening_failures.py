@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from railgun.engine import stream_hosts
+from railgun.engine.deepening.deepening import Deepening
+from railgun.engine.deepening.steps import DeepeningSteps
 from railgun.engine.engine import Engine
-from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.errors import EngineError, HistoryRefusedError
-from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
-from railgun.host import take_over
+from railgun.host.deepening import take_over
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.topics import topic_of
-from tests.engine.deepened import build_deepening
-from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live, scored
+from tests.engine.deepening.deepened import build_deepening
+from tests.engine.deepening.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live, scored
 from tests.engine.test_history import SETTINGS, definitions, engine, rows, tasks
 
 
@@ -102,7 +102,7 @@ def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_
         scored(opened, rows(NOW, 300))
         opened.deepen("s")
         assert opened.deepening("s") is None
-        assert not opened._streams.live_backfills.kept
+        assert not opened._streams._deepenings.kept
     with engine(tmp_path) as opened:
         assert [task.history for task in tasks(opened)] == [history] * 3
         scored(opened, rows(NOW + 300, 50))
@@ -111,18 +111,18 @@ def test_after_pointers_could_not_be_written_nothing_is_given_up_and_installing_
 def test_the_next_one_may_begin_while_what_is_left_of_one_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove = LiveBackfill.remove
+    remove = Deepening.remove
     begun: list[str] = []
     live(tmp_path)
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
 
-        def slow(ended: LiveBackfill) -> None:
+        def slow(ended: Deepening) -> None:
             begun.append(opened.begin_deepening("s", CUT_MS + 1).history)
             remove(ended)
 
         with monkeypatch.context() as patch:
-            patch.setattr(LiveBackfill, "remove", slow)
+            patch.setattr(Deepening, "remove", slow)
             opened.deepen("s")
         assert len(begun) == 1
         built(tmp_path, opened, CUT_MS + 1)
@@ -195,17 +195,17 @@ def test_a_stream_dropped_while_it_is_installed_leaves_its_name_free(
     live(tmp_path)
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
-        real = getattr(EngineStreams, step)
+        streams, real = opened._streams, getattr(DeepeningSteps, step)
         dropped: list[bool] = []
 
-        def dropping(streams: EngineStreams, backfill: LiveBackfill, *origin: Any) -> bool:
+        def dropping(steps: DeepeningSteps, deepening: Deepening, *origin: Any) -> bool:
             if not dropped:
                 dropped.append(True)
                 streams.change([evolution.dropped_stream(streams.catalog, "s")])
                 streams.change(evolution.missing(streams.catalog, evolution.read_definitions(definitions())))
-            return real(streams, backfill, *origin)
+            return real(steps, deepening, *origin)
 
-        monkeypatch.setattr(EngineStreams, step, dropping)
+        monkeypatch.setattr(DeepeningSteps, step, dropping)
         with pytest.raises(HistoryRefusedError, match="was given up"):
             opened.deepen("s")
         monkeypatch.undo()
@@ -223,8 +223,8 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
     with engine(tmp_path) as opened:
         built(tmp_path, opened)
 
-        def given_up(streams: EngineStreams, *_: Any) -> bool:
-            successors = [host.take_over.successor for host in streams.live("s").hosts]
+        def given_up(*_: Any) -> bool:
+            successors = [host.take_over.successor for host in opened._streams.live("s").hosts]
             if successors[0] is None:
                 return False
             close = successors[0].task.close
@@ -237,7 +237,7 @@ def test_one_that_cannot_be_closed_keeps_no_other_open(
             raise HistoryRefusedError("given up")
 
         with monkeypatch.context() as patch:
-            patch.setattr(EngineStreams, "take_over", given_up)
+            patch.setattr(DeepeningSteps, "take_over", given_up)
             with pytest.raises(HistoryRefusedError, match="given up"):
                 opened.deepen("s")
         assert "was not closed: " in caplog.text

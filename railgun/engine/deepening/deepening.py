@@ -1,6 +1,6 @@
-"""Live backfill of a stream: its plan, the tasks that are built with older history, until they take over.
+"""The deepening of one stream: its folder and its plan, and what has to be written before it has begun.
 
-docs/decisions/0012 has the way of it.
+docs/decisions/0012 says how a stream is deepened.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from railgun.engine.errors import HistoryRefusedError
 from railgun.history.accepted_events import OwnEvents, SnapshotExport
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
-from railgun.history.plan_file import OWN, doomed_folder, live_backfill_folder, read_plan, write_plan
-from railgun.history.request_files import BackfillRequestFile
+from railgun.history.plan_file import OWN, deepening_folder, doomed_folder, read_plan, write_plan
+from railgun.history.request_files import DeepeningRequest
 from railgun.history.task_folder import beside, others
 from railgun.host.task_host import TaskHost
 
@@ -26,7 +26,7 @@ TaskName = tuple[str, int]
 
 
 @dataclass(slots=True)
-class LiveBackfill:
+class Deepening:
     """The deepening of one stream, from the moment its plan is written until its tasks have taken over.
 
     data: the engine's data folder.
@@ -41,14 +41,14 @@ class LiveBackfill:
     plan: HistoryPlan
     places: dict[TaskName, Path]
     is_installing: bool = False
-    offer: BackfillRequestFile | None = None
+    offer: DeepeningRequest | None = None
     damage: str | None = None
     _doomed: Path | None = None
 
     @property
     def folder(self) -> Path:
         """The folder in which the deepening is prepared."""
-        return live_backfill_folder(self.data, self.stream)
+        return deepening_folder(self.data, self.stream)
 
     def check_built(self) -> None:
         """Raise HistoryRefusedError if any of the tasks has not been built yet."""
@@ -64,10 +64,10 @@ class LiveBackfill:
         successors again.
         """
         self.is_installing = True
-        self.offer = BackfillRequestFile(self.plan.history, self.plan.created, uuid.uuid4().hex)
+        self.offer = DeepeningRequest(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
     def rename_for_deletion(self, keep: str | None) -> None:
-        """Rename what is not needed any more: folders that no task is in, and what the live backfill was made of.
+        """Rename what is not needed any more: folders that no task is in, and what the deepening was made of.
 
         keep: the history that the catalogue names.  Raises OSError: it can be done again.
         """
@@ -88,9 +88,9 @@ class LiveBackfill:
             shutil.rmtree(self._doomed, ignore_errors=True)
 
 
-class LiveBackfillStart:
-    """A live backfill that begins. The constructor is fast and runs while the tasks are paused. `write` may be slow and
-    runs while they go on.
+class DeepeningPreparation:
+    """Writes what a deepening needs before it has begun. The constructor is fast and runs while the tasks are paused.
+    `write` may be slow and runs while they go on.
 
     sync_log: makes the logs durable.  Raises OSError.
     """
@@ -98,7 +98,7 @@ class LiveBackfillStart:
     def __init__(
         self, data: Path, stream: str, hosts: Sequence[TaskHost], sync_log: Callable[[], None]
     ) -> None:
-        self._folder, self._sync_log = live_backfill_folder(data, stream), sync_log
+        self._folder, self._sync_log = deepening_folder(data, stream), sync_log
         self._freezing: dict[TaskName, SnapshotExport] = {}
         # Remove the files of an earlier attempt that was cut off before its plan was written.
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
@@ -136,9 +136,12 @@ class LiveBackfillStart:
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
 
 
-def live_backfill_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> LiveBackfill | None:
-    """The live backfill of a stream that has begun in a folder, if any. Raises HistoryDamagedError, OSError."""
-    plan = read_plan(live_backfill_folder(data, entry.stream.name))
+def deepening_of(data: Path, entry: StreamEntry, places: dict[TaskName, Path]) -> Deepening | None:
+    """Return the deepening of a stream that has begun in a folder; None if there is none.
+
+    Raises HistoryDamagedError and OSError.
+    """
+    plan = read_plan(deepening_folder(data, entry.stream.name))
     if plan is None or plan.created != entry.created:
         return None
-    return LiveBackfill(entry.stream.name, data, plan, places)
+    return Deepening(entry.stream.name, data, plan, places)

@@ -1,55 +1,26 @@
-"""Puts built tasks into their place, either at the beginning of a log or in the middle of it.
+"""Puts a built task into its place in the middle of a log: it is opened as a successor, follows the log, and takes
+over.
 
-History before the first record of a log: the task's folder is replaced by a copy of the built one, and the log is
-    read again. In the middle of a log: the built task is opened as a successor, follows the log, and takes over.
-    docs/decisions/0012 gives the reasons; railgun/history/FORMAT.md describes the folders.
+docs/decisions/0012 gives the reasons; railgun/history/FORMAT.md describes the folders.
 """
 
 import logging
-import shutil
 from collections.abc import Callable
 from functools import partial
 
-from railgun.history.manifest import verified_manifest
 from railgun.history.plan_file import PLAN, history_of
-from railgun.history.request_files import BackfillRequestFile
-from railgun.history.task_folder import copy_folder, current_folder, move_to, remove_others
-from railgun.host.built_task import BuiltTask, Offered
+from railgun.history.request_files import DeepeningRequest
+from railgun.history.task_folder import current_folder, move_to, remove_others
+from railgun.host.deepening.built_task import BuiltTask, Offered
+from railgun.host.deepening.successor import Successor, close_all, close_task
 from railgun.host.host_state import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
-from railgun.host.successor import Successor, close_all, close_task
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from reservoir.executor import Job, Lane
-
-
-def check_history(place: Place, missing: HistoryMissingError) -> None:
-    """Raise `missing` if the history that was built for a place is not the one that the log names.
-
-    Raises HistoryDamagedError and OSError.
-    """
-    built = place.built(missing.history)
-    if not built.is_dir():
-        raise missing
-    if verified_manifest(built, place.identity, place.key.created).history != missing.history:
-        raise missing
-
-
-def take_history(place: Place, history: str) -> None:
-    """Replace the task's folder by a copy of the built one. No file of the folder may be open.
-
-    Raises HistoryDamagedError if the copy fails. This stops only the one task.
-    """
-    built = place.built(history)
-    try:
-        shutil.rmtree(place.folder)
-        copy_folder(built, place.folder)
-    except OSError as error:
-        raise HistoryDamagedError(str(built), f"it cannot be taken: {error}") from error
-
 
 _LOOK_S, _AGAIN_S = 0.5, 10.0
 
@@ -85,7 +56,7 @@ class TakeOver:
         self._opening: Job[Successor | None] | None = None
         self._leaving: Job[None] | None = None
         self._moving: tuple[str, int] | None = None
-        self.offer: BackfillRequestFile | None = None
+        self.offer: DeepeningRequest | None = None
         self._look_s = self._again_s = 0.0
         self.failure: str | None = None
         self.error: Exception | None = None
@@ -109,7 +80,7 @@ class TakeOver:
         task that answers, or why it does not follow, or that it is being opened. None if there is no successor.
         """
         if self.failure is not None:
-            offer = self.offer or BackfillRequestFile("", 0)
+            offer = self.offer or DeepeningRequest("", 0)
             return {"history": offer.history, "offer": offer.number, "failure": self.failure}
         if self._opening is not None and self.offer is not None:
             return {"history": self.offer.history, "opening": True}
@@ -300,7 +271,7 @@ class TakeOver:
         self._lane.submit(self._remove_others)
 
     def _clear(self) -> None:
-        """Remove what a live backfill has left that is over, by a process that was gone before it could.
+        """Remove what a deepening has left that is over, by a process that was gone before it could.
 
         Not sooner: where all tasks have taken over the plan is gone, and one whose process was gone before it had moved
         is in its old folder yet, with a log that has it go on in another one.

@@ -12,9 +12,9 @@ from railgun.registry import catalog_log
 from railgun.task.replies import discard_replies
 from railgun.wire.records import Records
 from tests.counts import seeds
-from tests.engine.deepened import Row, build_deepening, rows_of_tasks
+from tests.engine.deepening.deepened import Row, build_deepening, rows_of_tasks
+from tests.engine.deepening.test_deepening import scored
 from tests.engine.histories import chunks, state
-from tests.engine.test_deepening import scored
 from tests.engine.test_history import METRICS, SETTINGS, START_MS, STREAM, engine, rows, tasks
 
 SEEDS = seeds(range(1, 4), range(1, 60))

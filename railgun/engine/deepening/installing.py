@@ -1,17 +1,17 @@
-"""Bringing a live backfill to its end: in turns of the engine, which goes on meanwhile."""
+"""Installs a deepening in turns of the engine, which goes on meanwhile."""
 
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from railgun.engine.engine_streams import EngineStreams
+from railgun.engine.deepening.steps import DeepeningSteps
 from railgun.registry.origin import Origin
 
 _BETWEEN_S = 0.005
 
 
 def install(
-    call: Callable[[], AbstractContextManager[None]], streams: EngineStreams, stream: str, origin: Origin
+    call: Callable[[], AbstractContextManager[None]], steps: DeepeningSteps, stream: str, origin: Origin
 ) -> None:
     """Install a stream's deepening. Returns once the successors have taken over and their places point to their new
     folders.
@@ -22,7 +22,7 @@ def install(
     from where this one stopped.
     """
     with call():
-        backfill = streams.begin_installing(stream)
+        deepening = steps.begin_installing(stream)
 
     def until(step: Callable[[], bool]) -> None:
         while True:
@@ -32,12 +32,12 @@ def install(
             time.sleep(_BETWEEN_S)
 
     try:
-        until(lambda: streams.take_over(backfill, origin))
-        until(lambda: streams.is_settled(backfill))
+        until(lambda: steps.take_over(deepening, origin))
+        until(lambda: steps.is_settled(deepening))
         with call():
-            streams.finish_installing(backfill)
+            steps.finish_installing(deepening)
     except BaseException:
         with call():
-            streams.installing_failed(backfill)
+            steps.installing_failed(deepening)
         raise
-    backfill.remove()
+    deepening.remove()

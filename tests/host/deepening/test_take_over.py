@@ -14,13 +14,13 @@ from railgun.catalog.errors import DefinitionError
 from railgun.history.accepted_events import OwnEvents, SnapshotExport, read_rows
 from railgun.history.durable_files import write_whole
 from railgun.history.manifest import HistoryManifest
-from railgun.history.plan_file import OWN_FILE, live_backfill_folder, read_own
+from railgun.history.plan_file import OWN_FILE, deepening_folder, read_own
 from railgun.history.request_files import OFFER
 from railgun.history.task_folder import POINTER
-from railgun.host import built_task
-from railgun.host.built_task import BuiltTask
-from railgun.host.successor import Successor
-from railgun.host.take_over import TakeOver
+from railgun.host.deepening import built_task
+from railgun.host.deepening.built_task import BuiltTask
+from railgun.host.deepening.successor import Successor
+from railgun.host.deepening.take_over import TakeOver
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.task.processor import TaskProcessor
@@ -29,7 +29,7 @@ from railgun.unit.loop import ROUND_RECORDS
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
 from reservoir.errors import StorageFailedError
-from tests.host.deepened_host import HISTORY, TOPICS, WHERE, DeepenedHost, deepened_host
+from tests.host.deepening.deepened_host import HISTORY, TOPICS, WHERE, DeepenedHost, deepened_host
 from tests.unit.local_units import awaited
 
 _FRONT_END = 7
@@ -238,7 +238,7 @@ def test_the_task_is_let_go_where_what_follows_it_cannot_be_closed(
         own = rig.host.task
         monkeypatch.setattr(TaskProcessor, "close", full)
         if is_given_up:
-            shutil.rmtree(live_backfill_folder(rig.data, "s"))
+            shutil.rmtree(deepening_folder(rig.data, "s"))
             awaited(lambda: (rig.work(), rig.host.following)[1] is None)
             assert rig.host.is_running
         rig.close()
@@ -270,7 +270,7 @@ def test_given_up_what_went_wrong_is_forgotten(tmp_path: Path, monkeypatch: pyte
         rig.offer()
         monkeypatch.setattr(TaskLog, "recover", wrong)
         rig.work_until("failure", "streams: not to be used")
-        shutil.rmtree(live_backfill_folder(rig.data, "s"))
+        shutil.rmtree(deepening_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         assert rig.host.is_running
 
@@ -290,7 +290,7 @@ def test_what_the_log_names_stays_when_the_job_has_come_to_its_end(
         rig.open()
         assert rig.host.task.history == ""
         awaited(lambda: (rig.work(), "behind" in (rig.host.following or {}))[1])
-        shutil.rmtree(live_backfill_folder(rig.data, "s"))
+        shutil.rmtree(deepening_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.take_all()
         assert rig.host.is_running
@@ -309,7 +309,7 @@ def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
         rig.work_until_following()
         rig.change(Deepen)
         awaited(lambda: (rig.work(), (rig.place.folder / POINTER).exists())[1])
-        shutil.rmtree(live_backfill_folder(rig.data, "s"))
+        shutil.rmtree(deepening_folder(rig.data, "s"))
         awaited(lambda: (rig.work(), rig.host.following)[1] is None)
         rig.begin(second)
         rig.offer(second)
@@ -322,7 +322,7 @@ def test_a_second_history_stays_when_the_unit_is_gone_before_it_has_moved(
             if is_checkpointed:
                 rig.host.checkpoint()
             rig.close()
-        shutil.rmtree(live_backfill_folder(rig.data, "s"))
+        shutil.rmtree(deepening_folder(rig.data, "s"))
         for _ in range(2):
             rig.open()
             rig.work()
@@ -385,7 +385,7 @@ def test_a_pointer_that_cannot_be_written_is_told_and_tried_again(
         rig.work_until_following()
         rig.change(Deepen)
         with monkeypatch.context() as patch:
-            patch.setattr("railgun.host.take_over.move_to", full)
+            patch.setattr("railgun.host.deepening.take_over.move_to", full)
             rig.work_until("failure", "no space left")
         rig.add(events(0, 3))
         assert rig.host.is_running
@@ -436,7 +436,7 @@ def test_given_up_while_it_is_opened_nothing_is_left(
 
     def given_up(*arguments: Any) -> HistoryManifest:
         found = verified(*arguments)
-        (live_backfill_folder(rig.data, "s") / OFFER).unlink()
+        (deepening_folder(rig.data, "s") / OFFER).unlink()
         if is_damaged:
             shutil.rmtree(rig.place.history / "state")
         return found

@@ -1,0 +1,36 @@
+"""Puts built history into a task's place before the first record of its log, which is read again then.
+
+railgun/history/FORMAT.md describes the folders.
+"""
+
+import shutil
+
+from railgun.history.manifest import verified_manifest
+from railgun.history.task_folder import copy_folder
+from railgun.host.place import Place
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError
+
+
+def check_history(place: Place, missing: HistoryMissingError) -> None:
+    """Raise `missing` if the history that was built for a place is not the one that the log names.
+
+    Raises HistoryDamagedError and OSError.
+    """
+    built = place.built(missing.history)
+    if not built.is_dir():
+        raise missing
+    if verified_manifest(built, place.identity, place.key.created).history != missing.history:
+        raise missing
+
+
+def take_history(place: Place, history: str) -> None:
+    """Replace the task's folder by a copy of the built one. No file of the folder may be open.
+
+    Raises HistoryDamagedError if the copy fails. This stops only the one task.
+    """
+    built = place.built(history)
+    try:
+        shutil.rmtree(place.folder)
+        copy_folder(built, place.folder)
+    except OSError as error:
+        raise HistoryDamagedError(str(built), f"it cannot be taken: {error}") from error
