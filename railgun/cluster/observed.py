@@ -82,7 +82,9 @@ class ObservedCluster:
 
     def take_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
-        self._progress.hear(self.reports.take(record, now_s), now_s)
+        report = self.reports.take(record, now_s)
+        if report is not None:
+            self._progress.hear(report, now_s)
 
     def view(
         self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None
@@ -186,7 +188,7 @@ class ObservedCluster:
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
             if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
-        # What is left of nodes that have said nothing yet, of a release without copies, is awaited.
+        # Nodes that have said nothing yet are awaited.
         lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s

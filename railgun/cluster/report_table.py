@@ -20,7 +20,7 @@ class ReportedCopy:
     """What was last heard of a copy.
 
     reported_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
-    interval_s: the next report was to follow within this time; 0 if that was not said.
+    interval_s: the next report was to follow within this time.
     """
 
     copy: CopyName
@@ -47,27 +47,23 @@ class ReportTable:
         self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
-    def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport:
-        """Take in a record of the topic, and return the report. Raises ReportError.
+    def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
+        """Take in a record of the topic, and return the report; None for a record that is left over of version 1.
 
-        A report of version 2 names all copies of its unit: those that it had before and does not name are gone. What
-        comes late of an earlier run of the unit is left out.
+        A report names all copies of its unit: those that it had before and does not name are gone. What comes late of
+        an earlier run of the unit is left out. Raises ReportError.
         """
         report = decode_report(record)
+        if report is None:
+            return None
         unit, named = report.copy, {status.task for status in report.copies}
         last = self._of_newest_run.get(unit)
         if last is not None and report.generation < last.generation:
             return report
         self._of_newest_run[unit] = report
-        before = self._of_unit.setdefault(unit, set())
-        if report.version > 1:
-            for task in before - named:
-                self._of_task[task] = {
-                    copy: heard for copy, heard in self._of_task[task].items() if copy != unit
-                }
-            self._of_unit[unit] = named
-        else:
-            before |= named
+        for task in self._of_unit.get(unit, set()) - named:
+            self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+        self._of_unit[unit] = named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
             heard = ReportedCopy(unit, status, reported_s, report.announced_s)
@@ -77,8 +73,8 @@ class ReportTable:
         return report
 
     def units(self) -> list[CopyName]:
-        """Return the units that have reported in version 2: only these have a record under their name."""
-        return [unit for unit, report in self._of_newest_run.items() if report.version > 1]
+        """Return the units that have reported."""
+        return list(self._of_newest_run)
 
     def last(self, unit: CopyName) -> UnitReport | None:
         """Return the last report of a unit's newest run; None if it has not reported."""

@@ -203,8 +203,8 @@ class UnitCopies:
                 if fetched.where.topic == self._assignment:
                     if self._plan.take(record) and self.plan.policy is not None:
                         self._timing.takeover_s = self.plan.policy.takeover_s
-                else:
-                    self._hear(decode_report(record), at_s)
+                elif (report := decode_report(record)) is not None:
+                    self._hear(report, at_s)
             except (RecordError, ReportError) as error:
                 _log.warning("%s: a record is left out: %s", fetched.where, error)
 

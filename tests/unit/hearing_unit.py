@@ -36,7 +36,11 @@ class HearingUnit:
         self._plan = plan
 
     def report(self, *reports: UnitReport) -> None:
-        self._hear("reports", *map(encode_report, reports))
+        self.read(*map(encode_report, reports))
+
+    def read(self, *records: bytes) -> None:
+        """Have the unit read records of the topic of positions."""
+        self._hear("reports", *records)
 
     def _hear(self, topic: str, *records: bytes) -> None:
         offsets = np.arange(len(records), dtype=np.int64)

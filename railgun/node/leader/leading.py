@@ -39,7 +39,7 @@ from railgun.node.leader.cluster_log import ClusterLog
 from railgun.node.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.topics import Topics
-from railgun.wire.records import CONTROL, Records, kind_of
+from railgun.wire.records import Records
 from railgun.wording import listed
 
 _RECORDS, _BYTES = 10_000, 4 << 20
@@ -48,12 +48,8 @@ _WAIT_S = 0.1
 _MEMBERS_S = 1.0
 # Plans follow one another no faster than this, and take a tenth of the time, however many tasks there are.
 _PLAN_S, _REST = 0.1, 10.0
-# How long the first leader of a cluster waits for nodes that have data.
-_FIRST_S = 3.0
 # How often the leader deletes the records of nodes and units that are gone for good.
 _TIDY_S = 60.0
-# This much of a log is looked through for events.
-_PEEKED_RECORDS, _PEEKED_BYTES = 1_000, 1 << 20
 
 _log = logging.getLogger("railgun.node")
 
@@ -102,7 +98,6 @@ class Leading:
         self._members: set[str] = set()
         self._other_policy: ClusterPolicy | None = None
         self._cluster_log = ClusterLog()
-        self._began_s = now_s()
         self._due_s = 0.0
         self._tidied_s = -math.inf
 
@@ -268,7 +263,6 @@ class Leading:
         self._tidy()
         if self._now_s() < self._due_s:
             return
-        # A look into logs waits for the broker; only what is computed counts.
         tasks, started_s = self._tasks(), self._now_s()
         self._observed.histories = self._catalog().histories
         view = self._observed.view(tasks, self.plan, started_s)
@@ -309,30 +303,11 @@ class Leading:
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
-        """All tasks, and whether nobody can have data of them: no plan has named them, and no unit has reported them.
-
-        Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
-        """
+        """All tasks, and whether nobody can have data of them: no plan has named them, no unit has reported them."""
         placed, reports = self.plan.copies, self._observed.reports
-        waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
         return {
-            name: not (placed.get(name) or any(reports.copies(name)) or (waits and self._has_events(name)))
-            for name in self._catalog().task_keys
+            name: not (placed.get(name) or any(reports.copies(name))) for name in self._catalog().task_keys
         }
-
-    def _has_events(self, name: TaskKey) -> bool:
-        # Looking into many logs takes long, and the group drops a member that does not poll.
-        self._membership.poll(0)
-        where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
-        try:
-            start = self._transport.start_offset(*where)
-            fetched = self._transport.read(*where, start, _PEEKED_RECORDS, _PEEKED_BYTES)
-        except TransportUnavailableError:
-            raise
-        except TransportError:
-            # Its topic is about to be made, or to be deleted.
-            return False
-        return start > 0 or any(kind_of(record) != CONTROL for record in fetched.values())
 
 
 def _now_ms() -> int:

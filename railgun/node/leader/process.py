@@ -28,7 +28,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
-from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan, check_releases
+from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
@@ -142,7 +142,7 @@ def _admitted(
     )
     check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
-    before = check_name(
+    return check_name(
         transport,
         TopicPartition(topics.nodes, 0),
         lambda: members.now().names,
@@ -150,9 +150,6 @@ def _admitted(
         cluster.session_timeout_s + _LATE_S,
         stopped,
     )
-    if not place.runs_already:
-        check_releases(transport, TopicPartition(topics.positions, 0), stopped)
-    return before
 
 
 def _incarnation(place: LeaderPlace, heard: int) -> int:

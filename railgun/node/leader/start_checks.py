@@ -1,17 +1,12 @@
-"""Refuses a node whose folder is another cluster's, or whose name another node has, one that cannot read the plan,
-and one that would run beside nodes of a release without copies.
-"""
+"""Refuses a node whose folder is another cluster's, whose name another node has, or that cannot read the plan."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, RecordError, decode_statement
-from railgun.cluster.reports import ReportError, decode_report
 from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
@@ -20,11 +15,6 @@ from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
 _AGAIN_S = 0.5
 # A node that has said its record is a member within this time.
 _JOINS_S = 3.0
-
-# Nodes of releases without copies reported each task at least every 5 s. What is older than a minute is left over: the
-# clocks of the broker and of this machine do not differ by as much.
-_REPORTS_S, _LEFT_OVER_S = 6.0, 60.0
-_BYTES = 1 << 20
 
 
 class NodeRefusedError(Exception):
@@ -123,52 +113,6 @@ def check_plan(transport: Transport, assignment: TopicPartition) -> None:
 def newer_plan(error: NewerRecordError) -> NodeRefusedError:
     """Return why a node is refused that cannot read the plan: older plans would lead it."""
     return NodeRefusedError(f"{error}; start a release that does, as the other nodes have")
-
-
-def check_releases(
-    transport: Transport,
-    positions: TopicPartition,
-    stopped: threading.Event,
-    now_s: Callable[[], float] = time.time,
-) -> None:
-    """Return if no node of a release without copies runs: both would have the same tasks.
-
-    positions: where units report.
-    now_s: returns the time, in seconds since 1970.
-    Raises NodeRefusedError, and TransportError.
-    """
-    node, newest = _newest_of_version_1(transport, positions, None)
-    if node is None:
-        return
-    appended_s = transport.read(*positions, newest, 1, _BYTES).appended_ms / 1000
-    if now_s() - appended_s > _LEFT_OVER_S:
-        return
-    waited_s = 0.0
-    while waited_s < _REPORTS_S and not stopped.wait(_AGAIN_S):
-        waited_s += _AGAIN_S
-        node, _ = _newest_of_version_1(transport, positions, newest + 1)
-        if node is not None:
-            raise NodeRefusedError(
-                f"node {node} runs a release without copies of tasks; stop all nodes of that release, then start this "
-                "one"
-            )
-
-
-def _newest_of_version_1(
-    transport: Transport, positions: TopicPartition, offset: int | None
-) -> tuple[str | None, int]:
-    """The node of the newest report of version 1 of a task that it runs, and its offset; None if there is none."""
-    node, newest = None, -1
-    for fetched in read_to_the_end(transport, positions, offset):
-        for place, record in zip(fetched.offsets.tolist(), fetched.values(), strict=True):
-            try:
-                report = decode_report(record)
-            except ReportError:
-                continue
-            # One that has stopped says so last.
-            if report.version == 1 and report.copies[0].state is not CopyState.CLOSED:
-                node, newest = report.node, place
-    return node, newest
 
 
 def _said_before(

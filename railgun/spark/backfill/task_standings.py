@@ -95,13 +95,14 @@ class TaskStandings:
             return False
         fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
         for value in fetched.written():
-            for status in self._taken(value).copies:
+            report = self._taken(value)
+            for status in report.copies if report is not None else ():
                 if (status.stream, status.created) == self._stream:
                     self._named.add(status.task)
         self._next = fetched.next_offset
         return True
 
-    def _taken(self, record: bytes) -> UnitReport:
+    def _taken(self, record: bytes) -> UnitReport | None:
         try:
             return self._reports.take(record)
         except ReportError as error:
