@@ -18,7 +18,6 @@ from railgun.cluster.records import (
     AcceptedCut,
     DrainOrder,
     PlanReader,
-    RecordError,
     decode_statement,
     encode_statement,
 )
@@ -30,7 +29,7 @@ from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.later_epoch import first_of_later_epoch
-from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.topics import Topics
@@ -56,7 +55,16 @@ class ClusterState:
         self._observed = ObservedCluster(policy, time.monotonic(), reports)
         self._reader = PlanReader()
         self._leader: str | None = None
-        self._offsets: dict[TopicPartition, int] = {}
+        # Nodes log what cannot be read.
+        self._tail = Tail(
+            transport,
+            {
+                TopicPartition(topics.assignment, 0): each_record(
+                    lambda _, record: self._reader.take(record), leave_out
+                ),
+                self._nodes: each_record(self._take_statement, leave_out),
+            },
+        )
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
@@ -70,7 +78,7 @@ class ClusterState:
             try:
                 self._refresh()
             except TransportUnavailableError:
-                if not self._offsets:
+                if not self._tail.offsets:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
@@ -205,31 +213,16 @@ class ClusterState:
     def _refresh(self) -> None:
         # First, as that soon tells whether the broker is away.
         members = self._members.now()
-        assignment = TopicPartition(self._topics.assignment, 0)
-        if not self._offsets:
+        if not self._tail.offsets:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
-            self._offsets = {
-                where: self._transport.start_offset(*where) for where in (assignment, self._nodes)
-            }
         now_s = time.monotonic()
-        for where in self._offsets:
-            for fetched in read_to_the_end(self._transport, where, self._offsets[where]):
-                for record in fetched.written():
-                    self._take(record, now_s, is_plan=where == assignment)
-                self._offsets[where] = fetched.next_offset
+        self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)
 
-    def _take(self, record: bytes, now_s: float, *, is_plan: bool) -> None:
-        try:
-            if is_plan:
-                self._reader.take(record)
-            else:
-                self._observed.take_statement(decode_statement(record), now_s)
-        except RecordError:
-            # Nodes log it.
-            pass
+    def _take_statement(self, _: int, record: bytes) -> None:
+        self._observed.take_statement(decode_statement(record), time.monotonic())
 
 
 def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:

@@ -5,7 +5,6 @@ It tells whether metrics answer yet, and gives a summary of the cluster: nodes, 
 
 import logging
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,9 +18,9 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
-from railgun.cluster.reports import ReportError
-from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.tail import Tail, TailThread, each_record, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
@@ -58,7 +57,6 @@ def at_a_glance(
     }
 
 
-_RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
@@ -86,24 +84,26 @@ class Positions:
     ) -> None:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
-        self._where = TopicPartition(topics.positions, 0)
+        where = TopicPartition(topics.positions, 0)
         self.reports = ReportTable()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
         transport.create_topic(topics.positions, 1, OVERWRITTEN)
-        self._position, self._begun_at = (
-            transport.start_offset(*self._where),
-            transport.end_offset(*self._where),
+        self._tail = Tail(transport, {where: each_record(self._take, logged(_log))})
+        self._tail.begin()
+        self._begun_at = transport.end_offset(*where)
+        self._thread = TailThread(
+            lambda: self._tail.look(_WAIT_S),
+            "positions",
+            lambda error: _log.warning("positions cannot be read for now: %s", error),
+            _AWAY_S,
         )
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Read no more."""
-        self._stopped.set()
-        self._thread.join()
+        self._thread.close()
 
     def warming(self, entry: StreamEntry) -> set[str]:
         """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
@@ -223,28 +223,9 @@ class Positions:
         heard = self._heard(task)
         return heard is not None and heard.status.position >= end and metric not in heard.status.warming
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                for fetched in self._transport.fetch(
-                    {self._where: self._position}, _RECORDS, _BYTES, _WAIT_S
-                ):
-                    is_new = fetched.next_offset > self._begun_at
-                    for record in fetched.written():
-                        self._take(record, is_new=is_new)
-                    self._position = fetched.next_offset
-            except TransportClosedError:
-                return
-            except TransportError as error:
-                _log.warning("positions cannot be read for now: %s", error)
-                self._stopped.wait(_AWAY_S)
-
-    def _take(self, record: bytes, *, is_new: bool) -> None:
-        try:
-            # What was written before this front-end began may be of any time.
-            self.reports.take(record, time.monotonic() if is_new else -math.inf)
-        except ReportError as error:
-            _log.warning("%s: %s", self._where, error)
+    def _take(self, offset: int, record: bytes) -> None:
+        # What was written before this front-end began may be of any time.
+        self.reports.take(record, time.monotonic() if offset >= self._begun_at else -math.inf)
 
 
 class _LogEnds:

@@ -86,6 +86,10 @@ class ReportTable:
         for task in self._of_unit.pop(unit, ()):
             self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
 
+    def tasks(self, stream: str, created: int) -> list[TaskKey]:
+        """Return the tasks of a stream that were reported. created: the place of its first definition."""
+        return [task for task in self._of_task if (task.stream, task.created) == (stream, created)]
+
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()

@@ -7,13 +7,14 @@ import msgspec
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
+from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 2
 # Before tasks had copies there was a record for each task.
 _LEFT_OVER_VERSION: Final = 1
 
 
-class ReportError(ValueError):
+class ReportError(UnreadableRecordError):
     """A record of the topic that is no report."""
 
 

@@ -22,19 +22,24 @@ from railgun.cluster.records import (
     NewerRecordError,
     NodeRecord,
     PlanReader,
-    RecordError,
     Statement,
     decode_statement,
     drain_key,
     encode_plan,
     encode_statement,
 )
-from railgun.cluster.reports import ReportError, encode_report, unit_key
+from railgun.cluster.reports import encode_report, unit_key
 from railgun.cluster.steps import next_plan
-from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
+from railgun.messaging.errors import (
+    TransportError,
+    TransportUnavailableError,
+    UnreadableRecordError,
+    WriterFencedError,
+)
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
-from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.messaging.tail import Tail, each_record, logged
+from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.node.leader.cluster_log import ClusterLog
 from railgun.node.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
 from railgun.node.parent import UnitEnded
@@ -42,7 +47,6 @@ from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 from railgun.wording import listed
 
-_RECORDS, _BYTES = 10_000, 4 << 20
 # A round waits for records no longer than this.
 _WAIT_S = 0.1
 _MEMBERS_S = 1.0
@@ -92,7 +96,16 @@ class Leading:
         self._checked_end, self._said_at = checked_end, math.inf
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
-        self._positions: dict[TopicPartition, int] = {}
+        self._tail = Tail(
+            transport,
+            {
+                self._assignment: each_record(lambda _, record: self._plan.take(record), _refuse_newer_plan),
+                self._nodes: each_record(self._take_statement, logged(_log)),
+                self._reports: each_record(
+                    lambda _, record: observed.take_report(record, now_s()), logged(_log)
+                ),
+            },
+        )
         self._ends: dict[TopicPartition, int] = {}
         self._members_s = -math.inf
         self._members: set[str] = set()
@@ -171,33 +184,14 @@ class Leading:
 
     def _read(self) -> None:
         if not self._ends:
-            logs = (self._assignment, self._nodes, self._reports)
-            self._positions = {where: self._transport.start_offset(*where) for where in logs}
-            self._ends = {where: self._transport.end_offset(*where) for where in logs}
-        for fetched in self._transport.fetch(self._positions, _RECORDS, _BYTES, _WAIT_S):
-            self._take(fetched)
+            self._tail.begin()
+            self._ends = {where: self._transport.end_offset(*where) for where in self._tail.offsets}
+        self._tail.look(_WAIT_S)
 
-    def _take(self, fetched: Fetched) -> None:
-        now_s = self._now_s()
-        for at, record in zip(fetched.offsets.tolist(), fetched.values()):
-            if not record:
-                continue
-            try:
-                if fetched.where == self._reports:
-                    self._observed.take_report(record, now_s)
-                elif fetched.where == self._nodes:
-                    said = decode_statement(record)
-                    self._check_name(said, at)
-                    self._observed.take_statement(said, now_s)
-                else:
-                    self._plan.take(record)
-            except NewerRecordError as error:
-                if fetched.where == self._assignment:
-                    raise newer_plan(error) from None
-                _log.warning("%s: %s", fetched.where, error)
-            except (RecordError, ReportError) as error:
-                _log.warning("%s: %s", fetched.where, error)
-        self._positions[fetched.where] = fetched.next_offset
+    def _take_statement(self, at: int, record: bytes) -> None:
+        said = decode_statement(record)
+        self._check_name(said, at)
+        self._observed.take_statement(said, self._now_s())
 
     def _check_name(self, said: Statement, at: int) -> None:
         """Raise NodeRefusedError where another node has taken this one's name at the same time, and was first."""
@@ -229,7 +223,7 @@ class Leading:
         return bool(self._members) and self._has_read_all()
 
     def _has_read_all(self) -> bool:
-        return all(self._positions[where] >= end for where, end in self._ends.items())
+        return self._tail.has_reached(self._ends)
 
     def _look_at_members(self) -> None:
         now_s = self._now_s()
@@ -308,6 +302,12 @@ class Leading:
         return {
             name: not (placed.get(name) or any(reports.copies(name))) for name in self._catalog().task_keys
         }
+
+
+def _refuse_newer_plan(where: TopicPartition, error: UnreadableRecordError) -> None:
+    if isinstance(error, NewerRecordError):
+        raise newer_plan(error) from None
+    logged(_log)(where, error)
 
 
 def _now_ms() -> int:

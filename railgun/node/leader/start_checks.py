@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, RecordError, decode_statement
+from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, decode_statement
 from railgun.host.data_folder import TASKS, stream_folder
-from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.errors import UnreadableRecordError
+from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
 
@@ -99,15 +100,14 @@ def check_plan(transport: Transport, assignment: TopicPartition) -> None:
     A release that cannot must not say anything of its node either: what it does not know of would be lost.
     """
     reader = PlanReader()
-    for fetched in read_to_the_end(transport, assignment):
-        for record in fetched.written():
-            try:
-                reader.take(record)
-            except NewerRecordError as newer:
-                raise newer_plan(newer) from None
-            except RecordError:
-                # The leader's part of the node logs it.
-                continue
+
+    def refuse_newer(_: TopicPartition, error: UnreadableRecordError) -> None:
+        # The leader's part of the node logs what else is wrong.
+        if isinstance(error, NewerRecordError):
+            raise newer_plan(error) from None
+
+    taker = each_record(lambda _, record: reader.take(record), refuse_newer)
+    Tail(transport, {assignment: taker}).read_to_the_end()
 
 
 def newer_plan(error: NewerRecordError) -> NodeRefusedError:
@@ -119,16 +119,17 @@ def _said_before(
     transport: Transport, nodes: TopicPartition, identity: Identity
 ) -> tuple[str | None, SaidBefore]:
     """The machine of the node that had the name last, if its data folder is another one; and what is known of this."""
-    host, incarnation, end = None, 0, transport.start_offset(*nodes)
-    for fetched in read_to_the_end(transport, nodes):
-        end = fetched.next_offset
-        for record in fetched.written():
-            try:
-                node = decode_statement(record)
-            except RecordError:
-                continue
-            if isinstance(node, NodeRecord) and node.name == identity.name:
-                host = None if node.folder == identity.folder else node.host
-                if host is None:
-                    incarnation = node.incarnation
-    return host, SaidBefore(incarnation, end)
+    host: str | None = None
+    incarnation = 0
+
+    def take(_: int, record: bytes) -> None:
+        nonlocal host, incarnation
+        node = decode_statement(record)
+        if isinstance(node, NodeRecord) and node.name == identity.name:
+            host = None if node.folder == identity.folder else node.host
+            if host is None:
+                incarnation = node.incarnation
+
+    tail = Tail(transport, {nodes: each_record(take, leave_out)})
+    tail.read_to_the_end()
+    return host, SaidBefore(incarnation, tail.offsets[nodes])
