@@ -198,7 +198,7 @@ class KafkaBackend(InThread, NoLiveBackfill):
             opening.callback(inputs.close)
             self._open = opening.pop_all()
         replies = RecordedReplies(transport, registry.topics, intakes)
-        state = ClusterState(transport, cluster.kafka, registry.topics, positions.reports)
+        state = ClusterState(transport, cluster.kafka, registry.topics, positions)
         return _Parts(
             registry,
             follower,

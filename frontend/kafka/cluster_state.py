@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from frontend.kafka.positions import Positions
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
@@ -17,11 +18,9 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
     DrainOrder,
-    PlanReader,
     decode_statement,
     encode_statement,
 )
-from railgun.cluster.report_table import ReportTable
 from railgun.cluster.what_if import WhatIfError, what_if
 from railgun.language.errors import nearest
 from railgun.messaging.errors import TransportUnavailableError
@@ -42,29 +41,21 @@ _DECIDED_S, _AGAIN_S = 10.0, 0.1
 class ClusterState:
     """Reads what is new when it is asked. Any thread may call every method; each raises TransportError.
 
-    reports: what the units report, which somebody else reads.
+    positions: reads what the units report, and the plan.
     """
 
     def __init__(
-        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, reports: ReportTable
+        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, positions: Positions
     ) -> None:
-        self._transport, self._topics = transport, topics
+        self._transport, self._topics, self._positions = transport, topics, positions
         self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
-        self._observed = ObservedCluster(policy, time.monotonic(), reports)
-        self._reader = PlanReader()
+        self._observed = ObservedCluster(policy, time.monotonic(), positions.reports)
+        self._plan = Plan()
         self._leader: str | None = None
         # Nodes log what cannot be read.
-        self._tail = Tail(
-            transport,
-            {
-                TopicPartition(topics.assignment, 0): each_record(
-                    lambda _, record: self._reader.take(record), leave_out
-                ),
-                self._nodes: each_record(self._take_statement, leave_out),
-            },
-        )
+        self._tail = Tail(transport, {self._nodes: each_record(self._take_statement, leave_out)})
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
@@ -84,14 +75,14 @@ class ClusterState:
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
-            found = overview(self._observed, self._reader.plan, self._leader, tasks, now_s, unanswered)
+            found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered)
             return {**found, "warnings": [*away, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
         with self._lock:
             self._refresh()
-            plan, nodes = self._reader.plan, self._observed.nodes.values()
+            plan, nodes = self._plan, self._observed.nodes.values()
             if not plan.epoch:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
             self._observed.histories = catalog.histories
@@ -130,7 +121,7 @@ class ClusterState:
         self._check_outcome(order, plan.drains.get(node))
         with self._lock:
             self._refresh()
-            found = node_overview(self._observed, self._reader.plan, node, tasks, time.monotonic())
+            found = node_overview(self._observed, self._plan, node, tasks, time.monotonic())
         return found if is_on else {**found, "was_drained": was_drained}
 
     def _check_outcome(self, order: DrainOrder, drain: Drain | None) -> None:
@@ -169,7 +160,7 @@ class ClusterState:
 
     def _lost(self, task: TaskKey) -> LogPoint:
         """Return the last point that a copy has found missing in its log, and that nobody has accepted."""
-        accepted = self._reader.plan.cuts.get(task)
+        accepted = self._plan.cuts.get(task)
         found = [
             LogPoint(*copy.status.lost) for copy in self._observed.reports.copies(task) if copy.status.lost
         ]
@@ -191,7 +182,7 @@ class ClusterState:
     def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
         """Return the plan in which something is decided. Raises ProblemError."""
         until_s = time.monotonic() + _DECIDED_S
-        while not is_decided(plan := self._reader.plan):
+        while not is_decided(plan := self._plan):
             if time.monotonic() > until_s:
                 raise refusal(
                     503,
@@ -217,6 +208,7 @@ class ClusterState:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
         now_s = time.monotonic()
+        self._plan = self._positions.plan()
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)

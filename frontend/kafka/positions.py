@@ -16,11 +16,13 @@ from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
-from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
+from railgun.cluster.overview import heard_copies, shown_copy
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import PlanReader
+from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.tail import Tail, TailThread, each_record, logged
+from railgun.messaging.tail import Tail, TailThread, each_record, leave_out, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
@@ -58,6 +60,8 @@ def at_a_glance(
 
 
 _WAIT_S, _AWAY_S = 0.1, 0.5
+# The plan is read within this time, while the broker is there.
+_PLAN_S, _PLAN_LOOK_S = 10.0, 0.01
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
 NOT_RUN = ("unknown", "stopped")
@@ -84,15 +88,23 @@ class Positions:
     ) -> None:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
-        where = TopicPartition(topics.positions, 0)
-        self.reports = ReportTable()
+        reports, self._assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
+        self.reports, self._plan = ReportTable(), PlanReader()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
-        transport.create_topic(topics.positions, 1, OVERWRITTEN)
-        self._tail = Tail(transport, {where: each_record(self._take, logged(_log))})
+        for where in (reports, self._assignment):
+            transport.create_topic(where.topic, 1, OVERWRITTEN)
+        self._tail = Tail(
+            transport,
+            {
+                reports: each_record(self._take, logged(_log)),
+                # Nodes log what cannot be read of the plan.
+                self._assignment: each_record(lambda _, record: self._plan.take(record), leave_out),
+            },
+        )
         self._tail.begin()
-        self._begun_at = transport.end_offset(*where)
+        self._begun_at = transport.end_offset(*reports)
         self._thread = TailThread(
             lambda: self._tail.look(_WAIT_S),
             "positions",
@@ -104,6 +116,18 @@ class Positions:
     def close(self) -> None:
         """Read no more."""
         self._thread.close()
+
+    def plan(self) -> Plan:
+        """The newest plan that was written before this is called. Raises TransportError."""
+        ends = {self._assignment: self._transport.end_offset(*self._assignment)}
+        until_s = time.monotonic() + _PLAN_S
+        while not self._tail.has_reached(ends):
+            if time.monotonic() > until_s:
+                raise TransportUnavailableError(
+                    str(self._assignment), "the plan is not read", "Check the broker"
+                )
+            time.sleep(_PLAN_LOOK_S)
+        return self._plan.plan
 
     def warming(self, entry: StreamEntry) -> set[str]:
         """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
@@ -180,18 +204,11 @@ class Positions:
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
-        gone = replaced(self.reports.copies(task), ClusterPolicy().takeover_s)
+        heard = heard_copies(self.reports, self._plan.plan, task, lambda each: each.reported_s > since_s)
         return [
-            {
-                "node": heard.copy.node,
-                "unit": heard.copy.unit,
-                "state": str(heard.status.state),
-                "lag": max(0, heard.status.end - heard.status.position),
-            }
-            for heard in sorted(self.reports.copies(task), key=lambda heard: heard.copy)
-            if heard.reported_s > since_s
-            and heard.status.state is not CopyState.CLOSED
-            and heard.copy not in gone
+            shown_copy(copy, heard[copy])
+            for copy in sorted(heard)
+            if heard[copy].status.state is not CopyState.CLOSED
         ]
 
     def _heard(self, task: TaskKey) -> ReportedCopy | None:
