@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
+from railgun.cluster.silence import EXPIRES_S, INTERVALS
 
-# A copy of which nothing was heard for this long is not counted as one that could answer, or for so many of its
-# intervals where that is longer.
-_EXPIRES_S, _EXPIRES_INTERVALS = 5.0, 5
 # Of several copies of a task, the first by this order stands for all.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
 
@@ -31,11 +29,11 @@ class ReportedCopy:
     @property
     def silence_s(self) -> float:
         """The silence of the copy means something after this many seconds, however often it reports."""
-        return _EXPIRES_INTERVALS * self.interval_s
+        return INTERVALS * self.interval_s
 
     def is_heard(self, now_s: float) -> bool:
         """Whether the copy was heard lately."""
-        return now_s - self.reported_s <= max(_EXPIRES_S, self.silence_s)
+        return now_s - self.reported_s <= max(EXPIRES_S, self.silence_s)
 
 
 class ReportTable:

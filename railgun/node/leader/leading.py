@@ -13,7 +13,7 @@ import msgspec
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.departed import SAID_AGAIN_S, departed
+from railgun.cluster.departed import departed
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -29,6 +29,7 @@ from railgun.cluster.records import (
     encode_statement,
 )
 from railgun.cluster.reports import encode_report, unit_key
+from railgun.cluster.silence import SAID_AGAIN_S
 from railgun.cluster.steps import next_plan
 from railgun.messaging.errors import (
     TransportError,

@@ -14,6 +14,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
@@ -38,8 +39,6 @@ from railgun.registry.topics import Topics
 _FOLDERS_S = 5.0
 # Sizes change all the time, and each change is a record that all nodes read.
 _SIZES_S = 60.0
-# A broker may notice so much later that a member is gone.
-_LATE_S = 2.0
 
 _log = logging.getLogger("railgun.node")
 
@@ -147,7 +146,7 @@ def _admitted(
         TopicPartition(topics.nodes, 0),
         lambda: members.now().names,
         place.identity,
-        cluster.session_timeout_s + _LATE_S,
+        cluster.session_timeout_s + MEMBER_LATE_S,
         stopped,
     )
 

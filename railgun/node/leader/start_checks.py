@@ -7,6 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
 from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, decode_statement
+from railgun.cluster.silence import JOINS_S
 from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.errors import UnreadableRecordError
 from railgun.messaging.tail import Tail, each_record, leave_out
@@ -14,8 +15,6 @@ from railgun.messaging.transport import TopicPartition, Transport
 from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
 
 _AGAIN_S = 0.5
-# A node that has said its record is a member within this time.
-_JOINS_S = 3.0
 
 
 class NodeRefusedError(Exception):
@@ -80,7 +79,7 @@ def check_name(
     """
     host, said = _said_before(transport, nodes, identity)
     waited_s = away_s = 0.0
-    while host is not None and away_s < _JOINS_S and not stopped.is_set():
+    while host is not None and away_s < JOINS_S and not stopped.is_set():
         away_s = 0.0 if identity.name in members() else away_s + _AGAIN_S
         waited_s = 0.0 if away_s else waited_s + _AGAIN_S
         if waited_s > within_s:

@@ -7,17 +7,17 @@ from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.report_table import ReportTable
+from railgun.cluster.silence import PLANNED_HEARD_S
 from railgun.messaging.transport import Transport
 from railgun.registry.topics import Topics
 from railgun.spark.backfill.unit_reports import Copies, UnitReports, planned_copies
 from railgun.spark.errors import HistoryError
 
-# Units report several times a second.
-_HEARD_WITHIN_S, _LOOK_S = 5.0, 0.1
+_LOOK_S = 0.1
 
 
 def check_copies(
-    transport: Transport, topics: Topics, entry: StreamEntry, within_s: float = _HEARD_WITHIN_S
+    transport: Transport, topics: Topics, entry: StreamEntry, within_s: float = PLANNED_HEARD_S
 ) -> None:
     """Raise HistoryError if a copy that the plan names for a task of a stream is away, or has failed.
 

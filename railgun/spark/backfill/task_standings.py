@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.reports import CopyStatus
+from railgun.cluster.silence import OFFER_KNOWN_S
 from railgun.messaging.transport import Transport
 from railgun.spark.backfill.unit_reports import UnitReports
 from railgun.spark.errors import HistoryError
 
 _ASK_S = 0.1
-# Units look for what is offered twice a second.
-_KNOWN_WITHIN_S = 30.0
 
 StreamKey = tuple[str, int]
 
@@ -33,7 +32,7 @@ class TaskStandings:
         stream: StreamKey,
         history: str,
         offer: str = "",
-        known_within_s: float = _KNOWN_WITHIN_S,
+        known_within_s: float = OFFER_KNOWN_S,
     ) -> None:
         self._known_within_s = known_within_s
         self._stream, self._history, self._offer = stream, history, offer
