@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from frontend.kafka.positions import Positions
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
@@ -41,17 +41,17 @@ _DECIDED_S, _AGAIN_S = 10.0, 0.1
 class ClusterState:
     """Reads what is new when it is asked. Any thread may call every method; each raises TransportError.
 
-    positions: reads what the units report, and the plan.
+    states: reads what the units report, and the plan.
     """
 
     def __init__(
-        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, positions: Positions
+        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, states: TaskStates
     ) -> None:
-        self._transport, self._topics, self._positions = transport, topics, positions
+        self._transport, self._topics, self._states = transport, topics, states
         self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
-        self._observed = ObservedCluster(policy, time.monotonic(), positions.reports)
+        self._observed = ObservedCluster(policy, time.monotonic(), states.reports)
         self._plan = Plan()
         self._leader: str | None = None
         # Nodes log what cannot be read.
@@ -208,7 +208,7 @@ class ClusterState:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
         now_s = time.monotonic()
-        self._plan = self._positions.plan()
+        self._plan = self._states.plan()
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)

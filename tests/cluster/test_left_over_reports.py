@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from frontend.kafka.positions import Positions
+from frontend.kafka.task_states import TaskStates
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
@@ -72,13 +72,13 @@ def test_a_unit_skips_it() -> None:
 
 
 def test_a_front_end_skips_it(log: EmbeddedLog) -> None:
-    positions = Positions(cast(Any, log), TOPICS)
+    states = TaskStates(cast(Any, log), TOPICS)
     try:
         log.append(TOPICS.positions, 0, [LEFT_OVER, OTHER])
-        until(lambda: bool(positions.reports.units()))
-        assert [each.copy for each in positions.reports.copies(KEY)] == [CopyName("node-2", 0)]
+        until(lambda: bool(states.reports.units()))
+        assert [each.copy for each in states.reports.copies(KEY)] == [CopyName("node-2", 0)]
     finally:
-        positions.close()
+        states.close()
 
 
 def test_the_job_that_deepens_a_stream_skips_it(log: EmbeddedLog) -> None:

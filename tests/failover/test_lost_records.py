@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from frontend.kafka.cluster_state import ClusterState
-from frontend.kafka.positions import Positions
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
 from railgun.cluster.copies import CopyState
 from railgun.messaging.errors import TransportUnavailableError
@@ -61,8 +61,8 @@ class Cluster:
         (self.task,) = self.player.registry.snapshot().catalog.task_keys
         self.topic = topics.tasks(self.task.stream, self.task.partitioner)
         self._transport = KafkaTransport(quick_settings(address))
-        self._positions = Positions(self._transport, topics)
-        self._state = ClusterState(self._transport, quick_settings(address), topics, self._positions)
+        self._states = TaskStates(self._transport, topics)
+        self._state = ClusterState(self._transport, quick_settings(address), topics, self._states)
         self.nodes = [Node(folder / name, name, address, prefix, 1) for name in ("node-1", "node-2")]
         self.sent: list[dict[str, Any]] = []
         self.await_states([CopyState.ANSWERING, CopyState.SILENT])
@@ -101,7 +101,7 @@ class Cluster:
 
     def copies(self) -> list[Any]:
         """What is heard of the task's copies."""
-        return [copy.status for copy in self._positions.reports.copies(self.task)]
+        return [copy.status for copy in self._states.reports.copies(self.task)]
 
     def await_states(self, wanted: list[CopyState]) -> None:
         awaited(lambda: sorted(copy.state for copy in self.copies()) == wanted)
@@ -120,7 +120,7 @@ class Cluster:
         for node in self.nodes:
             if node.process.poll() is None:
                 node.kill()
-        self._positions.close()
+        self._states.close()
         self._transport.close()
         self._before.close()
         if self.player is not self._before:

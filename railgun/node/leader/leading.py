@@ -41,8 +41,9 @@ from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.tail import Tail, each_record, logged
 from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.node.identity import NodeRefusedError
 from railgun.node.leader.cluster_log import ClusterLog
-from railgun.node.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
+from railgun.node.leader.start_checks import name_in_use, newer_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records

@@ -12,13 +12,9 @@ from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.errors import UnreadableRecordError
 from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
+from railgun.node.identity import Identity, NodeRefusedError, keep_catalogue, kept_catalogue
 
 _AGAIN_S = 0.5
-
-
-class NodeRefusedError(Exception):
-    """The node cannot take part. The text says why, and what to do."""
 
 
 def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from frontend.kafka import cluster_state
 from frontend.kafka.cluster_state import ClusterState
-from frontend.kafka.positions import Positions
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
 from railgun.cluster.records import DrainOrder, encode_statement
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -25,11 +25,11 @@ class Orders:
         self, broker: str, nodes: Nodes, transport: KafkaTransport, pool: ThreadPoolExecutor
     ) -> None:
         self.nodes, self._topics, self._pool = nodes, nodes.player.registry.topics, pool
-        self._positions = Positions(transport, self._topics)
-        self._state = ClusterState(transport, quick_settings(broker), self._topics, self._positions)
+        self._states = TaskStates(transport, self._topics)
+        self._state = ClusterState(transport, quick_settings(broker), self._topics, self._states)
 
     def close(self) -> None:
-        self._positions.close()
+        self._states.close()
 
     def start(self, count: int) -> None:
         names = {f"node-{number}" for number in range(1, count + 1)}

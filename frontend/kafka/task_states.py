@@ -35,7 +35,7 @@ def at_a_glance(
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What `Positions.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
+    """What `TaskStates.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
     for.
 
     log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
@@ -72,10 +72,11 @@ MetricName = tuple[str, str, int]
 _log = logging.getLogger("railgun.frontend")
 
 
-class Positions:
-    """Reads in a thread of its own. is_away: whether the broker is known not to answer: it is not asked then.
-    silent_s: a task of which nothing is heard for so long does not run.
+class TaskStates:
+    """Reads what units report, and the plan, in a thread of its own.
 
+    is_away: whether the broker is known not to answer: it is not asked then.
+    silent_s: a task of which nothing is heard for so long does not run.
     reports: the newest report of every copy.
     """
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka import positions
 from frontend.kafka.deadlines import DEADLINES, Deadlines
+from frontend.kafka.task_states import TaskStates
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
 from railgun.cluster.plan import Plan
@@ -104,7 +104,7 @@ class Reported:
         transport.create_topic(self._topics.tasks("s", "k"), 2)
         for partition in range(2):
             transport.append(self._topics.tasks("s", "k"), partition, [b"add"])
-        self.known = positions.Positions(transport, self._topics)
+        self.known = TaskStates(transport, self._topics)
 
     def say(self, partition: int, unit: int | None = None, **more: Any) -> None:
         """Report a copy, and wait until that is known. unit: its unit; None: the partition's."""
