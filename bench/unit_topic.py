@@ -66,7 +66,9 @@ def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) 
             continue
         # One by one: only the first of those that are fetched together says when it came.
         for fetched in log.fetch({positions: offset}, 1, 1 << 20, 1.0):
-            copies = decode_report(fetched.values()[0]).copies
+            report = decode_report(fetched.values()[0])
+            assert report is not None
+            copies = report.copies
             replied, now_ms = sum(copy.replied for copy in copies), fetched.appended_ms
             offset = fetched.next_offset
             # From the last report before `first` (or from the first of all): the next may be of the end already.

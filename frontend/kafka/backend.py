@@ -20,8 +20,8 @@ from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.no_deepening import NoDeepening
-from frontend.kafka.positions import Positions, at_a_glance
 from frontend.kafka.requests import Request, Requests
+from frontend.kafka.task_states import TaskStates, at_a_glance
 from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
 from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
@@ -99,7 +99,7 @@ class _Parts:
     follower: Follower
     exchange: Exchange
     intakes: StreamIntakes
-    positions: Positions
+    positions: TaskStates
     cluster: ClusterState
     unanswered: UnansweredTasks
     inputs: Inputs
@@ -177,7 +177,7 @@ class KafkaBackend(InThread, NoDeepening):
                 )
             )
             transport = opening.enter_context(KafkaTransport(cluster.kafka))
-            positions = Positions(
+            positions = TaskStates(
                 transport,
                 registry.topics,
                 lambda: self._wait.reason is not None,
@@ -198,7 +198,7 @@ class KafkaBackend(InThread, NoDeepening):
             opening.callback(inputs.close)
             self._open = opening.pop_all()
         replies = RecordedReplies(transport, registry.topics, intakes)
-        state = ClusterState(transport, cluster.kafka, registry.topics, positions.reports)
+        state = ClusterState(transport, cluster.kafka, registry.topics, positions)
         return _Parts(
             registry,
             follower,

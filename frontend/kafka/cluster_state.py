@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
@@ -17,12 +18,9 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
     DrainOrder,
-    PlanReader,
-    RecordError,
     decode_statement,
     encode_statement,
 )
-from railgun.cluster.report_table import ReportTable
 from railgun.cluster.what_if import WhatIfError, what_if
 from railgun.language.errors import nearest
 from railgun.messaging.errors import TransportUnavailableError
@@ -30,7 +28,7 @@ from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.later_epoch import first_of_later_epoch
-from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.topics import Topics
@@ -43,20 +41,21 @@ _DECIDED_S, _AGAIN_S = 10.0, 0.1
 class ClusterState:
     """Reads what is new when it is asked. Any thread may call every method; each raises TransportError.
 
-    reports: what the units report, which somebody else reads.
+    states: reads what the units report, and the plan.
     """
 
     def __init__(
-        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, reports: ReportTable
+        self, transport: KafkaTransport, kafka: KafkaSettings, topics: Topics, states: TaskStates
     ) -> None:
-        self._transport, self._topics = transport, topics
+        self._transport, self._topics, self._states = transport, topics, states
         self._members = GroupMembers(kafka, topics.nodes)
         # A node that is away is shown for as long as the plan names it.
         policy = ClusterPolicy(replace_after_s=math.inf)
-        self._observed = ObservedCluster(policy, time.monotonic(), reports)
-        self._reader = PlanReader()
+        self._observed = ObservedCluster(policy, time.monotonic(), states.reports)
+        self._plan = Plan()
         self._leader: str | None = None
-        self._offsets: dict[TopicPartition, int] = {}
+        # Nodes log what cannot be read.
+        self._tail = Tail(transport, {self._nodes: each_record(self._take_statement, leave_out)})
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
@@ -70,20 +69,20 @@ class ClusterState:
             try:
                 self._refresh()
             except TransportUnavailableError:
-                if not self._offsets:
+                if not self._tail.offsets:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
                 away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
-            found = overview(self._observed, self._reader.plan, self._leader, tasks, now_s, unanswered)
+            found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered)
             return {**found, "warnings": [*away, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
         with self._lock:
             self._refresh()
-            plan, nodes = self._reader.plan, self._observed.nodes.values()
+            plan, nodes = self._plan, self._observed.nodes.values()
             if not plan.epoch:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
             self._observed.histories = catalog.histories
@@ -122,7 +121,7 @@ class ClusterState:
         self._check_outcome(order, plan.drains.get(node))
         with self._lock:
             self._refresh()
-            found = node_overview(self._observed, self._reader.plan, node, tasks, time.monotonic())
+            found = node_overview(self._observed, self._plan, node, tasks, time.monotonic())
         return found if is_on else {**found, "was_drained": was_drained}
 
     def _check_outcome(self, order: DrainOrder, drain: Drain | None) -> None:
@@ -161,7 +160,7 @@ class ClusterState:
 
     def _lost(self, task: TaskKey) -> LogPoint:
         """Return the last point that a copy has found missing in its log, and that nobody has accepted."""
-        accepted = self._reader.plan.cuts.get(task)
+        accepted = self._plan.cuts.get(task)
         found = [
             LogPoint(*copy.status.lost) for copy in self._observed.reports.copies(task) if copy.status.lost
         ]
@@ -183,7 +182,7 @@ class ClusterState:
     def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
         """Return the plan in which something is decided. Raises ProblemError."""
         until_s = time.monotonic() + _DECIDED_S
-        while not is_decided(plan := self._reader.plan):
+        while not is_decided(plan := self._plan):
             if time.monotonic() > until_s:
                 raise refusal(
                     503,
@@ -205,31 +204,17 @@ class ClusterState:
     def _refresh(self) -> None:
         # First, as that soon tells whether the broker is away.
         members = self._members.now()
-        assignment = TopicPartition(self._topics.assignment, 0)
-        if not self._offsets:
+        if not self._tail.offsets:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
-            self._offsets = {
-                where: self._transport.start_offset(*where) for where in (assignment, self._nodes)
-            }
         now_s = time.monotonic()
-        for where in self._offsets:
-            for fetched in read_to_the_end(self._transport, where, self._offsets[where]):
-                for record in fetched.written():
-                    self._take(record, now_s, is_plan=where == assignment)
-                self._offsets[where] = fetched.next_offset
+        self._plan = self._states.plan()
+        self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)
 
-    def _take(self, record: bytes, now_s: float, *, is_plan: bool) -> None:
-        try:
-            if is_plan:
-                self._reader.take(record)
-            else:
-                self._observed.take_statement(decode_statement(record), now_s)
-        except RecordError:
-            # Nodes log it.
-            pass
+    def _take_statement(self, _: int, record: bytes) -> None:
+        self._observed.take_statement(decode_statement(record), time.monotonic())
 
 
 def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:

@@ -29,8 +29,11 @@ _ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
 _log = logging.getLogger("railgun.frontend")
 
 
-class Answering:
-    """Asks, and asks again what was not answered. on_failure: told why it can write no more."""
+class AnswerThread:
+    """Asks the tasks, asks again what they did not answer, and writes what they did.
+
+    on_failure: is told why it can write no more.
+    """
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
-from frontend.topics.answers import Answering
+from frontend.topics.answers import AnswerThread
 from frontend.topics.route import Means, Route
 from frontend.topics.values import AvroValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
@@ -51,7 +51,7 @@ class StreamInput:
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
-        self._answering: Answering | None = None
+        self._answers: AnswerThread | None = None
         self._committed_s = self._looked_s = 0.0
         self._ends: dict[int, int] = {}
         self._avro = AvroValues(means.schemas)
@@ -66,7 +66,7 @@ class StreamInput:
     @property
     def dead_letters(self) -> int:
         """Written so far."""
-        return 0 if self._answering is None else self._answering.dead_letters
+        return 0 if self._answers is None else self._answers.dead_letters
 
     def stop(self) -> None:
         """Read no more; what is under way is finished."""
@@ -95,7 +95,7 @@ class StreamInput:
             try:
                 self._open(output)
             finally:
-                if self._answering is None or self._answering.is_over:
+                if self._answers is None or self._answers.is_over:
                     output.close()
         except TransportFailedError as error:
             # What would be the remedy is done by whoever finds this one at its end.
@@ -109,18 +109,18 @@ class StreamInput:
     def _open(self, output: Output) -> None:
         windows = self.windows
         reading = self._reading = GroupMember(self._means.settings, self._group, self._group, self)
-        answering = self._answering = Answering(
+        answers = self._answers = AnswerThread(
             self.route.stream, self._means, windows, reading, output, self.record, self.failed
         )
         try:
-            self._read(reading, answering)
+            self._read(reading, answers)
             self._finish(reading)
         finally:
             if self.failure is not None or sys.exc_info()[0] is not None:
                 windows.close()
             leave(reading)
             windows.close()
-            answering.close()
+            answers.close()
 
     def failed(self, why: str) -> None:
         """End by itself. From any thread."""
@@ -128,18 +128,18 @@ class StreamInput:
             self.failure = why
         self._stopping.set()
 
-    def _read(self, reading: GroupMember, answering: Answering) -> None:
+    def _read(self, reading: GroupMember, answers: AnswerThread) -> None:
         full_since_s = 0.0
         while not self._stopping.is_set():
-            answering.check()
-            self._check_alive(reading, answering)
+            answers.check()
+            self._check_alive(reading, answers)
             self._commit(reading)
             self._look_for_ends(reading)
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
             if not self._unpublished and not self.windows.is_full:
                 full_since_s = 0.0
-                answering.pace()
+                answers.pace()
                 messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
                 if messages:
                     self._take(messages)
@@ -162,7 +162,7 @@ class StreamInput:
                 return
             reading.pause()
 
-    def _check_alive(self, reading: GroupMember, answering: Answering) -> None:
+    def _check_alive(self, reading: GroupMember, answers: AnswerThread) -> None:
         """After so long a pause that others may have the partitions, ask whether this is a member still."""
         now_s = monotonic()
         paused_s, lease_s = now_s - self.windows.alive_s, reading.session_s / 2
@@ -170,14 +170,14 @@ class StreamInput:
             _log.warning("%s: nothing was read for %.1f s; asking the group", self._group, paused_s)
             positions = self.windows.positions()
             # A transaction asks by itself; positions from before one that is under way would undo its own.
-            if positions and not answering.commits:
+            if positions and not answers.commits:
                 reading.commit(positions, wait=True)
         self.windows.alive_s = monotonic()
 
     def _commit(self, reading: GroupMember) -> None:
         """Now and then have the group go on after what is written; it says when that is so."""
-        answering = self._answering
-        if answering is None or answering.commits or monotonic() - self._committed_s < _COMMIT_S:
+        answers = self._answers
+        if answers is None or answers.commits or monotonic() - self._committed_s < _COMMIT_S:
             return
         positions = self.windows.uncommitted()
         if positions:
@@ -239,9 +239,9 @@ class StreamInput:
         """Publish a run's events; False where that is not possible now."""
         if run.window.is_abandoned:
             return True
-        answering = self._answering
-        assert answering is not None
-        return answering.ask(run)
+        answers = self._answers
+        assert answers is not None
+        return answers.ask(run)
 
     # --- rebalances, in the same thread -----------------------------------------------------------------
 
@@ -262,8 +262,8 @@ class StreamInput:
 
     def _commit_last(self, positions: Mapping[int, int]) -> bool:
         """Before partitions go to another member; False where that could not be."""
-        reading, answering = self._reading, self._answering
-        if positions and reading is not None and answering is not None and not answering.commits:
+        reading, answers = self._reading, self._answers
+        if positions and reading is not None and answers is not None and not answers.commits:
             try:
                 reading.commit(positions, wait=True)
             except TransportError as error:

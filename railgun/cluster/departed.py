@@ -1,16 +1,11 @@
 """Which nodes and units are gone for good, so that their records may be deleted. Pure: times are handed in."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
-
-SAID_AGAIN_S: Final = 600.0
-"""A node that lives says its record again at least this often: it may have been taken for gone just as it came back."""
-# What a node has not said for so long counts no more, if it is no member either.
-_GONE_MS: Final = 24 * 3_600_000
+from railgun.cluster.silence import GONE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +31,7 @@ def departed(observed: ObservedCluster, plan: Plan, now_ms: int) -> Departed:
     gone = {
         name
         for name, record in observed.nodes.items()
-        if name not in kept and now_ms - record.said_ms > _GONE_MS
+        if name not in kept and now_ms - record.said_ms > GONE_MS
     }
     left = {name: record.units for name, record in observed.nodes.items() if name not in gone}
     units = {

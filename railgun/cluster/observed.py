@@ -13,12 +13,8 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
 from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.cluster.silence import ADVANCES_S, WELL_AGAIN
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
-
-# A copy that has got no nearer for this long does not advance. One that the plan names has as long until it is heard.
-_ADVANCES_S = 10.0
-# So many times `replace_after_s` a copy may be not well while its node comes and goes.
-_COMES_AGAIN = 2
 
 
 class ObservedCluster:
@@ -82,7 +78,9 @@ class ObservedCluster:
 
     def take_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
-        self._progress.hear(self.reports.take(record, now_s), now_s)
+        report = self.reports.take(record, now_s)
+        if report is not None:
+            self._progress.hear(report, now_s)
 
     def view(
         self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None
@@ -184,9 +182,9 @@ class ObservedCluster:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {copy.copy: self._copy(name, copy, now_s) for copy in copies if copy.is_heard(now_s)}
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
-            if now_s - self._planned_s[name, copy] <= _ADVANCES_S and copy.node in self.members:
+            if now_s - self._planned_s[name, copy] <= ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
-        # What is left of nodes that have said nothing yet, of a release without copies, is awaited.
+        # Nodes that have said nothing yet are awaited.
         lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s
@@ -205,11 +203,11 @@ class ObservedCluster:
         """
         well_s = max(self._progress.well_s(name, copy), self._planned_s[name, copy])
         came_s = self._came_s.get(copy.node, self._began_s)
-        return max(well_s, min(came_s, well_s + _COMES_AGAIN * self.policy.replace_after_s))
+        return max(well_s, min(came_s, well_s + WELL_AGAIN * self.policy.replace_after_s))
 
     def _copy(self, name: TaskKey, copy: ReportedCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)
-        return CopyView(copy.status.state, now_s - nearer_s <= max(_ADVANCES_S, copy.silence_s))
+        return CopyView(copy.status.state, now_s - nearer_s <= max(ADVANCES_S, copy.silence_s))
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
         """How many records each node that has data of a task has to catch up, as far as is known."""

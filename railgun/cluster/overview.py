@@ -1,7 +1,7 @@
 """A cluster at a glance: its nodes, the copies of each task, and what is under way."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.task_key import TaskKey
@@ -10,7 +10,7 @@ from railgun.cluster.health import warnings
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import ReportedCopy, replaced
+from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
 from railgun.wording import counted
 
 # So many reasons are given why a node is not empty yet.
@@ -61,6 +61,30 @@ def node_overview(
 ) -> dict[str, Any]:
     """Return what `overview` shows of one node; also of one that is away, and has nothing."""
     return _node(observed, plan, name, {task: list(_copies(observed, plan, task, now_s)) for task in tasks})
+
+
+def heard_copies(
+    reports: ReportTable, plan: Plan, task: TaskKey, is_heard: Callable[[ReportedCopy], bool]
+) -> dict[CopyName, ReportedCopy]:
+    """Return the copies of a task that were heard lately, apart from those that another one has taken over from.
+
+    is_heard: what counts as lately.
+    """
+    heard = {each.copy: each for each in reports.copies(task) if is_heard(each)}
+    for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
+        del heard[copy]
+    return heard
+
+
+def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
+    """Return what is shown of a copy. heard: None if it was not heard."""
+    status = None if heard is None else heard.status
+    return {
+        "node": copy.node,
+        "unit": copy.unit,
+        "state": None if status is None else str(status.state),
+        "lag": None if status is None else max(0, status.end - status.position),
+    }
 
 
 def _names(observed: ObservedCluster, plan: Plan) -> list[str]:
@@ -126,23 +150,10 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = {each.copy: each for each in observed.reports.copies(task) if each.is_heard(now_s)}
-    for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
-        del heard[copy]
+    heard = heard_copies(observed.reports, plan, task, lambda each: each.is_heard(now_s))
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
-        yield _copy(copy, heard.pop(copy, None), is_planned=True)
+        yield {**shown_copy(copy, heard.pop(copy, None)), "planned": True}
     for copy in sorted(heard):
         if heard[copy].status.state is not CopyState.CLOSED:
-            yield _copy(copy, heard[copy], is_planned=False)
-
-
-def _copy(copy: CopyName, heard: ReportedCopy | None, *, is_planned: bool) -> dict[str, Any]:
-    status = None if heard is None else heard.status
-    return {
-        "node": copy.node,
-        "unit": copy.unit,
-        "state": None if status is None else str(status.state),
-        "lag": None if status is None else max(0, status.end - status.position),
-        "planned": is_planned,
-    }
+            yield {**shown_copy(copy, heard[copy]), "planned": False}

@@ -6,13 +6,7 @@ from collections.abc import Iterable
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.reports import CopyStatus, UnitReport
-
-# A unit that began this many times within `Progress.unsteady_s` is unsteady, until it has lived for so long.
-_BEGINNINGS, _STEADY_S = 3, 600.0
-# Where no report was heard for this long, the reader was away, or the broker: nobody could be heard.
-_DEAF_S = 5.0
-# It may be as many intervals of reports, where units report less often than that.
-_DEAF_INTERVALS = 5
+from railgun.cluster.silence import INTERVALS, NODE_HEARD_S, STEADY_S, UNSTEADY_BEGINNINGS
 
 
 class Progress:
@@ -37,7 +31,7 @@ class Progress:
         """Take in a report."""
         if now_s > self._silent_from_s:
             self._deaf_until_s = now_s
-        until_s = now_s + max(_DEAF_S, _DEAF_INTERVALS * report.announced_s)
+        until_s = now_s + max(NODE_HEARD_S, INTERVALS * report.announced_s)
         self._silent_from_s = self._heard_until_s[report.node] = until_s
         self._hear_generation(report.copy, report.generation, now_s)
         for status in report.copies:
@@ -67,9 +61,9 @@ class Progress:
         return [
             unit
             for unit, times in self._began_s.items()
-            if len(times) == _BEGINNINGS
+            if len(times) == UNSTEADY_BEGINNINGS
             and times[-1] - times[0] <= self._unsteady_s
-            and now_s - times[-1] < _STEADY_S
+            and now_s - times[-1] < STEADY_S
         ]
 
     def _hear_generation(self, unit: CopyName, generation: int, now_s: float) -> None:
@@ -78,7 +72,7 @@ class Progress:
             return
         self._generations[unit] = generation
         if known is not None:
-            self._began_s[unit] = [*self._began_s.get(unit, []), now_s][-_BEGINNINGS:]
+            self._began_s[unit] = [*self._began_s.get(unit, []), now_s][-UNSTEADY_BEGINNINGS:]
 
     def _hear_copy(self, copy: CopyName, status: CopyStatus, now_s: float) -> None:
         key = status.task, copy

@@ -12,12 +12,13 @@ from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.reports import OfTask
+from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 1
 _PLAN_KEY: Final = b"plan"
 
 
-class RecordError(ValueError):
+class RecordError(UnreadableRecordError):
     """A record of these topics that cannot be read."""
 
 

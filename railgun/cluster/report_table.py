@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
+from railgun.cluster.silence import EXPIRES_S, INTERVALS
 
-# A copy of which nothing was heard for this long is not counted as one that could answer, or for so many of its
-# intervals where that is longer.
-_EXPIRES_S, _EXPIRES_INTERVALS = 5.0, 5
 # Of several copies of a task, the first by this order stands for all.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
 
@@ -20,7 +18,7 @@ class ReportedCopy:
     """What was last heard of a copy.
 
     reported_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
-    interval_s: the next report was to follow within this time; 0 if that was not said.
+    interval_s: the next report was to follow within this time.
     """
 
     copy: CopyName
@@ -31,11 +29,11 @@ class ReportedCopy:
     @property
     def silence_s(self) -> float:
         """The silence of the copy means something after this many seconds, however often it reports."""
-        return _EXPIRES_INTERVALS * self.interval_s
+        return INTERVALS * self.interval_s
 
     def is_heard(self, now_s: float) -> bool:
         """Whether the copy was heard lately."""
-        return now_s - self.reported_s <= max(_EXPIRES_S, self.silence_s)
+        return now_s - self.reported_s <= max(EXPIRES_S, self.silence_s)
 
 
 class ReportTable:
@@ -47,27 +45,23 @@ class ReportTable:
         self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
-    def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport:
-        """Take in a record of the topic, and return the report. Raises ReportError.
+    def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
+        """Take in a record of the topic, and return the report; None for a record that is left over of version 1.
 
-        A report of version 2 names all copies of its unit: those that it had before and does not name are gone. What
-        comes late of an earlier run of the unit is left out.
+        A report names all copies of its unit: those that it had before and does not name are gone. What comes late of
+        an earlier run of the unit is left out. Raises ReportError.
         """
         report = decode_report(record)
+        if report is None:
+            return None
         unit, named = report.copy, {status.task for status in report.copies}
         last = self._of_newest_run.get(unit)
         if last is not None and report.generation < last.generation:
             return report
         self._of_newest_run[unit] = report
-        before = self._of_unit.setdefault(unit, set())
-        if report.version > 1:
-            for task in before - named:
-                self._of_task[task] = {
-                    copy: heard for copy, heard in self._of_task[task].items() if copy != unit
-                }
-            self._of_unit[unit] = named
-        else:
-            before |= named
+        for task in self._of_unit.get(unit, set()) - named:
+            self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+        self._of_unit[unit] = named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
             heard = ReportedCopy(unit, status, reported_s, report.announced_s)
@@ -77,8 +71,8 @@ class ReportTable:
         return report
 
     def units(self) -> list[CopyName]:
-        """Return the units that have reported in version 2: only these have a record under their name."""
-        return [unit for unit, report in self._of_newest_run.items() if report.version > 1]
+        """Return the units that have reported."""
+        return list(self._of_newest_run)
 
     def last(self, unit: CopyName) -> UnitReport | None:
         """Return the last report of a unit's newest run; None if it has not reported."""
@@ -89,6 +83,10 @@ class ReportTable:
         self._of_newest_run.pop(unit, None)
         for task in self._of_unit.pop(unit, ()):
             self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+
+    def tasks(self, stream: str, created: int) -> list[TaskKey]:
+        """Return the tasks of a stream that were reported. created: the place of its first definition."""
+        return [task for task in self._of_task if (task.stream, task.created) == (stream, created)]
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """Return what was last heard of each copy of a task."""

@@ -1,4 +1,4 @@
-"""The reports of units in the topic of positions. Version 1 is read too. See FORMAT.md."""
+"""The reports of units in the topic of positions. See FORMAT.md."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -7,19 +7,14 @@ import msgspec
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
+from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 2
-IDLE_S: Final = 5.0
-"""Version 1 reports each task at least this often."""
-
-_V1_STATES: Final = {
-    "running": CopyState.ANSWERING,
-    "recovering": CopyState.BEHIND,
-    "stopped": CopyState.CLOSED,
-}
+# Before tasks had copies there was a record for each task.
+_LEFT_OVER_VERSION: Final = 1
 
 
-class ReportError(ValueError):
+class ReportError(UnreadableRecordError):
     """A record of the topic that is no report."""
 
 
@@ -61,7 +56,6 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: counts the reports of one run of the unit.
     """
 
-    version: int = VERSION
     node: str
     unit: int
     generation: int
@@ -76,12 +70,11 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def announced_s(self) -> float:
-        """The unit reports again within this time; 0 if it does not say, as in version 1."""
-        return self.interval_ms / 1000 if self.version > 1 else 0.0
+        """The unit reports again within this time."""
+        return self.interval_ms / 1000
 
     def ended(self) -> "UnitReport | None":
-        """Return what is reported in the unit's name once its process has ended. None where that says nothing new, and
-        of version 1, which is only read.
+        """Return what is reported in the unit's name once its process has ended. None where that says nothing new.
 
         Copies that could answer are closed. One that was behind still is: it is made further when the unit is back.
         """
@@ -91,9 +84,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
             else each
             for each in self.copies
         ]
-        if self.version != VERSION or copies == self.copies:
-            return None
-        return msgspec.structs.replace(self, copies=copies)
+        return None if copies == self.copies else msgspec.structs.replace(self, copies=copies)
 
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
@@ -108,30 +99,10 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.position,
                     LogPoint(status.replied, status.epoch),
                     status.end,
-                    self.interval_ms / 1000,
+                    self.announced_s,
                     status.filled,
                 ),
             )
-
-
-class _Version1(msgspec.Struct):
-    node: str
-    unit: int
-    generation: int
-    stream: str
-    created: int
-    partitioner: str
-    partition: int
-    state: str
-    processed: int
-    replied: int
-    checkpointed: int
-    end: int
-    warming: list[str]
-    filled: dict[str, float] = {}
-    history: str = ""
-    following: dict[str, Any] | None = None
-    unreadable: int = 0
 
 
 class _Version(msgspec.Struct):
@@ -140,8 +111,7 @@ class _Version(msgspec.Struct):
 
 _encode = msgspec.json.Encoder().encode
 _decode_version = msgspec.json.Decoder(_Version).decode
-_decode_1 = msgspec.json.Decoder(_Version1).decode
-_decode_2 = msgspec.json.Decoder(UnitReport).decode
+_decode = msgspec.json.Decoder(UnitReport).decode
 
 
 def unit_key(node: str, unit: int) -> bytes:
@@ -151,50 +121,20 @@ def unit_key(node: str, unit: int) -> bytes:
 
 def encode_report(report: UnitReport) -> bytes:
     """Return the record of a report."""
-    # The encoder would leave the version out, as a default.
     return _encode({"version": VERSION, **msgspec.to_builtins(report)})
 
 
-def decode_report(record: bytes) -> UnitReport:
-    """Return the report that a record holds. Raises ReportError."""
+def decode_report(record: bytes) -> UnitReport | None:
+    """Return the report that a record holds; None for one left over of version 1, which says nothing any more.
+
+    Raises ReportError.
+    """
     try:
         version = _decode_version(record).version
-        if version == 1:
-            return _from_1(_decode_1(record))
         if version == VERSION:
-            return _decode_2(record)
+            return _decode(record)
     except msgspec.MsgspecError as error:
         raise ReportError(f"a report that cannot be read: {error}") from None
-    raise ReportError(f"a report of version {version}; this release reads 1 and {VERSION}")
-
-
-def _from_1(old: _Version1) -> UnitReport:
-    """Version 1 has a record for each task. A failed task said its position where `replied` stands: it counts for
-    nothing.
-    """
-    state = _V1_STATES.get(old.state, CopyState.FAILED)
-    status = CopyStatus(
-        stream=old.stream,
-        created=old.created,
-        partitioner=old.partitioner,
-        partition=old.partition,
-        state=state,
-        failure="" if state is not CopyState.FAILED else old.state.removeprefix("failed: "),
-        position=old.processed,
-        replied=0 if state is CopyState.FAILED else old.replied,
-        checkpoint=old.checkpointed,
-        end=old.end,
-        warming=old.warming,
-        filled=old.filled,
-        history=old.history,
-        following=old.following,
-        unreadable=old.unreadable,
-    )
-    return UnitReport(
-        version=1,
-        node=old.node,
-        unit=old.unit,
-        generation=old.generation,
-        interval_ms=round(IDLE_S * 1000),
-        copies=[status],
-    )
+    if version == _LEFT_OVER_VERSION:
+        return None
+    raise ReportError(f"a report of version {version}; this release reads {VERSION}")

@@ -14,6 +14,10 @@ class TransportError(Exception):
         super().__init__(f"{place}: {reason}. {remedy}")
 
 
+class UnreadableRecordError(ValueError):
+    """A record whose reader can make nothing of it. The text says why."""
+
+
 class TopicMissingError(TransportError):
     """There is no such topic or partition."""
 

@@ -21,6 +21,10 @@ class IdentityError(Exception):
     """The file with the node's identity cannot be used."""
 
 
+class NodeRefusedError(Exception):
+    """The node cannot take part in the cluster. The text says why, and what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """name: what other nodes call this one.  folder: the id of its data folder."""

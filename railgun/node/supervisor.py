@@ -10,7 +10,7 @@ import msgspec
 
 from railgun.node.child_process import ChildProcess
 from railgun.node.folder import held_folder
-from railgun.node.identity import AUTO, node_identity
+from railgun.node.identity import AUTO, NodeRefusedError, node_identity
 from railgun.node.parent import UnitEnded
 from railgun.wording import counted, listed
 
@@ -26,10 +26,6 @@ NODE_NOT_READY = "not ready: "
 
 _log = logging.getLogger("railgun.node")
 _encode = msgspec.json.Encoder().encode
-
-
-class NodeRefusedError(Exception):
-    """The node may not take part in the cluster."""
 
 
 class Supervisor:

@@ -8,11 +8,12 @@ from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import PlanReader, RecordError
-from railgun.cluster.reports import ReportError, UnitReport, decode_report
+from railgun.cluster.records import PlanReader
+from railgun.cluster.reports import UnitReport, decode_report
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TransportUnavailableError
-from railgun.messaging.transport import Fetched
+from railgun.messaging.errors import TransportUnavailableError, UnreadableRecordError
+from railgun.messaging.tail import each_record
+from railgun.messaging.transport import Fetched, TopicPartition
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.report_reader import Heard
 from railgun.wording import listed
@@ -198,15 +199,18 @@ class UnitCopies:
         return made
 
     def _take(self, fetched: Fetched, at_s: float) -> None:
-        for record in fetched.written():
-            try:
-                if fetched.where.topic == self._assignment:
-                    if self._plan.take(record) and self.plan.policy is not None:
-                        self._timing.takeover_s = self.plan.policy.takeover_s
-                else:
-                    self._hear(decode_report(record), at_s)
-            except (RecordError, ReportError) as error:
-                _log.warning("%s: a record is left out: %s", fetched.where, error)
+        is_plan = fetched.where.topic == self._assignment
+        take = self._take_plan if is_plan else lambda _, record: self._take_report(record, at_s)
+        each_record(take, _left_out)(fetched)
+
+    def _take_plan(self, _: int, record: bytes) -> None:
+        if self._plan.take(record) and self.plan.policy is not None:
+            self._timing.takeover_s = self.plan.policy.takeover_s
+
+    def _take_report(self, record: bytes, at_s: float) -> None:
+        report = decode_report(record)
+        if report is not None:
+            self._hear(report, at_s)
 
     def _hear(self, unit: UnitReport, at_s: float) -> None:
         if unit.copy == self._name and unit.generation == self._generation:
@@ -223,3 +227,7 @@ class UnitCopies:
             copy = self._answering.get(name)
             if copy is not None:
                 copy.hear(report, at_s)
+
+
+def _left_out(where: TopicPartition, error: UnreadableRecordError) -> None:
+    _log.warning("%s: a record is left out: %s", where, error)

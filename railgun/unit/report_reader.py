@@ -3,16 +3,14 @@ time whatever the unit does.
 """
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from railgun.messaging.errors import TransportClosedError, TransportError
+from railgun.messaging.tail import Tail, TailThread
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.unit.clock import CLOCK, Clock
 
-_RECORDS, _BYTES = 10_000, 4 << 20
 # The thread looks at least this often. Whoever follows it notices a pause by that.
 _LOOK_S = 0.05
 _AWAY_S = 0.1
@@ -34,11 +32,15 @@ class ReportReader:
     """
 
     def __init__(self, transport: Transport, where: Sequence[TopicPartition], clock: Clock = CLOCK) -> None:
-        self._transport, self._where, self._clock = transport, where, clock
+        self._clock, self._found = clock, list[Fetched]()
         self._heard: deque[Heard] = deque()
-        self._positions: dict[TopicPartition, int] = {}
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+        self._tail = Tail(transport, dict.fromkeys(where, self._take))
+        self._thread = TailThread(
+            self.look,
+            "reports",
+            lambda error: _log.warning("reports of other units cannot be read for now: %s", error),
+            _AWAY_S,
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,20 +48,16 @@ class ReportReader:
 
     def __exit__(self, *raised: object) -> None:
         """Stop reading. The transport stays open."""
-        self._stopped.set()
-        self._thread.join()
+        self._thread.close()
 
     def look(self) -> None:
         """Read what is new, waiting a moment for it. Only one thread may call this. Raises TransportError."""
-        found: list[Fetched] = []
+        self._found = []
         try:
-            if not self._positions:
-                self._positions = {where: self._transport.start_offset(*where) for where in self._where}
-            found = self._transport.fetch(self._positions, _RECORDS, _BYTES, _LOOK_S)
-            self._positions |= {fetched.where: fetched.next_offset for fetched in found}
+            self._tail.look(_LOOK_S)
         finally:
             # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
-            self._heard.append(Heard(self._clock.now(), found))
+            self._heard.append(Heard(self._clock.now(), self._found))
 
     def drain(self) -> list[Heard]:
         """Return what was read since the last call, in order. One thread calls this."""
@@ -68,12 +66,5 @@ class ReportReader:
             heard.append(self._heard.popleft())
         return heard
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self.look()
-            except TransportClosedError:
-                return
-            except TransportError as error:
-                _log.warning("reports of other units cannot be read for now: %s", error)
-                self._stopped.wait(_AWAY_S)
+    def _take(self, fetched: Fetched) -> None:
+        self._found.append(fetched)

@@ -2,10 +2,20 @@
 
 from typing import Any
 
+import msgspec
+
 from railgun.cluster.copies import CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport
 
 TASK = {"stream": "s", "created": 1, "partitioner": "k", "partition": 0}
+
+LEFT_OVER = msgspec.json.encode(
+    {
+        "version": 1, "node": "node-1", "unit": 0, "generation": 9, **TASK, "state": "running", "processed": 5,
+        "replied": 4, "checkpointed": 2, "end": 6, "warming": [],
+    }
+)  # fmt: skip
+"""What a unit reported of one task before tasks had copies."""
 
 
 def status(**more: Any) -> CopyStatus:

@@ -1,11 +1,9 @@
 """What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
 
-import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.departed import departed
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -113,19 +111,3 @@ def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(observed: Obse
     observed.take_statement(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
     task = _task(observed, 1.0, is_new=True)
     assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])
-
-
-def test_a_node_that_reported_before_there_were_copies_is_awaited(observed: ObservedCluster) -> None:
-    body = {
-        "version": 1, "node": "old", "unit": 0, "generation": 9, "warming": [], **TASK,
-        "state": "stopped", "processed": 5, "replied": 5, "checkpointed": 5, "end": 6,
-    }  # fmt: skip
-    observed.take_report(msgspec.json.encode(body), 1.0)
-    task = _task(observed, 2.0)
-    assert (task.waits, dict(task.lag)) == (True, {})
-    # Nothing is known under its name that could be deleted.
-    assert not departed(observed, PLAN, 10**15).units
-    copy = DiskCopy(**NAME._asdict())
-    observed.take_statement(_node("old", disk=(copy,)), 3.0)
-    task = _task(observed, 3.0)
-    assert (task.waits, dict(task.lag)) == (False, {"old": 1})

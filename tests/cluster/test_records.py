@@ -37,36 +37,6 @@ def test_a_report_says_which_version_it_is() -> None:
     assert msgspec.json.decode(encode_report(report()))["version"] == 2
 
 
-@pytest.mark.parametrize(
-    ("state", "expected", "replied"),
-    [
-        ("running", CopyState.ANSWERING, 4),
-        ("recovering", CopyState.BEHIND, 4),
-        ("stopped", CopyState.CLOSED, 4),
-        ("failed: no room", CopyState.FAILED, 0),
-    ],
-)
-def test_version_1_is_read(state: str, expected: CopyState, replied: int) -> None:
-    body = {
-        "version": 1,
-        "node": "node-1",
-        "unit": 0,
-        "generation": 9,
-        **TASK,
-        "state": state,
-        "processed": 5,
-        "replied": 4,
-        "checkpointed": 2,
-        "end": 6,
-        "warming": [],
-    }
-    read = decode_report(msgspec.json.encode(body))
-    ((name, copy),) = read.by_task()
-    assert (read.version, name, copy.copy, copy.position, copy.end) == (1, NAME, HERE, 5, 6)
-    assert (copy.state, copy.replied.offset, read.copies[0].checkpoint) == (expected, replied, 2)
-    assert read.copies[0].failure == ("no room" if expected is CopyState.FAILED else "")
-
-
 @pytest.mark.parametrize("record", [b"", b"{}", b'{"version": 2}', b'{"version": 3}', b"\xff"])
 def test_what_is_no_report_is_refused(record: bytes) -> None:
     with pytest.raises(ReportError):

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
 from railgun.cluster.copies import CopyState
-from railgun.cluster.report_table import ReportTable
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.own_topics import own_prefix
@@ -60,9 +60,9 @@ class Cluster:
         topics = self.player.registry.topics
         (self.task,) = self.player.registry.snapshot().catalog.task_keys
         self.topic = topics.tasks(self.task.stream, self.task.partitioner)
-        self._reports, self._transport = ReportTable(), KafkaTransport(quick_settings(address))
-        self._state = ClusterState(self._transport, quick_settings(address), topics, self._reports)
-        self._read = 0
+        self._transport = KafkaTransport(quick_settings(address))
+        self._states = TaskStates(self._transport, topics)
+        self._state = ClusterState(self._transport, quick_settings(address), topics, self._states)
         self.nodes = [Node(folder / name, name, address, prefix, 1) for name in ("node-1", "node-2")]
         self.sent: list[dict[str, Any]] = []
         self.await_states([CopyState.ANSWERING, CopyState.SILENT])
@@ -101,14 +101,7 @@ class Cluster:
 
     def copies(self) -> list[Any]:
         """What is heard of the task's copies."""
-        where = self.player.registry.topics.positions, 0
-        end = self._transport.end_offset(*where)
-        while self._read < end:
-            fetched = self._transport.read(*where, self._read, 10_000, 1 << 20)
-            for record in fetched.values():
-                self._reports.take(record, time.monotonic())
-            self._read = fetched.next_offset
-        return [copy.status for copy in self._reports.copies(self.task)]
+        return [copy.status for copy in self._states.reports.copies(self.task)]
 
     def await_states(self, wanted: list[CopyState]) -> None:
         awaited(lambda: sorted(copy.state for copy in self.copies()) == wanted)
@@ -127,6 +120,7 @@ class Cluster:
         for node in self.nodes:
             if node.process.poll() is None:
                 node.kill()
+        self._states.close()
         self._transport.close()
         self._before.close()
         if self.player is not self._before:

@@ -94,7 +94,7 @@ class _Step:
         for fetched in read_to_the_end(self.player.transport, where):
             for record in fetched.written():
                 report = decode_report(record)
-                if report.version > 1:
+                if report is not None:
                     yield from ((report.node, status) for status in report.copies)
 
     def is_whole(self) -> bool:

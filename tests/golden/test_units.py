@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from frontend.exchange.pending_table import PendingTable
-from frontend.kafka.positions import Positions as KnownPositions
-from frontend.kafka.positions import at_a_glance
+from frontend.kafka.task_states import TaskStates, at_a_glance
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import parse_definitions
@@ -159,7 +158,7 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
     catalog = Catalog()
     for change in missing_changes(catalog, DEFINED)[0]:
         catalog.apply(change)
-    known = KnownPositions(cast(KafkaTransport, AsOfKafka(unit.rig.log)), TOPICS)
+    known = TaskStates(cast(KafkaTransport, AsOfKafka(unit.rig.log)), TOPICS)
     try:
         # Only what is said from now on tells that the task runs.
         unit.say("followed, with a metric that is warming")

@@ -39,6 +39,8 @@ class PositionReader:
             fetched = self._transport.read(*self._where, self._offset, 10_000, 1 << 20)
             for value in fetched.written():
                 report = self._reports.take(value)
+                if report is None:
+                    continue
                 self.runs[report.copy] = report.generation
                 for status in report.copies:
                     heard = self._reports.newest(status.task)

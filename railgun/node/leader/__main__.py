@@ -18,10 +18,9 @@ from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.node.ending import Ending
-from railgun.node.identity import node_identity
+from railgun.node.identity import NodeRefusedError, node_identity
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.process import LeaderPlace, run_leader
-from railgun.node.leader.start_checks import NodeRefusedError
 from railgun.node.parent import Parent, UnitEnded
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError

@@ -13,7 +13,7 @@ import msgspec
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.departed import SAID_AGAIN_S, departed
+from railgun.cluster.departed import departed
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
@@ -22,38 +22,40 @@ from railgun.cluster.records import (
     NewerRecordError,
     NodeRecord,
     PlanReader,
-    RecordError,
     Statement,
     decode_statement,
     drain_key,
     encode_plan,
     encode_statement,
 )
-from railgun.cluster.reports import ReportError, encode_report, unit_key
+from railgun.cluster.reports import encode_report, unit_key
+from railgun.cluster.silence import SAID_AGAIN_S
 from railgun.cluster.steps import next_plan
-from railgun.messaging.errors import TransportError, TransportUnavailableError, WriterFencedError
+from railgun.messaging.errors import (
+    TransportError,
+    TransportUnavailableError,
+    UnreadableRecordError,
+    WriterFencedError,
+)
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
-from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
+from railgun.messaging.tail import Tail, each_record, logged
+from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.node.identity import NodeRefusedError
 from railgun.node.leader.cluster_log import ClusterLog
-from railgun.node.leader.start_checks import NodeRefusedError, name_in_use, newer_plan
+from railgun.node.leader.start_checks import name_in_use, newer_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.topics import Topics
-from railgun.wire.records import CONTROL, Records, kind_of
+from railgun.wire.records import Records
 from railgun.wording import listed
 
-_RECORDS, _BYTES = 10_000, 4 << 20
 # A round waits for records no longer than this.
 _WAIT_S = 0.1
 _MEMBERS_S = 1.0
 # Plans follow one another no faster than this, and take a tenth of the time, however many tasks there are.
 _PLAN_S, _REST = 0.1, 10.0
-# How long the first leader of a cluster waits for nodes that have data.
-_FIRST_S = 3.0
 # How often the leader deletes the records of nodes and units that are gone for good.
 _TIDY_S = 60.0
-# This much of a log is looked through for events.
-_PEEKED_RECORDS, _PEEKED_BYTES = 1_000, 1 << 20
 
 _log = logging.getLogger("railgun.node")
 
@@ -96,13 +98,21 @@ class Leading:
         self._checked_end, self._said_at = checked_end, math.inf
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
-        self._positions: dict[TopicPartition, int] = {}
+        self._tail = Tail(
+            transport,
+            {
+                self._assignment: each_record(lambda _, record: self._plan.take(record), _refuse_newer_plan),
+                self._nodes: each_record(self._take_statement, logged(_log)),
+                self._reports: each_record(
+                    lambda _, record: observed.take_report(record, now_s()), logged(_log)
+                ),
+            },
+        )
         self._ends: dict[TopicPartition, int] = {}
         self._members_s = -math.inf
         self._members: set[str] = set()
         self._other_policy: ClusterPolicy | None = None
         self._cluster_log = ClusterLog()
-        self._began_s = now_s()
         self._due_s = 0.0
         self._tidied_s = -math.inf
 
@@ -176,33 +186,14 @@ class Leading:
 
     def _read(self) -> None:
         if not self._ends:
-            logs = (self._assignment, self._nodes, self._reports)
-            self._positions = {where: self._transport.start_offset(*where) for where in logs}
-            self._ends = {where: self._transport.end_offset(*where) for where in logs}
-        for fetched in self._transport.fetch(self._positions, _RECORDS, _BYTES, _WAIT_S):
-            self._take(fetched)
+            self._tail.begin()
+            self._ends = {where: self._transport.end_offset(*where) for where in self._tail.offsets}
+        self._tail.look(_WAIT_S)
 
-    def _take(self, fetched: Fetched) -> None:
-        now_s = self._now_s()
-        for at, record in zip(fetched.offsets.tolist(), fetched.values()):
-            if not record:
-                continue
-            try:
-                if fetched.where == self._reports:
-                    self._observed.take_report(record, now_s)
-                elif fetched.where == self._nodes:
-                    said = decode_statement(record)
-                    self._check_name(said, at)
-                    self._observed.take_statement(said, now_s)
-                else:
-                    self._plan.take(record)
-            except NewerRecordError as error:
-                if fetched.where == self._assignment:
-                    raise newer_plan(error) from None
-                _log.warning("%s: %s", fetched.where, error)
-            except (RecordError, ReportError) as error:
-                _log.warning("%s: %s", fetched.where, error)
-        self._positions[fetched.where] = fetched.next_offset
+    def _take_statement(self, at: int, record: bytes) -> None:
+        said = decode_statement(record)
+        self._check_name(said, at)
+        self._observed.take_statement(said, self._now_s())
 
     def _check_name(self, said: Statement, at: int) -> None:
         """Raise NodeRefusedError where another node has taken this one's name at the same time, and was first."""
@@ -234,7 +225,7 @@ class Leading:
         return bool(self._members) and self._has_read_all()
 
     def _has_read_all(self) -> bool:
-        return all(self._positions[where] >= end for where, end in self._ends.items())
+        return self._tail.has_reached(self._ends)
 
     def _look_at_members(self) -> None:
         now_s = self._now_s()
@@ -268,7 +259,6 @@ class Leading:
         self._tidy()
         if self._now_s() < self._due_s:
             return
-        # A look into logs waits for the broker; only what is computed counts.
         tasks, started_s = self._tasks(), self._now_s()
         self._observed.histories = self._catalog().histories
         view = self._observed.view(tasks, self.plan, started_s)
@@ -309,30 +299,17 @@ class Leading:
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
-        """All tasks, and whether nobody can have data of them: no plan has named them, and no unit has reported them.
-
-        Before the first plan nodes may have data of an earlier release: a task with events waits a moment for them.
-        """
+        """All tasks, and whether nobody can have data of them: no plan has named them, no unit has reported them."""
         placed, reports = self.plan.copies, self._observed.reports
-        waits = self.plan.epoch == 0 and self._now_s() - self._began_s < _FIRST_S
         return {
-            name: not (placed.get(name) or any(reports.copies(name)) or (waits and self._has_events(name)))
-            for name in self._catalog().task_keys
+            name: not (placed.get(name) or any(reports.copies(name))) for name in self._catalog().task_keys
         }
 
-    def _has_events(self, name: TaskKey) -> bool:
-        # Looking into many logs takes long, and the group drops a member that does not poll.
-        self._membership.poll(0)
-        where = TopicPartition(self._topics.tasks(name.stream, name.partitioner), name.partition)
-        try:
-            start = self._transport.start_offset(*where)
-            fetched = self._transport.read(*where, start, _PEEKED_RECORDS, _PEEKED_BYTES)
-        except TransportUnavailableError:
-            raise
-        except TransportError:
-            # Its topic is about to be made, or to be deleted.
-            return False
-        return start > 0 or any(kind_of(record) != CONTROL for record in fetched.values())
+
+def _refuse_newer_plan(where: TopicPartition, error: UnreadableRecordError) -> None:
+    if isinstance(error, NewerRecordError):
+        raise newer_plan(error) from None
+    logged(_log)(where, error)
 
 
 def _now_ms() -> int:

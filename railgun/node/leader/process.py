@@ -14,6 +14,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
@@ -28,7 +29,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
-from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan, check_releases
+from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
@@ -38,8 +39,6 @@ from railgun.registry.topics import Topics
 _FOLDERS_S = 5.0
 # Sizes change all the time, and each change is a record that all nodes read.
 _SIZES_S = 60.0
-# A broker may notice so much later that a member is gone.
-_LATE_S = 2.0
 
 _log = logging.getLogger("railgun.node")
 
@@ -142,17 +141,14 @@ def _admitted(
     )
     check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
-    before = check_name(
+    return check_name(
         transport,
         TopicPartition(topics.nodes, 0),
         lambda: members.now().names,
         place.identity,
-        cluster.session_timeout_s + _LATE_S,
+        cluster.session_timeout_s + MEMBER_LATE_S,
         stopped,
     )
-    if not place.runs_already:
-        check_releases(transport, TopicPartition(topics.positions, 0), stopped)
-    return before
 
 
 def _incarnation(place: LeaderPlace, heard: int) -> int:

@@ -1,34 +1,20 @@
-"""Refuses a node whose folder is another cluster's, or whose name another node has, one that cannot read the plan,
-and one that would run beside nodes of a release without copies.
-"""
+"""Refuses a node whose folder is another cluster's, whose name another node has, or that cannot read the plan."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
-from railgun.cluster.copies import CopyState
-from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, RecordError, decode_statement
-from railgun.cluster.reports import ReportError, decode_report
+from railgun.cluster.records import NewerRecordError, NodeRecord, PlanReader, decode_statement
+from railgun.cluster.silence import JOINS_S
 from railgun.host.data_folder import TASKS, stream_folder
-from railgun.messaging.to_the_end import read_to_the_end
+from railgun.messaging.errors import UnreadableRecordError
+from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.node.identity import Identity, keep_catalogue, kept_catalogue
+from railgun.node.identity import Identity, NodeRefusedError, keep_catalogue, kept_catalogue
 
 _AGAIN_S = 0.5
-# A node that has said its record is a member within this time.
-_JOINS_S = 3.0
-
-# Nodes of releases without copies reported each task at least every 5 s. What is older than a minute is left over: the
-# clocks of the broker and of this machine do not differ by as much.
-_REPORTS_S, _LEFT_OVER_S = 6.0, 60.0
-_BYTES = 1 << 20
-
-
-class NodeRefusedError(Exception):
-    """The node cannot take part. The text says why, and what to do."""
 
 
 def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> None:
@@ -89,7 +75,7 @@ def check_name(
     """
     host, said = _said_before(transport, nodes, identity)
     waited_s = away_s = 0.0
-    while host is not None and away_s < _JOINS_S and not stopped.is_set():
+    while host is not None and away_s < JOINS_S and not stopped.is_set():
         away_s = 0.0 if identity.name in members() else away_s + _AGAIN_S
         waited_s = 0.0 if away_s else waited_s + _AGAIN_S
         if waited_s > within_s:
@@ -109,15 +95,14 @@ def check_plan(transport: Transport, assignment: TopicPartition) -> None:
     A release that cannot must not say anything of its node either: what it does not know of would be lost.
     """
     reader = PlanReader()
-    for fetched in read_to_the_end(transport, assignment):
-        for record in fetched.written():
-            try:
-                reader.take(record)
-            except NewerRecordError as newer:
-                raise newer_plan(newer) from None
-            except RecordError:
-                # The leader's part of the node logs it.
-                continue
+
+    def refuse_newer(_: TopicPartition, error: UnreadableRecordError) -> None:
+        # The leader's part of the node logs what else is wrong.
+        if isinstance(error, NewerRecordError):
+            raise newer_plan(error) from None
+
+    taker = each_record(lambda _, record: reader.take(record), refuse_newer)
+    Tail(transport, {assignment: taker}).read_to_the_end()
 
 
 def newer_plan(error: NewerRecordError) -> NodeRefusedError:
@@ -125,66 +110,21 @@ def newer_plan(error: NewerRecordError) -> NodeRefusedError:
     return NodeRefusedError(f"{error}; start a release that does, as the other nodes have")
 
 
-def check_releases(
-    transport: Transport,
-    positions: TopicPartition,
-    stopped: threading.Event,
-    now_s: Callable[[], float] = time.time,
-) -> None:
-    """Return if no node of a release without copies runs: both would have the same tasks.
-
-    positions: where units report.
-    now_s: returns the time, in seconds since 1970.
-    Raises NodeRefusedError, and TransportError.
-    """
-    node, newest = _newest_of_version_1(transport, positions, None)
-    if node is None:
-        return
-    appended_s = transport.read(*positions, newest, 1, _BYTES).appended_ms / 1000
-    if now_s() - appended_s > _LEFT_OVER_S:
-        return
-    waited_s = 0.0
-    while waited_s < _REPORTS_S and not stopped.wait(_AGAIN_S):
-        waited_s += _AGAIN_S
-        node, _ = _newest_of_version_1(transport, positions, newest + 1)
-        if node is not None:
-            raise NodeRefusedError(
-                f"node {node} runs a release without copies of tasks; stop all nodes of that release, then start this "
-                "one"
-            )
-
-
-def _newest_of_version_1(
-    transport: Transport, positions: TopicPartition, offset: int | None
-) -> tuple[str | None, int]:
-    """The node of the newest report of version 1 of a task that it runs, and its offset; None if there is none."""
-    node, newest = None, -1
-    for fetched in read_to_the_end(transport, positions, offset):
-        for place, record in zip(fetched.offsets.tolist(), fetched.values(), strict=True):
-            try:
-                report = decode_report(record)
-            except ReportError:
-                continue
-            # One that has stopped says so last.
-            if report.version == 1 and report.copies[0].state is not CopyState.CLOSED:
-                node, newest = report.node, place
-    return node, newest
-
-
 def _said_before(
     transport: Transport, nodes: TopicPartition, identity: Identity
 ) -> tuple[str | None, SaidBefore]:
     """The machine of the node that had the name last, if its data folder is another one; and what is known of this."""
-    host, incarnation, end = None, 0, transport.start_offset(*nodes)
-    for fetched in read_to_the_end(transport, nodes):
-        end = fetched.next_offset
-        for record in fetched.written():
-            try:
-                node = decode_statement(record)
-            except RecordError:
-                continue
-            if isinstance(node, NodeRecord) and node.name == identity.name:
-                host = None if node.folder == identity.folder else node.host
-                if host is None:
-                    incarnation = node.incarnation
-    return host, SaidBefore(incarnation, end)
+    host: str | None = None
+    incarnation = 0
+
+    def take(_: int, record: bytes) -> None:
+        nonlocal host, incarnation
+        node = decode_statement(record)
+        if isinstance(node, NodeRecord) and node.name == identity.name:
+            host = None if node.folder == identity.folder else node.host
+            if host is None:
+                incarnation = node.incarnation
+
+    tail = Tail(transport, {nodes: each_record(take, leave_out)})
+    tail.read_to_the_end()
+    return host, SaidBefore(incarnation, tail.offsets[nodes])

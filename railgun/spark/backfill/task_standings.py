@@ -5,22 +5,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
-from railgun.cluster.report_table import ReportTable
-from railgun.cluster.reports import CopyStatus, ReportError, UnitReport
-from railgun.messaging.transport import TopicPartition, Transport
+from railgun.cluster.reports import CopyStatus
+from railgun.cluster.silence import OFFER_KNOWN_S
+from railgun.messaging.transport import Transport
+from railgun.spark.backfill.unit_reports import UnitReports
 from railgun.spark.errors import HistoryError
 
 _ASK_S = 0.1
-# Units look for what is offered twice a second.
-_KNOWN_WITHIN_S = 30.0
-_READ_RECORDS, _READ_BYTES = 1_000, 1 << 20
 
 StreamKey = tuple[str, int]
 
 
 class TaskStandings:
-    """Reads what units report from now on. What was reported before does not count: units report several times a
-    second.
+    """Reads what units report from now on.
 
     positions: the topic of reports.
     stream: its name, and the place of its first definition.
@@ -35,14 +32,11 @@ class TaskStandings:
         stream: StreamKey,
         history: str,
         offer: str = "",
-        known_within_s: float = _KNOWN_WITHIN_S,
+        known_within_s: float = OFFER_KNOWN_S,
     ) -> None:
         self._known_within_s = known_within_s
-        self._transport, self._where = transport, TopicPartition(positions, 0)
         self._stream, self._history, self._offer = stream, history, offer
-        self._next = transport.end_offset(*self._where)
-        self._reports = ReportTable()
-        self._named: set[TaskKey] = set()
+        self._reports = UnitReports(transport, positions)
 
     def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[CopyStatus], bool]) -> None:
         """Return once something is so of every copy of these tasks. Raises HistoryError if a copy reports why it cannot
@@ -61,7 +55,7 @@ class TaskStandings:
 
     def _check_known(self, names: Sequence[TaskKey]) -> None:
         for name in names:
-            for heard in self._reports.copies(name):
+            for heard in self._reports.table.copies(name):
                 if heard.status.state.is_caught_up and not self._knows(heard.status):
                     raise HistoryError(
                         f"{name}: its copy on {heard.copy} does not see what was built for it: the folder backfill in "
@@ -77,9 +71,8 @@ class TaskStandings:
 
         Raises HistoryError if a task reports that it cannot be deepened.
         """
-        while self._read():
-            pass
-        for name in sorted(self._named):
+        self._reports.read()
+        for name in sorted(self._reports.table.tasks(*self._stream)):
             for status in self._statuses(name):
                 failure = self._failure(status)
                 if failure:
@@ -88,24 +81,7 @@ class TaskStandings:
                     )
 
     def _statuses(self, name: TaskKey) -> Iterable[CopyStatus]:
-        return (heard.status for heard in self._reports.copies(name))
-
-    def _read(self) -> bool:
-        if self._transport.end_offset(*self._where) <= self._next:
-            return False
-        fetched = self._transport.read(*self._where, self._next, _READ_RECORDS, _READ_BYTES)
-        for value in fetched.written():
-            for status in self._taken(value).copies:
-                if (status.stream, status.created) == self._stream:
-                    self._named.add(status.task)
-        self._next = fetched.next_offset
-        return True
-
-    def _taken(self, record: bytes) -> UnitReport:
-        try:
-            return self._reports.take(record)
-        except ReportError as error:
-            raise HistoryError(f"{self._where}: {error}") from None
+        return (heard.status for heard in self._reports.table.copies(name))
 
     def _failure(self, status: CopyStatus) -> str:
         following = status.following or {}

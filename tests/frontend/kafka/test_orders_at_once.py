@@ -8,9 +8,9 @@ import pytest
 
 from frontend.kafka import cluster_state
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
 from railgun.cluster.records import DrainOrder, encode_statement
-from railgun.cluster.report_table import ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
@@ -25,7 +25,11 @@ class Orders:
         self, broker: str, nodes: Nodes, transport: KafkaTransport, pool: ThreadPoolExecutor
     ) -> None:
         self.nodes, self._topics, self._pool = nodes, nodes.player.registry.topics, pool
-        self._state = ClusterState(transport, quick_settings(broker), self._topics, ReportTable())
+        self._states = TaskStates(transport, self._topics)
+        self._state = ClusterState(transport, quick_settings(broker), self._topics, self._states)
+
+    def close(self) -> None:
+        self._states.close()
 
     def start(self, count: int) -> None:
         names = {f"node-{number}" for number in range(1, count + 1)}
@@ -67,7 +71,11 @@ def orders(kafka: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Orders]:
         ThreadPoolExecutor(4) as pool,
         Nodes(kafka) as nodes,
     ):
-        yield Orders(kafka, nodes, transport, pool)
+        made = Orders(kafka, nodes, transport, pool)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 def _refused(given: Given) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from frontend.problems import problem
 from frontend.topics import answers
-from frontend.topics.answers import Answering
+from frontend.topics.answers import AnswerThread
 from frontend.topics.windows import Run, Windows
 from railgun.telemetry.recording import StreamRecord
 from tests.frontend.topics.test_writing_waits import WAIT_S, HeldOutput, means_of
@@ -53,7 +53,7 @@ def test_each_time_later(monkeypatch: pytest.MonkeyPatch) -> None:
     assert window is not None
     taken: Any = ()
     reading: Any = type("Reading", (), {"session_s": 1800.0})
-    answering = Answering("s", means_of(exchange), windows, reading, HeldOutput(), StreamRecord(), str)
+    answering = AnswerThread("s", means_of(exchange), windows, reading, HeldOutput(), StreamRecord(), str)
     try:
         run = Run(window, 1, 0, 1, taken, [], [], 0.0)
         windows.add(run)

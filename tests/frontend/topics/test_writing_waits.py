@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from frontend.topics import inputs
-from frontend.topics.answers import Answering
+from frontend.topics.answers import AnswerThread
 from frontend.topics.windows import Run, Windows
 from railgun.messaging.errors import TransportClosedError, TransportUnavailableError
 from railgun.messaging.kafka.output import OutputAbortedError
@@ -90,7 +90,7 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
     windows.alive_s = monotonic() - 3600
     reading: Any = SimpleNamespace(session_s=1800.0)
-    answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
+    answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
     try:
         assert changed.is_waited_for.wait(WAIT_S)
         assert not output.written.is_set()
@@ -117,7 +117,7 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
     )
     reading: Any = SimpleNamespace(session_s=1800.0)
     with caplog.at_level(logging.WARNING, "railgun.frontend"):
-        answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
+        answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
         try:
             windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
             assert output.written.wait(WAIT_S)
@@ -136,7 +136,7 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
     assert window is not None
     nothing: Any = None
     reading: Any = SimpleNamespace(session_s=1800.0)
-    answering = Answering("s", means_of(None), windows, reading, output, StreamRecord(), str)
+    answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
     try:
         answering.check()
         windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))

@@ -9,7 +9,7 @@ from railgun.cluster.copies import CopyState
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.cluster.reports import UnitReport, decode_report, encode_report, unit_key
 from railgun.node.parent import UnitEnded
-from tests.cluster.some_reports import report, status
+from tests.cluster.some_reports import LEFT_OVER, report, status
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited
 
@@ -74,6 +74,18 @@ def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes:
     awaited(lambda: nodes.written(topics.nodes)[-2:] == [(b"gone", None), (b"gone/drain", None)])
     awaited(lambda: nodes.written(topics.positions)[-1:] == [(b"gone/0", None)])
     assert [*nodes.running[1].leading._observed.nodes] == ["node-1"]
+
+
+def test_what_is_left_over_from_before_copies_is_skipped_silently(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = nodes.player.registry.topics.positions
+    for number in range(2):
+        nodes.write(topic, b"railgun.s.by.k-%d" % number, LEFT_OVER)
+    node = nodes.start(1)
+    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    assert node.leading._observed.reports.units() == []
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> None:

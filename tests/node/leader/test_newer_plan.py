@@ -11,9 +11,8 @@ import pytest
 
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.config.settings import Settings
-from railgun.node.identity import node_identity
+from railgun.node.identity import NodeRefusedError, node_identity
 from railgun.node.leader.process import LeaderPlace, run_leader
-from railgun.node.leader.start_checks import NodeRefusedError
 from railgun.registry.cluster_topics import make_topics
 from tests.node.leader.leading_nodes import Nodes
 

@@ -11,9 +11,9 @@ from railgun.catalog.catalog import Catalog
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
-from railgun.node.identity import Identity, node_identity
+from railgun.node.identity import Identity, NodeRefusedError, node_identity
 from railgun.node.leader.process import LeaderPlace, _incarnation
-from railgun.node.leader.start_checks import NodeRefusedError, check_folder, check_name
+from railgun.node.leader.start_checks import check_folder, check_name
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
 from tests.node.leader.leading_nodes import Nodes

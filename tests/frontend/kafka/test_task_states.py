@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka import positions
 from frontend.kafka.deadlines import DEADLINES, Deadlines
+from frontend.kafka.task_states import TaskStates
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
+from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import encode_plan
 from railgun.cluster.reports import encode_report
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
@@ -102,21 +104,30 @@ class Reported:
         transport.create_topic(self._topics.tasks("s", "k"), 2)
         for partition in range(2):
             transport.append(self._topics.tasks("s", "k"), partition, [b"add"])
-        self.known = positions.Positions(transport, self._topics)
+        self.known = TaskStates(transport, self._topics)
 
     def say(self, partition: int, unit: int | None = None, **more: Any) -> None:
         """Report a copy, and wait until that is known. unit: its unit; None: the partition's."""
         copy = status(created=self.stream.created, partition=partition, **more)
         unit = partition if unit is None else unit
         record = encode_report(report(copy, unit=unit))
-        entry = Entry(TopicPartition(self._topics.positions, 0), Records.of([record]), [b"%d" % unit])
-        self._transport.submit([entry]).result()
+        self._write(self._topics.positions, b"%d" % unit, record)
         until(
             lambda: (
                 (unit, copy)
                 in [(each.copy.unit, each.status) for each in self.known.reports.copies(copy.task)]
             )
         )
+
+    def plan(self, takeover_s: float) -> None:
+        """Write a plan."""
+        made = Plan(1, policy=ClusterPolicy(takeover_s=takeover_s))
+        for key, record in encode_plan(made, Plan(), 1):
+            self._write(self._topics.assignment, key, record)
+        assert self.known.plan() == made
+
+    def _write(self, topic: str, key: bytes, record: bytes) -> None:
+        self._transport.submit([Entry(TopicPartition(topic, 0), Records.of([record]), [key])]).result()
 
 
 @pytest.fixture
@@ -144,16 +155,24 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(reported: Reported) ->
     assert known.warming(stream) == set()
 
 
+@pytest.mark.parametrize("takeover_s", [None, 4.0])
 def test_a_copy_that_another_has_taken_over_from_is_not_shown(
-    reported: Reported, monkeypatch: pytest.MonkeyPatch
+    reported: Reported, monkeypatch: pytest.MonkeyPatch, takeover_s: float | None
 ) -> None:
+    """How long that takes says the plan, and the default as long as there is none."""
+
     def units() -> list[int]:
         return [copy["unit"] for copy in next(iter(reported.known.tasks(reported.stream)))["copies"]]
 
+    default_s, now = ClusterPolicy().takeover_s, time.monotonic
+    if takeover_s is not None:
+        reported.plan(takeover_s)
     reported.say(0, unit=1)
     reported.say(0, unit=2)
     assert units() == [1, 2]
-    now = time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: now() + ClusterPolicy().takeover_s)
+    monkeypatch.setattr(time, "monotonic", lambda: now() + default_s)
     reported.say(0, unit=2, position=7, end=7)
+    assert units() == ([2] if takeover_s is None else [1, 2])
+    monkeypatch.setattr(time, "monotonic", lambda: now() + max(default_s, takeover_s or 0.0))
+    reported.say(0, unit=2, position=8, end=8)
     assert units() == [2]

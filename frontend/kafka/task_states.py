@@ -5,7 +5,6 @@ It tells whether metrics answer yet, and gives a summary of the cluster: nodes, 
 
 import logging
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +16,13 @@ from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
-from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
-from railgun.cluster.reports import ReportError
-from railgun.messaging.errors import TransportClosedError, TransportError, TransportUnavailableError
+from railgun.cluster.overview import heard_copies, shown_copy
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import PlanReader
+from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.tail import Tail, TailThread, each_record, leave_out, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
@@ -34,7 +35,7 @@ def at_a_glance(
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What `Positions.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
+    """What `TaskStates.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
     for.
 
     log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
@@ -58,8 +59,9 @@ def at_a_glance(
     }
 
 
-_RECORDS, _BYTES = 10_000, 4 << 20
 _WAIT_S, _AWAY_S = 0.1, 0.5
+# The plan is read within this time, while the broker is there.
+_PLAN_S, _PLAN_LOOK_S = 10.0, 0.01
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
 NOT_RUN = ("unknown", "stopped")
@@ -70,10 +72,11 @@ MetricName = tuple[str, str, int]
 _log = logging.getLogger("railgun.frontend")
 
 
-class Positions:
-    """Reads in a thread of its own. is_away: whether the broker is known not to answer: it is not asked then.
-    silent_s: a task of which nothing is heard for so long does not run.
+class TaskStates:
+    """Reads what units report, and the plan, in a thread of its own.
 
+    is_away: whether the broker is known not to answer: it is not asked then.
+    silent_s: a task of which nothing is heard for so long does not run.
     reports: the newest report of every copy.
     """
 
@@ -86,24 +89,46 @@ class Positions:
     ) -> None:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
-        self._where = TopicPartition(topics.positions, 0)
-        self.reports = ReportTable()
+        reports, self._assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
+        self.reports, self._plan = ReportTable(), PlanReader()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
-        transport.create_topic(topics.positions, 1, OVERWRITTEN)
-        self._position, self._begun_at = (
-            transport.start_offset(*self._where),
-            transport.end_offset(*self._where),
+        for where in (reports, self._assignment):
+            transport.create_topic(where.topic, 1, OVERWRITTEN)
+        self._tail = Tail(
+            transport,
+            {
+                reports: each_record(self._take, logged(_log)),
+                # Nodes log what cannot be read of the plan.
+                self._assignment: each_record(lambda _, record: self._plan.take(record), leave_out),
+            },
         )
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="positions", daemon=True)
+        self._tail.begin()
+        self._begun_at = transport.end_offset(*reports)
+        self._thread = TailThread(
+            lambda: self._tail.look(_WAIT_S),
+            "positions",
+            lambda error: _log.warning("positions cannot be read for now: %s", error),
+            _AWAY_S,
+        )
         self._thread.start()
 
     def close(self) -> None:
         """Read no more."""
-        self._stopped.set()
-        self._thread.join()
+        self._thread.close()
+
+    def plan(self) -> Plan:
+        """The newest plan that was written before this is called. Raises TransportError."""
+        ends = {self._assignment: self._transport.end_offset(*self._assignment)}
+        until_s = time.monotonic() + _PLAN_S
+        while not self._tail.has_reached(ends):
+            if time.monotonic() > until_s:
+                raise TransportUnavailableError(
+                    str(self._assignment), "the plan is not read", "Check the broker"
+                )
+            time.sleep(_PLAN_LOOK_S)
+        return self._plan.plan
 
     def warming(self, entry: StreamEntry) -> set[str]:
         """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
@@ -180,18 +205,11 @@ class Positions:
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
-        gone = replaced(self.reports.copies(task), ClusterPolicy().takeover_s)
+        heard = heard_copies(self.reports, self._plan.plan, task, lambda each: each.reported_s > since_s)
         return [
-            {
-                "node": heard.copy.node,
-                "unit": heard.copy.unit,
-                "state": str(heard.status.state),
-                "lag": max(0, heard.status.end - heard.status.position),
-            }
-            for heard in sorted(self.reports.copies(task), key=lambda heard: heard.copy)
-            if heard.reported_s > since_s
-            and heard.status.state is not CopyState.CLOSED
-            and heard.copy not in gone
+            shown_copy(copy, heard[copy])
+            for copy in sorted(heard)
+            if heard[copy].status.state is not CopyState.CLOSED
         ]
 
     def _heard(self, task: TaskKey) -> ReportedCopy | None:
@@ -223,28 +241,9 @@ class Positions:
         heard = self._heard(task)
         return heard is not None and heard.status.position >= end and metric not in heard.status.warming
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                for fetched in self._transport.fetch(
-                    {self._where: self._position}, _RECORDS, _BYTES, _WAIT_S
-                ):
-                    is_new = fetched.next_offset > self._begun_at
-                    for record in fetched.written():
-                        self._take(record, is_new=is_new)
-                    self._position = fetched.next_offset
-            except TransportClosedError:
-                return
-            except TransportError as error:
-                _log.warning("positions cannot be read for now: %s", error)
-                self._stopped.wait(_AWAY_S)
-
-    def _take(self, record: bytes, *, is_new: bool) -> None:
-        try:
-            # What was written before this front-end began may be of any time.
-            self.reports.take(record, time.monotonic() if is_new else -math.inf)
-        except ReportError as error:
-            _log.warning("%s: %s", self._where, error)
+    def _take(self, offset: int, record: bytes) -> None:
+        # What was written before this front-end began may be of any time.
+        self.reports.take(record, time.monotonic() if offset >= self._begun_at else -math.inf)
 
 
 class _LogEnds:

@@ -1,0 +1,59 @@
+"""What silence means to those who watch a cluster. What it means to a copy that may have to answer stands in `hearing`.
+
+Each threshold stands here with its meaning. They differ on purpose: who answers is decided within seconds, what moves
+copies waits for longer.
+"""
+
+from typing import Final
+
+INTERVALS: Final = 5
+"""A unit announces when its next report follows. EXPIRES_S, ADVANCES_S and NODE_HEARD_S are as long as so many of these
+intervals, if that is longer."""
+
+# --- reports of a copy ---------------------------------------------------------------------------------------
+
+EXPIRES_S: Final = 5.0
+"""A copy that was not heard for this long is not counted as one that could answer."""
+
+ADVANCES_S: Final = 10.0
+"""A copy that has got no nearer to the end of its log for this long does not advance. One that the plan names has as
+long until it is heard."""
+
+WELL_AGAIN: Final = 2
+"""So many times `replace_after_s` a copy may be not well while its node comes and goes. Then it is lost."""
+
+UNANSWERED_S: Final = 15.0
+"""A task of which nothing was heard for this long is shown as not running. It is called unanswered if no copy of it was
+heard answering for so long."""
+
+PLANNED_HEARD_S: Final = 5.0
+"""Before a job changes a stream's tasks, each copy that the plan names has to be heard within this time."""
+
+OFFER_KNOWN_S: Final = 30.0
+"""A copy that has caught up knows of what a job offers within this time: units look for it twice a second."""
+
+# --- reports of a unit and of a node ---------------------------------------------------------------------------
+
+NODE_HEARD_S: Final = 5.0
+"""A node counts as heard for this long after a report of one of its units. If no unit at all was heard for so long, the
+reader was away, or the broker: nobody could be heard."""
+
+UNSTEADY_BEGINNINGS: Final = 3
+"""A unit that began so many times within `replace_after_s` is unsteady."""
+
+STEADY_S: Final = 600.0
+"""A unit that has lived for this long is unsteady no more."""
+
+# --- what a node says of itself --------------------------------------------------------------------------------
+
+JOINS_S: Final = 3.0
+"""A node that has said its record is a member of the group within this time. Otherwise it has died."""
+
+MEMBER_LATE_S: Final = 2.0
+"""The broker may notice so much later than `session_timeout_s` that a member of the group is gone."""
+
+SAID_AGAIN_S: Final = 600.0
+"""A node that lives says its record again at least this often: it may have been taken for gone just as it came back."""
+
+GONE_MS: Final = 24 * 3_600_000
+"""What a node has not said again for this long counts no more, unless the node is a member."""
