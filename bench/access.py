@@ -21,7 +21,7 @@ from bench.report import Report
 from frontend.http.connection import Connection, connection_type
 from frontend.http.in_flight import InFlight
 from frontend.http.single_events import SingleEvents
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Backend
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
 from railgun.access.tokens import Token, hash_of, new_token

@@ -28,7 +28,7 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
 from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
-from frontend.scoring.backend import Backend, unavailable
+from frontend.scoring.scoring import Backend, unavailable
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of

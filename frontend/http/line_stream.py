@@ -14,7 +14,7 @@ from frontend.http.lines import Line, LineSplitter, TooLong, blocks
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, problem
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Backend
 from frontend.scoring.scoring_thread import InOrder
 from railgun.config.settings import HttpSettings
 

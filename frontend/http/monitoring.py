@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 import railgun
 from frontend.http.in_flight import InFlight
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Backend
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.telemetry.collector import RailgunCollector
 from railgun.telemetry.reading import DiskReading, EngineReading

@@ -32,7 +32,7 @@ from frontend.http.line_stream import LineStream, Stopping
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Backend
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings

@@ -17,7 +17,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.routes import ROUTES, SCORE
 from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_defect
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Backend
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings

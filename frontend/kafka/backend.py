@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from frontend.engine_problems import as_problem
+from frontend.embedded.problems import as_problem
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd
 from frontend.exchange.streams import StreamIntakes
@@ -26,9 +26,9 @@ from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.kafka.weak_topics import WeakTopics
 from frontend.problems import Problem, ProblemError, UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, unanswered
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
+from frontend.scoring.scoring import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from frontend.topics.inputs import Inputs
 from frontend.topics.recorded import RecordedReplies

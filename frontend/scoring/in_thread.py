@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from frontend.scoring.answers_in_time import CallbackWaiter, answers_in_time
-from frontend.scoring.backend import Answer
+from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.ingest.intake import JsonText
 from railgun.telemetry.recording import Recording

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from frontend.embedded import EmbeddedBackend
-from frontend.scoring.backend import Backend
+from frontend.embedded.backend import EmbeddedBackend
+from frontend.scoring.scoring import Backend
 from railgun.access.tokens import Token, hash_of
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server

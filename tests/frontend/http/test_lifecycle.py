@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from frontend.embedded.serving import open_engine
 from frontend.http.pages import pages_of
-from frontend.scoring.backend import Backend
-from frontend.server import open_engine
+from frontend.scoring.scoring import Backend
 from railgun.compiling import Compiling
 from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
@@ -74,8 +74,8 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
             told.append("compiled apart")
 
     told, open_configured = list[str](), configured.open_engine
-    monkeypatch.setattr("frontend.server.is_image", lambda: False)
-    monkeypatch.setattr("frontend.server.compile_and_link", lambda: told.append("compiled"))
+    monkeypatch.setattr("frontend.embedded.serving.is_image", lambda: False)
+    monkeypatch.setattr("frontend.embedded.serving.compile_and_link", lambda: told.append("compiled"))
     monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append, Told()).close()

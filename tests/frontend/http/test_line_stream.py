@@ -12,7 +12,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.line_stream import LineStream
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, refusal
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Backend
 from railgun.access.guard import ANONYMOUS, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.access.scopes import Scopes

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from frontend.embedded import EmbeddedBackend
+from frontend.embedded.backend import EmbeddedBackend
 from railgun.engine.engine import Engine
 from railgun.registry.origin import UNNAMED
 

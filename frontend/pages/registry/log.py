@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 from fastapi import Request
 
-from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
-from frontend.registry.models import ChangeList
-from frontend.registry.routes import PROBLEMS
-from frontend.scoring.backend import Backend
+from frontend.pages.handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.registry.models import ChangeList
+from frontend.pages.registry.routes import PROBLEMS
+from frontend.scoring.scoring import Backend
 from frontend.url_query import pairs_of, whole_number, wrong_parameter
 
 LIMIT, LIMIT_MAX = 100, 1_000

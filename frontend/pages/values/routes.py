@@ -7,12 +7,12 @@ import msgspec
 from fastapi import Request
 from fastapi.responses import Response
 
-from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.registry.routes import PROBLEMS, body_of, checked, read_json
+from frontend.pages.values.models import KeyValues, ValueQuery
 from frontend.problems import ProblemError, refusal
-from frontend.registry.routes import PROBLEMS, body_of, checked, read_json
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Backend
 from frontend.url_query import metrics_of, pairs_of, timeout_of, wrong_parameter
-from frontend.values.models import KeyValues, ValueQuery
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 from railgun.config.settings import HttpSettings

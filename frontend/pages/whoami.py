@@ -7,7 +7,7 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from frontend.access.caller import caller_of
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.pages.handlers import PageHandler, PageHandlers
 
 
 class WhoAmI(BaseModel):

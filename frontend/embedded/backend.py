@@ -13,13 +13,13 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from frontend.engine_problems import as_problem, of_scoring
+from frontend.embedded.problems import as_problem, of_scoring
 from frontend.no_cluster import NoCluster
 from frontend.problems import UnknownStreamError, refusal
 from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
-from frontend.scoring.backend import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.in_thread import InThread
 from frontend.scoring.noted_queries import noted_query
+from frontend.scoring.scoring import READY, STOPPING, Answer, Readiness, StreamView, unavailable
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine

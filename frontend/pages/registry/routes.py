@@ -12,9 +12,8 @@ from fastapi import Depends, Request, Response
 
 from frontend.access.audit import note, note_refusal
 from frontend.access.caller import caller_of, for_caller_of, origin_of
-from frontend.page_handlers import PageHandler, PageHandlers
-from frontend.problems import failed, of_no_json, refusal, refused
-from frontend.registry.models import (
+from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.registry.models import (
     Deepening,
     DeepeningStart,
     Metric,
@@ -24,7 +23,8 @@ from frontend.registry.models import (
     StreamChange,
     StreamList,
 )
-from frontend.scoring.backend import Backend
+from frontend.problems import failed, of_no_json, refusal, refused
+from frontend.scoring.scoring import Backend
 from railgun.access.guard import forbidden
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json

@@ -5,11 +5,11 @@ from typing import Any
 from fastapi import Depends, Request
 
 from frontend.access.audit import note
-from frontend.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.pages.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
+from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
 from frontend.problems import refusal
-from frontend.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Backend
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
