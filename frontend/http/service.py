@@ -16,10 +16,11 @@ from typing import cast
 import uvicorn
 from prometheus_client.registry import Collector
 
+from frontend.backend.backend import ServedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
 from frontend.http.handshakes import TlsServer
-from frontend.http.monitoring import ServedBackend, exposition
+from frontend.http.monitoring import exposition
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
 from railgun.access.tls import Certificates, Tls

@@ -15,7 +15,8 @@ from prometheus_client.registry import Collector
 from frontend.exchange.exchange import Exchange, Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
-from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.backend import KafkaBackend
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.unanswered import UnansweredTasks
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector

@@ -11,7 +11,7 @@ from railgun.telemetry.recording import Recording
 
 
 class InThread(ABC):
-    """`Backend.score` and `Backend.submit`. submission_type: what the thread takes."""
+    """`Scoring.score` and `Scoring.submit`. submission_type: what the thread takes."""
 
     submission_type: type[Submission] = Submission
 

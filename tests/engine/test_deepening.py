@@ -19,13 +19,14 @@ from railgun.cli.inspection import inspect_task, task_folders
 from railgun.cli.log_inspection import inspect_log
 from railgun.engine import stream_hosts
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
+from railgun.engine.errors import FolderError, HistoryRefusedError
 from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.task_folder import move_to
 from railgun.host import take_over
 from railgun.host.successor import Successor
 from railgun.registry import catalog_log
+from railgun.registry.errors import EngineError
 from railgun.task.errors import TaskError
 from tests.engine.deepened import build_deepening
 from tests.engine.histories import chunks, first_seq, state

@@ -10,12 +10,13 @@ import pytest
 from railgun.engine import stream_hosts
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.errors import EngineError, HistoryRefusedError
+from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.live_backfill import LiveBackfill
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host import take_over
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
+from railgun.registry.errors import EngineError
 from railgun.registry.topics import topic_of
 from tests.engine.deepened import build_deepening
 from tests.engine.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live, scored

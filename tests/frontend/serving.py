@@ -55,7 +55,7 @@ class Server:
 
     def define(self, definitions: str) -> None:
         self.engine().apply(definitions)
-        self.backend.refresh()
+        self.backend.running.refresh()
 
 
 @contextmanager

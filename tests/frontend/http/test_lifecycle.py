@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from frontend.backend.backend import Backend
 from frontend.embedded.serving import open_engine
 from frontend.http.pages import pages_of
-from frontend.scoring.scoring import Backend
 from railgun.compiling import Compiling
 from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
@@ -55,7 +55,7 @@ def test_the_port_answers_while_it_starts(tmp_path: Path, event: Event) -> None:
         ):
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert "starting" in response.json()["detail"]
-        running.backend.is_doing("some work")
+        running.backend.running.is_doing("some work")
         assert running.client.get("/readyz").json()["detail"] == "starting: some work"
         may_open.set()
         until(lambda: running.client.get("/readyz").status_code == 200)

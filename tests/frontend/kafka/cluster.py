@@ -10,7 +10,8 @@ import httpx
 
 from frontend.exchange.exchange import Limits
 from frontend.http.service import Service, listen
-from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.backend import KafkaBackend
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of

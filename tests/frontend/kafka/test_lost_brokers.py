@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from frontend.kafka import serving
-from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka.backend import KafkaBackend
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.broker.local import LocalBroker
 from railgun.messaging.kafka import watchdog as kafka_watchdog
