@@ -13,14 +13,14 @@ from railgun.telemetry.recording import Recording
 
 
 class Backend(Protocol):
-    """What requests are answered by. Each part is there from the beginning, and refuses (503) before it is started.
+    """The parts that answer requests. Each is there from the beginning, and refuses (503) before the start.
 
-    The parts are looked up once, by those who ask them.
+    Whoever needs a part looks it up once.
     """
 
     @property
     def scoring(self) -> Scoring:
-        """What scores events and answers value queries."""
+        """The part that scores events and answers value queries."""
 
     @property
     def catalogue(self) -> StreamCatalogue:
@@ -35,10 +35,10 @@ class Backend(Protocol):
         """The deepenings of streams; None if the units of a cluster are asked for them."""
 
     def readiness(self) -> Readiness:
-        """Whether it can take events now."""
+        """Return whether events are taken now."""
 
     def unanswered(self) -> Sequence[Mapping[str, Any]]:
-        """The tasks that nobody answers, as JSON: `stream`, `partitioner`, `partition`."""
+        """Return the tasks that nobody answers, as JSON: `stream`, `partitioner`, `partition`."""
 
 
 class ServedBackend(Backend, Protocol):
@@ -58,10 +58,10 @@ class ServedBackend(Backend, Protocol):
 
     @property
     def recording(self) -> Recording:
-        """What is noted for monitoring; empty before there is anything."""
+        """The notes for monitoring; empty before there is anything to note."""
 
     def reading(self) -> EngineReading | None:
-        """How tasks in this process stood lately."""
+        """Return how tasks in this process stood lately; None if there are none here."""
 
     def disk(self) -> DiskReading | None:
-        """What lies on the disk now. Takes as long as there are files."""
+        """Return what lies on the disk now; None if nothing does. Takes as long as there are files."""

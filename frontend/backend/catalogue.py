@@ -13,10 +13,10 @@ class StreamCatalogue(Protocol):
     """Every coroutine raises ProblemError, and nothing else on purpose. origin: who asks for a change."""
 
     async def streams(self) -> Sequence[StreamDefinition]:
-        """All streams, in the order created."""
+        """Return all streams, in the order created."""
 
     async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
-        """Register a stream; False where the same is registered already. A 409 says what differs."""
+        """Register a stream; return False if the same is registered already. A 409 says what differs."""
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin
@@ -27,19 +27,19 @@ class StreamCatalogue(Protocol):
         """Remove a stream with its metrics and events."""
 
     async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
-        """Register a query's metrics; False where the same are registered already. They may be warming still."""
+        """Register a query's metrics, which may be warming still; return False if the same are registered already."""
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
-        """A stream's metrics and how they stand."""
+        """Return a stream's metrics and how they stand."""
 
     async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
         """End the metric registered under this name."""
 
     async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
-        """Who changed what: see `ChangeLog.newest`."""
+        """Return who changed what, as `ChangeLog.newest` does."""
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
-        """The plan of a stream as it would be with a query's metrics; nothing is registered."""
+        """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
 
     async def status(self) -> dict[str, Any]:
-        """Streams, metrics and tasks, for people and `railgun status`."""
+        """Return how streams, metrics and tasks stand, for people and `railgun status`."""

@@ -7,10 +7,10 @@ class ClusterOperations(Protocol):
     """Every coroutine raises ProblemError, and nothing else on purpose."""
 
     async def overview(self) -> dict[str, Any]:
-        """Nodes, the copies of each task, and who leads."""
+        """Return the nodes, the copies of each task, and who leads."""
 
     async def what_if(self, change: str) -> dict[str, Any]:
-        """What a change of the cluster would move."""
+        """Return what a change of the cluster would move."""
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
         """Empty a node; return how it stands. A 409 says why that is refused."""

@@ -1,4 +1,4 @@
-"""What a backend's calls raise, as problems: which status, which places, whether it passes."""
+"""Turns the errors of a backend's calls into problems: with which status, which places, whether they pass."""
 
 import logging
 import time

@@ -1,1 +1,1 @@
-"""What a server answers beside events: pages for streams and metrics, values, the cluster, and who asks."""
+"""What a server answers beside events: streams and metrics, values, the cluster, and who asks."""

@@ -1,4 +1,4 @@
-"""Reads what requests of pages bring, and describes it for OpenAPI."""
+"""Reads and checks the bodies of requests of pages, and describes bodies and problems for OpenAPI."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,13 +31,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def body_of(model: type[Any], *, is_required: bool = True) -> dict[str, Any]:
-    """How OpenAPI shows the body of a request that is read here."""
+    """Return the description of a body that is read here, for OpenAPI."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}
 
 
 async def read_json(request: Request, decode: Callable[[bytes], Any] = _decode) -> Any:
-    """The body of a request. Raises ProblemError."""
+    """Return the body of a request. Raises ProblemError."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
@@ -53,7 +53,7 @@ async def read_json(request: Request, decode: Callable[[bytes], Any] = _decode) 
 
 
 def checked(read: Any, body: object) -> Any:
-    """What `read` makes of a body. Raises ProblemError with the place of what is wrong."""
+    """Return what `read` makes of a body. Raises ProblemError with the place of what is wrong."""
     try:
         return read(body)
     except DefinitionError as error:
@@ -62,7 +62,7 @@ def checked(read: Any, body: object) -> Any:
 
 
 async def no_parameters(request: Request) -> None:
-    """None of these routes takes one: what looks like a condition of a DELETE must not be passed over."""
+    """Refuse parameters of the URL: what looks like a condition of a DELETE must not be passed over."""
     # A coroutine: the framework gives a function a thread of its own.
     for name in request.query_params:
         detail = f"unknown parameter {name[:80]!r}; this route takes none"

@@ -1,4 +1,4 @@
-"""What scores the events of requests and answers value queries, and what an answer is."""
+"""The protocol of what scores the events of requests and answers value queries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Scoring(Protocol):
     """Scores events and answers value queries. Every coroutine raises ProblemError, and nothing else on purpose."""
 
     def view(self, stream: str) -> StreamView:
-        """A stream as the scoring route needs it."""
+        """Return what the scoring route needs to know of a stream. Raises ProblemError."""
 
     async def score(
         self,
@@ -39,7 +39,7 @@ class Scoring(Protocol):
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
-        """An answer for each event, in order, once it is durable. texts: JSON, not looked at yet.
+        """Return an answer for each event, in order, once the events are durable. texts: JSON that nobody has read yet.
 
         An event that is refused (400, 422), or not answered in time (504), has its own problem in its place and harms
         no other.  metrics: only these, which the stream has; None: all.  takes_partial: an event that only some of its
@@ -57,13 +57,13 @@ class Scoring(Protocol):
         takes_partial: bool = False,
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
-        """`score` of one event, for who waits in no coroutine.
+        """Score one event for a caller that waits in no coroutine, as `score` does.
 
-        tell: called once in the event loop, later, with the answer or the exception; never where this raises.
+        tell: called once in the event loop, later, with the answer or the exception; never if this raises.
         """
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
-        """The metrics of keys as they are now. Raises QueryRefusedError too."""
+        """Return the metrics of keys as they are now. Raises QueryRefusedError too."""
 
     def refused(self, stream: str, status: int) -> None:
-        """Told of a request for a stream that was refused as a whole, for monitoring."""
+        """Note for monitoring that a request for a stream was refused as a whole."""

@@ -1,4 +1,4 @@
-"""The cluster over HTTP: its nodes and copies, what a change would move, and nodes that are emptied."""
+"""Shows the nodes and copies of a cluster over HTTP, says what a change would move, and has nodes emptied."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _NO_CLUSTER = (
 
 
 def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(response_model=Cluster, response_model_exclude_unset=True, dependencies=[Depends(no_parameters)])

@@ -21,7 +21,7 @@ _ON_KAFKA = (
 
 
 def deepening(deepenings: Deepenings | None) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
     @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))

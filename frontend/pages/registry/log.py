@@ -1,4 +1,4 @@
-"""`GET /v1/log`: who changed what."""
+"""Answers `GET /v1/log`: who changed what."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _PLACE_MAX = (1 << 53) - 1
 
 
 def change_log(catalogue: StreamCatalogue) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(

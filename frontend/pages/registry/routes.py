@@ -33,7 +33,7 @@ _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 
 def registry(catalogue: StreamCatalogue, scoring: Scoring) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
     _add_streams(page, catalogue, scoring)
     _add_metrics(page, catalogue)

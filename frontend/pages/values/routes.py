@@ -1,4 +1,4 @@
-"""`GET` and `POST /v1/streams/{stream}/values`: the metrics of keys as they are now, without an event."""
+"""Answers `GET` and `POST /v1/streams/{stream}/values` with the metrics of keys as they are now, without an event."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ _PROBLEMS = PROBLEMS | {504: PROBLEMS[503] | {"description": "a task has not ans
 
 
 def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers(responses=_PROBLEMS)
 
     @page(
@@ -111,7 +111,7 @@ def _of_body(error: QueryRefusedError) -> ProblemError:
 
 
 def _of_url(error: QueryRefusedError) -> ProblemError:
-    """The problem of the only key, whose fields are parameters of the URL."""
+    """Return the problem of the only key, whose fields are parameters of the URL."""
     places = [(("query", *(part for part in each.loc if part != 0)), each.msg) for each in error.errors]
     shown = "; ".join(": ".join([*map(str, loc[1:]), message]) for loc, message in places)
     return refusal(422, shown, places)

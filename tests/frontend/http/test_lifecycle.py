@@ -118,8 +118,9 @@ _WARNED_OF = """
 import warnings
 from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
+from tests.frontend.no_backend import NO_BACKEND
 warnings.simplefilter = lambda *_, **__: None
-pages_of(None, HttpSettings())
+pages_of(NO_BACKEND, HttpSettings())
 """
 
 

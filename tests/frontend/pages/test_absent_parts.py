@@ -1,16 +1,15 @@
 """What pages answer for a part that the backend does not have: the cluster of one process, deepenings over Kafka."""
 
 import asyncio
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from frontend.backend.backend import Backend
 from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
+from tests.frontend.no_backend import NO_BACKEND
 
 NO_CLUSTER = (
     "this server scores in its own process and has no nodes; "
@@ -25,8 +24,7 @@ TASK = {"stream": "s", "partitioner": "k", "partition": 0}
 
 @pytest.fixture(scope="module")
 def pages() -> FastAPI:
-    nothing = SimpleNamespace(scoring=None, catalogue=None, cluster=None, deepenings=None)
-    return pages_of(cast(Backend, nothing), HttpSettings())
+    return pages_of(NO_BACKEND, HttpSettings())
 
 
 def asked(pages: FastAPI, method: str, path: str, body: Any = None) -> tuple[int, str]:
