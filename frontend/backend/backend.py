@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from frontend.backend.catalogue import StreamCatalogue
 from frontend.backend.cluster import ClusterOperations
-from frontend.backend.deepenings import Deepenings
+from frontend.backend.deepenings import DeepeningOperations
 from frontend.backend.readiness import Readiness
 from frontend.scoring.scoring import Scoring
 from railgun.telemetry.reading import DiskReading, EngineReading
@@ -31,7 +31,7 @@ class Backend(Protocol):
         """The nodes that process events; None if this process does."""
 
     @property
-    def deepenings(self) -> Deepenings | None:
+    def deepenings(self) -> DeepeningOperations | None:
         """The deepenings of streams; None if the units of a cluster are asked for them."""
 
     def readiness(self) -> Readiness:

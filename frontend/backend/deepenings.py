@@ -5,7 +5,7 @@ from typing import Any, Protocol
 from railgun.registry.origin import Origin
 
 
-class Deepenings(Protocol):
+class DeepeningOperations(Protocol):
     """A stream has one at most. Every coroutine raises ProblemError, and nothing else on purpose."""
 
     async def begin(self, stream: str, cut_ms: int | None) -> dict[str, Any]:

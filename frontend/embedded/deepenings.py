@@ -19,7 +19,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class EmbeddedDeepenings:
-    """`Deepenings` of an engine."""
+    """`DeepeningOperations` of an engine."""
 
     def __init__(self, running: RunningEngine) -> None:
         self._running, self._installs = running, _Installs()

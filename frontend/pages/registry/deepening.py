@@ -6,7 +6,7 @@ from fastapi import Depends, Request, Response
 
 from frontend.access.audit import note
 from frontend.access.caller import for_caller_of, origin_of
-from frontend.backend.deepenings import Deepenings
+from frontend.backend.deepenings import DeepeningOperations
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.registry.models import Deepening, DeepeningStart
 from frontend.pages.requests import PROBLEMS, body_of, checked, no_parameters, read_json
@@ -20,7 +20,7 @@ _ON_KAFKA = (
 )
 
 
-def deepening(deepenings: Deepenings | None) -> dict[str, PageHandler]:
+def deepening(deepenings: DeepeningOperations | None) -> dict[str, PageHandler]:
     """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
@@ -54,7 +54,7 @@ def deepening(deepenings: Deepenings | None) -> dict[str, PageHandler]:
     return page.by_name
 
 
-def _served(deepenings: Deepenings | None) -> Deepenings:
+def _served(deepenings: DeepeningOperations | None) -> DeepeningOperations:
     """Return what there is. Raises ProblemError (409) if streams are deepened by the units of a cluster."""
     if deepenings is None:
         raise refusal(409, _ON_KAFKA)

@@ -9,7 +9,7 @@ from typing import Any
 
 from frontend.backend.catalogue import StreamCatalogue
 from frontend.backend.cluster import ClusterOperations
-from frontend.backend.deepenings import Deepenings
+from frontend.backend.deepenings import DeepeningOperations
 from frontend.embedded.backend import EmbeddedBackend
 from frontend.problems import refusal
 from frontend.scoring.scoring import Scoring
@@ -22,7 +22,7 @@ OWN, FOREIGN, UNKNOWN = "payments", "ledger_x", "nowhere1"
 FOREIGN_STREAM = f'\n[streams.{FOREIGN}]\n[streams.{FOREIGN}.fields]\nsecret_field = "string"\n'
 LOOK_UPS = frozenset(
     name
-    for part in (Scoring, StreamCatalogue, ClusterOperations, Deepenings)
+    for part in (Scoring, StreamCatalogue, ClusterOperations, DeepeningOperations)
     for name in vars(part)
     if not name.startswith("_")
 )
