@@ -95,6 +95,9 @@ class _Noted:
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self.part, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        delattr(self.part, name)
+
 
 class _NoNodes:
     """Refuses all that a cluster can be asked for."""
