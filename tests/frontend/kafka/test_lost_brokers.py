@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka import serving
+from frontend.kafka import node_beside
 from frontend.kafka.backend import KafkaBackend
 from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES, Deadlines
@@ -77,7 +77,7 @@ def test_one_whose_broker_is_away_ends_in_time(
 
 
 def test_the_limits_lie_within_one_another() -> None:
-    assert DEADLINES.lost_over_s < DEADLINES.away_over_s < DEADLINES.over_s < serving._NODE_STOP_S
+    assert DEADLINES.lost_over_s < DEADLINES.away_over_s < DEADLINES.over_s < node_beside._NODE_STOP_S
 
 
 @pytest.mark.real_time
