@@ -233,7 +233,7 @@ def test_who_asks_a_busy_event_loop_learns_that_it_has_not_come_to_it(
     try:
         assert service._in_loop(loop, lambda: None)
         loop.call_soon_threadsafe(go_on.wait, PATIENCE_S)
-        monkeypatch.setattr(server, "_IN_LOOP_S", 0.01)
+        monkeypatch.setattr(service, "_IN_LOOP_S", 0.01)
         assert not service._in_loop(loop, is_called.set)
         assert not is_called.is_set()
         go_on.set()

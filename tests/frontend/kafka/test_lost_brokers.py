@@ -95,8 +95,9 @@ async def _ends_held_up(reasons: Sequence[tuple[str | None, str | None]]) -> lis
 
     async def end(away: str | None, lost: str | None) -> float:
         held_up = KafkaBackend(Cluster(KafkaSettings("127.0.0.1:1")))
-        held_up._open.callback(let_go.wait)
-        held_up._wait, held_up._watchdog = _Known(away), _Known(lost)  # type: ignore[assignment]
+        running = held_up.running
+        running._opened.callback(let_go.wait)
+        running._wait, running._watchdog = _Known(away), _Known(lost)  # type: ignore[assignment]
         begun_s = time.monotonic()
         await held_up.close()
         return time.monotonic() - begun_s
