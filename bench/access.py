@@ -21,7 +21,7 @@ from bench.report import Report
 from frontend.http.connection import Connection, connection_type
 from frontend.http.in_flight import InFlight
 from frontend.http.single_events import SingleEvents
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Scoring
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
 from railgun.access.tokens import Token, hash_of, new_token
@@ -60,7 +60,7 @@ class _Transport(asyncio.Transport):
 def answering_at_once(guard: Guard) -> Callable[[], Connection]:
     """Makes connections of a server with a guard, whose backend answers at once."""
     settings = HttpSettings()
-    events = SingleEvents(cast(Backend, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
+    events = SingleEvents(cast(Scoring, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
 
     async def application(scope: object, receive: object, send: object) -> None:
         raise AssertionError("each request is a single event that may be scored")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from railgun.client.replies import KeyValues as KeyValues
     from railgun.client.replies import Reply as Reply
     from railgun.engine.engine import Engine as Engine
-    from railgun.engine.errors import EngineError as EngineError
+    from railgun.registry.errors import EngineError as EngineError
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,7 +37,7 @@ _MODULES = {
     "ClientError": "railgun.client.errors",
     "ConnectionLostError": "railgun.client.errors",
     "Engine": "railgun.engine.engine",
-    "EngineError": "railgun.engine.errors",
+    "EngineError": "railgun.registry.errors",
     "KeyValues": "railgun.client.replies",
     "ProblemError": "railgun.client.errors",
     "Reply": "railgun.client.replies",

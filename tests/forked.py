@@ -34,7 +34,7 @@ _RUNS_S = 120.0
 _ITSELF, _OF_JEMALLOC = Path("/proc/self/comm").read_text(encoding="utf-8").strip(), "jemalloc_bg_thd"
 _LOADED = (
     "frontend.kafka.serving",
-    "frontend.server",
+    "frontend.embedded.serving",
     "railgun.cli.main",
     "railgun.client.client",
     "railgun.cli.server_url",

@@ -1,1 +1,1 @@
-"""What the front-end does with a decision about a request: who asks, how much they may send, what they are told."""
+"""Carries out decisions about requests: notes who asks, limits how much they send, and logs who was refused."""

@@ -1,4 +1,4 @@
-"""Lines of the process log about who did what that the catalogue does not keep, and about who was refused."""
+"""Logs who did what that the catalogue does not keep, and who was refused."""
 
 import logging
 from collections.abc import MutableMapping
@@ -16,13 +16,13 @@ _CHANGING, _INSPECTING = ("define:", "operate"), "inspect:"
 
 
 def note(scope: MutableMapping[str, Any], what: str) -> None:
-    """Note what was done for the caller of a request."""
+    """Log what was done for the caller of a request."""
     origin = origin_of(scope)
     _log.info(what, extra=fields(who=origin.who, client=origin.address))
 
 
 def note_refusal(scope: MutableMapping[str, Any], error: AccessError, *, is_logged: bool = True) -> None:
-    """Count a request that was refused for who asks, and log it. is_logged: whether to do that."""
+    """Count a request that was refused because of who asks. is_logged: whether to log it too."""
     refusals.note_request(
         error,
         scope["method"],
@@ -33,8 +33,10 @@ def note_refusal(scope: MutableMapping[str, Any], error: AccessError, *, is_logg
 
 
 def has_line(error: AccessError, route: Route | None) -> bool:
-    """Whether the log names a request that was refused: where nobody is known to stand behind it, and where it asked
-    for a change, or for what is known of a cardholder. route: its row; None where it has none.
+    """Return whether the log names a refused request.
+
+    It does if nobody is known to stand behind the request, if a change was asked for, or if the values of a key were.
+    route: the row of the request; None if it has none.
     """
     if error.status == UNAUTHORIZED:
         return True

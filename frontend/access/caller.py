@@ -1,4 +1,4 @@
-"""Who asks, in the scope of a request."""
+"""Keeps who asks in the scope of a request."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -16,18 +16,18 @@ def set_caller(scope: MutableMapping[str, Any], caller: Caller) -> None:
 
 
 def caller_of(scope: MutableMapping[str, Any]) -> Caller:
-    """Who asks; UNAUTHENTICATED where the request was not authorized."""
+    """Return who asks; UNAUTHENTICATED if the request was not authorized."""
     found = scope.get(_CALLER, UNAUTHENTICATED)
     assert isinstance(found, Caller)
     return found
 
 
 def origin_of(scope: MutableMapping[str, Any]) -> Origin:
-    """Who asks for a change, and from where: behind a proxy, from the proxy's address."""
+    """Return who asks for a change and from which address. Behind a proxy, the address is the proxy's."""
     client = scope.get("client")
     return Origin(caller_of(scope).name, client[0] if client else None)
 
 
 def for_caller_of(scope: MutableMapping[str, Any], error: ProblemError) -> ProblemError:
-    """A problem as the caller of a request may be told of it."""
+    """Return a problem in the words that the caller of a request may read."""
     return error.for_caller(caller_of(scope))

@@ -1,4 +1,4 @@
-"""What an authorized caller may go on doing: so many events per second, and lines as long as the token is good."""
+"""Limits what authorized callers go on doing: events per second, and requests that outlive the token."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 
 CHECK_S = 1.0
-"""How often a request that runs for long is decided about again."""
+"""A request that runs for long is decided about again this often."""
 _OUTDATED = (
     "other clients' certificates are good by now; send what has no answer again, on another connection"
 )
 
 
 class Certificate(Enum):
-    """How the certificate of a connection's client stands."""
+    """The standing of the certificate that a connection's client has shown."""
 
     NONE = "the client has shown none, or it has run out since"
     GOOD = "it was verified, and still would be"
@@ -27,12 +27,12 @@ class Certificate(Enum):
 
 
 def no_certificate() -> Certificate:
-    """Of a connection without TLS."""
+    """Return the standing for a connection without TLS."""
     return Certificate.NONE
 
 
 def check_rate(guard: Guard, caller: Caller, events: int) -> None:
-    """Count events of a request. Raises ProblemError (429) where its caller has sent as many as they may."""
+    """Count the events of a request. Raises ProblemError (429) if its caller has sent as many as they may."""
     wait_s = guard.wait_s(caller, events)
     if wait_s > 0:
         limit = f"the token {caller.name} may send {caller.limit_per_s} events per second"
@@ -43,14 +43,14 @@ def check_rate(guard: Guard, caller: Caller, events: int) -> None:
 
 
 class PermissionEndedError(ProblemError):
-    """A caller was authorized, and is no more."""
+    """A caller was authorized before, and is not any more."""
 
 
 class Permission:
-    """A caller's permission to go on with a request that runs for long. found: its row.
+    """A caller's permission to go on with a request that runs for long. found: the row of the request.
 
-    certificate: says how that of the request's connection stands.
-    on_end: told why it ended, once.
+    certificate: returns the standing of the certificate of the request's connection.
+    on_end: called once with the reason when the permission ends.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Permission:
         self._on_end, self._has_ended = on_end, False
 
     def check(self) -> None:
-        """Go on by the token's scopes and limit of now, and by the certificates of now.
+        """Decide again by the token's present scopes and limit, and by the present certificates.
 
         Raises PermissionEndedError: 401 or 403 if the token expired, was replaced, or lost its scope; 403 if a
-        certificate is needed that there is not; 503 if it is to be shown again, on another connection.
+        certificate is needed and none was shown; 503 if the certificate is to be shown again on another connection.
         """
         certificate = self._certificate()
         try:
@@ -88,14 +88,14 @@ class Permission:
         raise PermissionEndedError(ended.problem, ended.headers)
 
     def for_caller(self, error: ProblemError) -> ProblemError:
-        """A problem as the caller may be told of it."""
+        """Return a problem in the words that the caller may read."""
         return error.for_caller(self._caller)
 
     async def turn(self, events: int, is_over: Callable[[], bool]) -> int:
-        """Wait for the turn of the first of some events, and count them; how many these are.
+        """Wait until the first of some events may be sent. Count the events of this turn, and return how many they are.
 
-        is_over: whether to wait no longer; they are sent then, all the same.
-        Raises PermissionEndedError, as `check`; nothing is counted then.
+        is_over: returns whether to wait no longer; the events of the turn are sent all the same.
+        Raises PermissionEndedError, as `check` does; no events are counted then.
         """
         self.check()
         rate = self._caller.rate
@@ -115,5 +115,5 @@ class Permission:
         return events
 
     def give_back(self, events: int) -> None:
-        """Count events no more, which were refused for another reason."""
+        """Take events off the count that were refused for another reason."""
         self._guard.give_back(self._caller, events)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from frontend.exchange.exchange import Exchange
-from frontend.scoring.backend import StreamView
+from frontend.scoring.scoring import StreamView
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.model import ALL
 from railgun.ingest.accepted import AcceptedBatch

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of, set_caller
+from frontend.backend.backend import Backend
+from frontend.backend.readiness import unavailable
 from frontend.http.asgi import (
     HAS_CERTIFICATE,
     Body,
@@ -28,7 +30,6 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
 from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
-from frontend.scoring.backend import Backend, unavailable
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
@@ -63,8 +64,8 @@ class Application:
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self.guard = guard_of(settings)
-        self._scoring = ScoringRoute(backend, settings, self.in_flight, self.stopping, self.guard)
-        self.single_events = SingleEvents(backend, settings, self.in_flight, self.guard)
+        self._scoring = ScoringRoute(backend.scoring, settings, self.in_flight, self.stopping, self.guard)
+        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard)
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
         self._probes = ROUTES.bind(

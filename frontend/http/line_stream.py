@@ -14,7 +14,7 @@ from frontend.http.lines import Line, LineSplitter, TooLong, blocks
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, problem
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Scoring
 from frontend.scoring.scoring_thread import InOrder
 from railgun.config.settings import HttpSettings
 
@@ -41,13 +41,13 @@ class LineStream:
 
     def __init__(
         self,
-        backend: Backend,
+        scoring: Scoring,
         settings: HttpSettings,
         in_flight: InFlight,
         stopping: Stopping,
         permission: Permission,
     ) -> None:
-        self._backend, self._settings, self._in_flight = backend, settings, in_flight
+        self._scoring, self._settings, self._in_flight = scoring, settings, in_flight
         self._stopping, self._permission = stopping, permission
         self._splitter = LineSplitter(settings.body_limit_bytes)
         self._kept_bytes = 0
@@ -207,7 +207,7 @@ class LineStream:
     ) -> list[Answer | None]:
         try:
             found: list[Answer | None] = list(
-                await self._backend.score(
+                await self._scoring.score(
                     stream,
                     texts,
                     metrics=options.metrics,

@@ -1,19 +1,16 @@
 """The `/metrics` page of this server: a registry of this process's own, and its text."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 import railgun
+from frontend.backend.backend import ServedBackend
 from frontend.http.in_flight import InFlight
-from frontend.scoring.backend import Backend
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.telemetry.collector import RailgunCollector
-from railgun.telemetry.reading import DiskReading, EngineReading
-from railgun.telemetry.recording import Recording
 
 
 class Exposition:
@@ -29,29 +26,6 @@ class Exposition:
         """(body, content type) for an Accept header: Prometheus' text, or OpenMetrics where it is asked for."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
-
-
-class ServedBackend(Backend, Protocol):
-    """A backend that a server starts, and that says for monitoring how it stands."""
-
-    cancels_start: bool
-    """Whether a `start` under way is cancelled when the server stops. Else it is waited for."""
-
-    def stop_starting(self) -> None:
-        """Have a `start` under way end soon, with CompilingStoppedError where it can. Harmless when it is over."""
-
-    async def start(self) -> None:
-        """Make it ready. Raises EngineError."""
-
-    @property
-    def recording(self) -> Recording:
-        """What is noted for monitoring; empty before there is anything."""
-
-    def reading(self) -> EngineReading | None:
-        """How tasks in this process stood lately."""
-
-    def disk(self) -> DiskReading | None:
-        """What lies on the disk now. Takes as long as there are files."""
 
 
 def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Collector] = ()) -> Exposition:

@@ -10,11 +10,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from frontend.cluster.models import Drain, OneTask
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.score_options import ON_TIMEOUT
-from frontend.registry import models
-from frontend.values.models import KeyValues, ValueQuery
+from frontend.pages.cluster.models import Drain, OneTask
+from frontend.pages.registry import models
+from frontend.pages.values.models import KeyValues, ValueQuery
 
 _METHODS = ("get", "post", "patch", "delete")
 DOCS_POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'"

@@ -14,17 +14,18 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 import railgun
 from frontend.access.caller import for_caller_of
-from frontend.access.routes import callers
-from frontend.cluster.routes import cluster
+from frontend.backend.backend import Backend
 from frontend.http.asgi import Message, encoder
 from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.pages.cluster.routes import cluster
+from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.registry.deepening import deepening
+from frontend.pages.registry.log import change_log
+from frontend.pages.registry.routes import registry
+from frontend.pages.values.routes import values
+from frontend.pages.whoami import callers
 from frontend.problems import ProblemError, of_defect
-from frontend.registry.log import change_log
-from frontend.registry.routes import deepening, registry
-from frontend.scoring.backend import Backend
-from frontend.values.routes import values
 from railgun.config.settings import HttpSettings
 
 # The framework makes each parameter's type in a way that its library of types warns of, and hides that: from one thread
@@ -44,8 +45,9 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    handlers = registry(backend) | deepening(backend) | cluster(backend) | values(backend, settings)
-    handlers |= change_log(backend) | callers() | _descriptions(pages)
+    handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
+    handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
+    handlers |= values(backend.scoring, settings) | callers() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -10,7 +10,7 @@ class ServedBy(StrEnum):
     """The part of the service that answers.
 
     EVENTS: `single_events.py`, beside the application; for the requests that it leaves, `scoring_route.py`.  PROBES:
-    `app.py`.  PAGES: functions that the framework calls (`pages.py`, the routes of `registry`, `cluster` and `values`).
+    `app.py`.  PAGES: functions that the framework calls (`pages.py`; they are in `frontend/pages/`).
     """
 
     EVENTS = "events"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from frontend.scoring.backend import StreamView
+from frontend.scoring.scoring import StreamView
 from frontend.url_query import metrics_of, pairs_of, timeout_of, wrong_parameter
 from railgun.catalog.errors import no_metric
 from railgun.language.errors import nearest

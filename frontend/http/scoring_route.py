@@ -32,7 +32,7 @@ from frontend.http.line_stream import LineStream, Stopping
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Scoring
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
@@ -47,13 +47,13 @@ class ScoringRoute:
 
     def __init__(
         self,
-        backend: Backend,
+        scoring: Scoring,
         settings: HttpSettings,
         in_flight: InFlight,
         stopping: Stopping,
         guard: Guard,
     ) -> None:
-        self._backend, self._settings, self._in_flight = backend, settings, in_flight
+        self._scoring, self._settings, self._in_flight = scoring, settings, in_flight
         self._stopping, self._guard = stopping, guard
 
     async def __call__(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
@@ -62,7 +62,7 @@ class ScoringRoute:
         try:
             return await self._answer(found, scope, receive, send)
         except ProblemError as error:
-            self._backend.refused(stream, error.problem.status)
+            self._scoring.refused(stream, error.problem.status)
             await answer_problem(scope, send, error, ends_waiting_body(scope))
             return error.problem.status
         except GoneError:
@@ -72,7 +72,7 @@ class ScoringRoute:
         stream, caller = found.parameters["stream"], caller_of(scope)
         content_type = _content_type(scope)
         options = read_options(scope["query_string"])
-        check_metrics(options, self._backend.view(stream))
+        check_metrics(options, self._scoring.view(stream))
         if content_type == NDJSON_TYPE:
 
             def note_end(error: AccessError) -> None:
@@ -81,7 +81,7 @@ class ScoringRoute:
             permission = Permission(
                 self._guard, caller, found, scope.get(CERTIFICATE, no_certificate), note_end
             )
-            lines = LineStream(self._backend, self._settings, self._in_flight, self._stopping, permission)
+            lines = LineStream(self._scoring, self._settings, self._in_flight, self._stopping, permission)
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)
         check_length(scope, self._settings.body_limit_bytes)
@@ -136,7 +136,7 @@ class ScoringRoute:
         try:
             # After that: what there is no room for does not count against the limit of its token.
             check_rate(self._guard, caller, len(texts))
-            return await self._backend.score(
+            return await self._scoring.score(
                 stream,
                 texts,
                 metrics=options.metrics,

@@ -17,7 +17,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.routes import ROUTES, SCORE
 from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_defect
-from frontend.scoring.backend import Answer, Backend
+from frontend.scoring.scoring import Answer, Scoring
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.config.settings import HttpSettings
@@ -55,8 +55,8 @@ class Admitted(NamedTuple):
 class SingleEvents:
     """Belongs to one event loop, as all that it uses."""
 
-    def __init__(self, backend: Backend, settings: HttpSettings, in_flight: InFlight, guard: Guard) -> None:
-        self._backend, self._in_flight, self._timeout_ms = backend, in_flight, settings.timeout_ms
+    def __init__(self, scoring: Scoring, settings: HttpSettings, in_flight: InFlight, guard: Guard) -> None:
+        self._scoring, self._in_flight, self._timeout_ms = scoring, in_flight, settings.timeout_ms
         self._guard = guard
         self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
 
@@ -98,7 +98,7 @@ class SingleEvents:
         target, caller = admitted
         stream, options, size_bytes = target.stream, target.options, len(text)
         try:
-            check_metrics(options, self._backend.view(stream))
+            check_metrics(options, self._scoring.view(stream))
             self._in_flight.take(1, size_bytes)
         except ProblemError:
             return False
@@ -106,7 +106,7 @@ class SingleEvents:
             self._in_flight.release(1, size_bytes)
             return False
         try:
-            self._backend.submit(
+            self._scoring.submit(
                 stream,
                 text,
                 metrics=options.metrics,
@@ -139,7 +139,7 @@ class SingleEvents:
             _log.error("a defect: an event of %s", stream, exc_info=found)
             found = of_defect()
         found = found.for_caller(caller)
-        self._backend.refused(stream, found.problem.status)
+        self._scoring.refused(stream, found.problem.status)
         reply(found.problem.status, encoder.encode(found.problem), PROBLEM_TYPE, found.headers)
 
 

@@ -14,7 +14,7 @@ from frontend.exchange.pending import PendingRequest
 from frontend.exchange.streams import StreamIntakes
 from frontend.problems import ProblemError, refusal, uncertain
 from frontend.scoring.answers_in_time import placed, without_replies
-from frontend.scoring.backend import Answer
+from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import Outcome, Submission, deliver
 from frontend.topics.recorded import RecordedReplies
 from railgun.ingest.accepted import AcceptedBatch

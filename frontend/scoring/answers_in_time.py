@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from frontend.problems import Problem, of_event, problem
-from frontend.scoring.backend import Answer, StreamView
+from frontend.scoring.scoring import Answer, StreamView
 from frontend.scoring.scoring_thread import ScoringThread, Submission
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.ingest.accepted import AcceptedBatch

@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from frontend.scoring.answers_in_time import CallbackWaiter, answers_in_time
-from frontend.scoring.backend import Answer
+from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.ingest.intake import JsonText
 from railgun.telemetry.recording import Recording
 
 
 class InThread(ABC):
-    """`Backend.score` and `Backend.submit`. submission_type: what the thread takes."""
+    """`Scoring.score` and `Scoring.submit`. submission_type: what the thread takes."""
 
     submission_type: type[Submission] = Submission
 

@@ -1,4 +1,4 @@
-"""The thread that writes what was answered: replies and dead letters, then the positions they were made from."""
+"""Writes answers to the output topic: replies and dead letters, then the positions that they were made from."""
 
 import heapq
 import logging
@@ -21,8 +21,8 @@ from railgun.telemetry.recording import StreamRecord
 
 _encode = msgspec.json.Encoder().encode
 
-# Asked and not answered: one that the tasks have, one that is on its way. A task that stands still holds up the events
-# of others for no longer than this.
+# Two runs wait for answers: one that the tasks have, and one that is on its way. A task that stands still holds up the
+# events of others for no longer than `_PACE_S`.
 _PUBLISHED_RUNS, _PACE_S = 2, 0.01
 _ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
 
@@ -30,9 +30,9 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class AnswerThread:
-    """Asks the tasks, asks again what they did not answer, and writes what they did.
+    """Publishes runs, publishes them again if no answer comes, and writes the answers in a thread of its own.
 
-    on_failure: is told why it can write no more.
+    on_failure: called with the reason if nothing can be written any more.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class AnswerThread:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody uses the output any more."""
+        """Whether the thread that writes has ended."""
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Write no more. A thread that does not come back from the output is left to it."""
+        """Write no more. A thread that is stuck in the output is not waited for."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -80,14 +80,14 @@ class AnswerThread:
             self._thread.join(_IDLE_S)
 
     def check(self) -> None:
-        """Raises TransportUnavailableError where nothing will be written any more."""
+        """Check the output. Raises TransportUnavailableError if nothing will be written any more."""
         if self._output.is_stuck:
             raise TransportUnavailableError(
                 self._out, "a transaction does not come to its end", "It is begun anew by itself"
             )
 
     def ask(self, run: Run) -> bool:
-        """Publish a run's events; False where that is not possible now. From any thread."""
+        """Publish a run's events; return False if that is not possible now. Any thread may call it."""
         exchange, accepted = self._exchange, run.accepted
         timer = self._record.stage_timer()
         try:
@@ -104,14 +104,16 @@ class AnswerThread:
         return True
 
     def pace(self) -> None:
-        """Return when few runs are asked and not answered, or after a moment: what comes meanwhile is read together,
-        which costs less than one after the other."""
+        """Wait until few runs have no answer yet, or for a moment.
+
+        What comes meanwhile is read together, which costs less than reading one record after another.
+        """
         if self._published >= _PUBLISHED_RUNS:
             with self._changed:
                 self._changed.wait_for(lambda: self._published < _PUBLISHED_RUNS, _PACE_S)
 
     def _finish(self, finished: list[PendingRequest]) -> None:
-        """In the collector's thread."""
+        """Take over answered runs. The collector's thread calls it."""
         with self._changed:
             self._published -= len(finished)
             self._answered += finished
@@ -146,7 +148,7 @@ class AnswerThread:
         return max(0.0, min(self._again[0][0] - monotonic(), _IDLE_S)) if self._again else _IDLE_S
 
     def _is_alive(self) -> bool:
-        """Whether the reading thread was heard of lately: else others may have the partitions."""
+        """Return whether the reading thread was heard of lately. If it was not, others may have the partitions."""
         return monotonic() - self._windows.alive_s <= self._reading.session_s / 2
 
     def _note(self, request: PendingRequest) -> None:

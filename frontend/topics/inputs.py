@@ -1,4 +1,4 @@
-"""Which streams have an input topic: their inputs are begun, ended, and begun anew where they failed."""
+"""Begins an input for each stream that has an input topic, ends it with the topic, and begins it anew if it failed."""
 
 import contextlib
 import logging
@@ -22,14 +22,17 @@ from railgun.messaging.transport import FOREVER
 
 _LOOK_S = 1.0
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
-# To finish what is under way, to leave the group, to give up a transaction.
+# The time for all inputs to finish what is under way, to leave their groups, and to give up transactions.
 _END_S = 40.0
 
 _log = logging.getLogger("railgun.frontend")
 
 
 class Inputs:
-    """Looks about once a second, in a thread of its own. is_transactional: each reply is in the output topic once."""
+    """Looks for input topics about once a second, in a thread of its own.
+
+    is_transactional: whether each reply is in the output topic exactly once.
+    """
 
     def __init__(self, means: Means, transport: KafkaTransport, *, is_transactional: bool = False) -> None:
         self._means, self._transport = means, transport
@@ -42,11 +45,11 @@ class Inputs:
 
     @property
     def running(self) -> dict[str, StreamInput]:
-        """By stream, those there are now."""
+        """The inputs that run now, by stream."""
         return dict(self._running)
 
     def close(self) -> None:
-        """End all; what is under way is finished first. One that does not come back from the broker is left to it."""
+        """End all inputs, after what is under way. An input that waits for the broker too long is not waited for."""
         self._stopped.set()
         self._thread.join()
         for each in self._running.values():
@@ -85,7 +88,7 @@ class Inputs:
     def _begin(self, route: Route, partitions: int) -> None:
         names = self._means.topics
         for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
-            # One that somebody has made is used as it is.
+            # A topic that somebody has made is used as it is.
             with contextlib.suppress(TopicExistsError, TopicSettingsError):
                 self._transport.create_topic(topic, partitions, settings)
         _log.info("events are read from %s", names.input(route.stream))
@@ -112,14 +115,14 @@ class Inputs:
 
 
 class _Trouble:
-    """How often an input failed in a row, and when it may begin again."""
+    """The delay after the last failures of an input, and when the input may begin again."""
 
     def __init__(self) -> None:
         self._delay_s = 0.0
         self.again_s = 0.0
 
     def failed(self) -> None:
-        """It did now."""
+        """Note that the input failed now."""
         now_s = monotonic()
         is_new = now_s - self.again_s > _HEALTHY_S
         self._delay_s = _AGAIN_S if is_new else min(2 * self._delay_s, _AGAIN_MAX_S)

@@ -1,4 +1,4 @@
-"""Replies to HTTP clients that go to the output topic too, for streams whose definition says so."""
+"""Writes replies to HTTP clients to the output topic too, for streams whose definition says so."""
 
 import contextlib
 from concurrent.futures import Future
@@ -18,7 +18,7 @@ from railgun.wire.records import Records
 
 _encode = msgspec.json.Encoder().encode
 
-# Replies are read as they come; who wants them for longer makes the topic himself.
+# Replies are read as they come. Whoever wants them for longer makes the topic beforehand.
 OUT = TopicSettings(retention_ms=7 * 24 * 3_600_000)
 
 
@@ -30,17 +30,17 @@ class RecordedReplies:
         self._partitions: dict[str, int] = {}
 
     def prepare(self, stream: str) -> None:
-        """Have an output topic where the stream's replies are recorded. Raises TransportError."""
+        """Make the output topic if the stream's replies are recorded. Raises TransportError."""
         topic = self._topics.output(stream)
         if self._wants(stream) and topic not in self._partitions:
-            # One that somebody has made is used as it is.
+            # A topic that somebody has made is used as it is.
             with contextlib.suppress(TopicExistsError, TopicSettingsError):
                 self._transport.create_topic(topic, 1, OUT)
             self._partitions[topic] = self._transport.topics()[topic]
 
     def record(self, pending: PendingRequest) -> Future[list[int]] | None:
-        """Write the replies that there are, keyed by their ids; None where none are recorded. The future says when
-        they are durable. Raises TransportError."""
+        """Write the replies of a request, keyed by their ids. Return None if none are recorded; else the future is done
+        once they are durable. Raises TransportError."""
         topic = self._topics.output(pending.stream)
         partitions = self._partitions.get(topic, 0)
         if not partitions or not self._wants(pending.stream):

@@ -1,4 +1,4 @@
-"""Where a stream's events come from, and what its input needs of the front-end."""
+"""Says where a stream's events come from, and what its input needs of the front-end."""
 
 import time
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from railgun.registry.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """created: the place of the stream's creation.  topic_id: of its input topic, which tells it from one of the same
-    name before or after it."""
+    """A stream and its input topic. created: the place of the stream's creation.  topic_id: the id of the topic, which
+    differs from that of an earlier or later topic of the same name."""
 
     stream: str
     created: int
@@ -27,8 +27,13 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What all inputs of a front-end share. limit_events: of one stream, read and not written.  finish_s: for what is
-    under way when it stops.  schemas: of Avro; None where none are configured."""
+    """The means that all inputs of a front-end share.
+
+    limit_events: how many events of one stream may be read and not written.
+    finish_s: how long an input that stops waits for what is under way.
+    schemas: the Avro schemas; None if none are configured.
+    now_ms: the clock by which events are checked.
+    """
 
     settings: KafkaSettings
     topics: Topics

@@ -1,4 +1,4 @@
-"""Avro schemas by the ids that records name: from a schema registry, or one file for all of them."""
+"""Finds Avro schemas by the ids that records name: in a schema registry, or in one file for all ids."""
 
 import json
 import time
@@ -17,22 +17,22 @@ _NONE = "none"
 _TIMEOUT_S, _UNKNOWN_S = 10.0, 10.0
 
 SchemaId = int | str
-"""A number, or a GUID as text."""
+"""An id is a number, or a GUID as text."""
 
 
 class UnknownSchemaError(ValueError):
-    """No schema that can be used has this id; says why."""
+    """No usable schema has this id. The message says why."""
 
 
 class Schemas(Protocol):
-    """Where schemas come from."""
+    """A source of schemas."""
 
     def schema(self, schema_id: SchemaId) -> Any:
-        """The schema as JSON. Raises UnknownSchemaError, and TransportUnavailableError where it cannot be had now."""
+        """Return a schema as JSON. Raises UnknownSchemaError; TransportUnavailableError if it cannot be read now."""
 
 
 def schemas_of(settings: InputSettings) -> Schemas | None:
-    """Where the configuration says that they come from. Raises ConfigError where that cannot be used."""
+    """Return the source that the configuration names. Raises ConfigError if it cannot be used."""
     if settings.schema_registry_url != _NONE:
         if settings.schema_file != _NONE:
             raise ConfigError("input.schema_registry_url and input.schema_file", "one of them, not both")
@@ -41,7 +41,7 @@ def schemas_of(settings: InputSettings) -> Schemas | None:
 
 
 class SchemaFile:
-    """One schema for all records, whatever id they name. Raises ConfigError where the file holds none."""
+    """Has one schema for all records, whatever id they name. Raises ConfigError if the file holds none."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -54,9 +54,9 @@ class SchemaFile:
 
 
 class SchemaRegistry:
-    """Confluent's protocol. What was found stays known: schemas never change.
+    """Asks a schema registry by Confluent's protocol. Schemas that were found are kept, since they never change.
 
-    url: http:// or https://, with user and password where they are needed.  Raises ConfigError for any other.
+    url: http:// or https://, with user and password if they are needed.  Raises ConfigError for any other.
     """
 
     def __init__(self, url: str) -> None:

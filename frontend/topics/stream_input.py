@@ -1,4 +1,4 @@
-"""The way of one stream's events from its input topic: read, asked, and handed to whoever writes the answers."""
+"""Reads one stream's events from its input topic, publishes them, and hands them to the thread that writes answers."""
 
 import logging
 import sys
@@ -34,9 +34,10 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class StreamInput:
-    """Two threads: one reads and asks, the other writes what was answered. failure: why it ended by itself.
+    """The input of a stream. One thread reads and publishes, another one writes the answers.
 
-    make_output: makes what answers are written with; called in the first thread.
+    make_output: makes the output for the answers; the first thread calls it.
+    failure: why the input ended by itself; None if it did not.
     """
 
     def __init__(
@@ -60,24 +61,24 @@ class StreamInput:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, by itself or because it was told to."""
+        """Whether the input has ended, by itself or because it was told to."""
         return not self._thread.is_alive()
 
     @property
     def dead_letters(self) -> int:
-        """Written so far."""
+        """How many dead letters were written so far."""
         return 0 if self._answers is None else self._answers.dead_letters
 
     def stop(self) -> None:
-        """Read no more; what is under way is finished."""
+        """Read no more. What is under way is finished."""
         self._stopping.set()
 
     def join(self, within_s: float | None = None) -> None:
-        """Wait for its end."""
+        """Wait for the end of the input."""
         self._thread.join(within_s)
 
     def lags(self) -> dict[int, int]:
-        """By partition the records that wait to be read, as far as is known."""
+        """Return how many records wait to be read, by partition, as far as is known."""
         if self.is_over:
             return {}
         ends = self._ends
@@ -123,7 +124,7 @@ class StreamInput:
             answers.close()
 
     def failed(self, why: str) -> None:
-        """End by itself. From any thread."""
+        """End the input because of a failure. Any thread may call it."""
         if self.failure is None:
             self.failure = why
         self._stopping.set()
@@ -163,7 +164,7 @@ class StreamInput:
             reading.pause()
 
     def _check_alive(self, reading: GroupMember, answers: AnswerThread) -> None:
-        """After so long a pause that others may have the partitions, ask whether this is a member still."""
+        """Ask the group whether this is a member still, if others may have the partitions after so long a pause."""
         now_s = monotonic()
         paused_s, lease_s = now_s - self.windows.alive_s, reading.session_s / 2
         if paused_s > lease_s:
@@ -175,7 +176,7 @@ class StreamInput:
         self.windows.alive_s = monotonic()
 
     def _commit(self, reading: GroupMember) -> None:
-        """Now and then have the group go on after what is written; it says when that is so."""
+        """Commit the positions of what is written, now and then. The group calls `committed` when that is done."""
         answers = self._answers
         if answers is None or answers.commits or monotonic() - self._committed_s < _COMMIT_S:
             return
@@ -185,7 +186,7 @@ class StreamInput:
             reading.commit(positions)
 
     def _look_for_ends(self, reading: GroupMember) -> None:
-        """Now and then, and here: asked by a thread that does not read, the consumer may never answer."""
+        """Look where the partitions end, now and then. The consumer might never answer a thread that does not read."""
         if monotonic() - self._looked_s >= _LOOK_S:
             self._looked_s = monotonic()
             self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
@@ -226,7 +227,7 @@ class StreamInput:
         return run
 
     def _current_intake(self) -> StreamIntake:
-        """The intake that the catalogue asks for now. Raises TransportUnavailableError where the stream went."""
+        """Return the intake for the stream's present definition. Raises TransportUnavailableError if it was dropped."""
         stream = self.route.stream
         entry = self._means.intakes.now.catalog.streams.get(stream)
         if entry is None or entry.created != self.route.created:
@@ -236,7 +237,7 @@ class StreamInput:
         return self._intake_of
 
     def _ask(self, run: Run) -> bool:
-        """Publish a run's events; False where that is not possible now."""
+        """Publish a run's events; return False if that is not possible now."""
         if run.window.is_abandoned:
             return True
         answers = self._answers
@@ -261,7 +262,7 @@ class StreamInput:
         self.windows.committed(positions)
 
     def _commit_last(self, positions: Mapping[int, int]) -> bool:
-        """Before partitions go to another member; False where that could not be."""
+        """Commit positions before partitions go to another member; return False if that was not possible."""
         reading, answers = self._reading, self._answers
         if positions and reading is not None and answers is not None and not answers.commits:
             try:

@@ -1,4 +1,4 @@
-"""What `/metrics` of a front-end says of input topics: events, dead letters, what waits, where the time goes."""
+"""Measures input topics for `/metrics`: events, dead letters, what waits, and where the time goes."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -10,22 +10,23 @@ from railgun.telemetry.collector import metrics_of, none_of
 from railgun.telemetry.families import INPUT
 
 INPUT_STAGES = ("queue", "admission", "publish", "process", "encode", "durable", "total")
-"""Of records read together: from the first one's time in the topic to its reading; checked and made records; handed to
-the producer; there and back again; made replies; replies and letters written; all of it from the reading on."""
+"""The stages of records that are read together. In order: waiting in the topic until they are read; being checked and
+encoded; being handed to the producer; being processed by the tasks; being encoded as replies; being written, with dead
+letters; and all of that, from the reading on."""
 
 
 class InputCollector(Collector):
-    """inputs: None before there are any."""
+    """Collects the families of input topics. inputs: returns None before there are any."""
 
     def __init__(self, inputs: Callable[[], Inputs | None]) -> None:
         self._inputs = inputs
 
     def describe(self) -> Iterable[Metric]:
-        """The families without samples."""
+        """Return the families without samples."""
         return metrics_of(INPUT, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The families, with samples of each input topic that is read."""
+        """Yield the families, with samples of each input topic that is read."""
         samples, inputs = none_of(INPUT), self._inputs()
         for stream, each in () if inputs is None else inputs.running.items():
             samples["railgun_input_events_total"].append(((stream,), each.record.events))

@@ -25,28 +25,31 @@ _KNOWN_MAX = 1_000
 
 
 class AvroError(ValueError):
-    """A record that is framed as Avro and cannot be read; says why."""
+    """A record is framed as Avro and cannot be read. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How records of one schema become events: decoded by `plain`, some fields converted."""
+    """Decodes records of one schema. plain: the schema that decodes them.  converters: for some fields, by name."""
 
     plain: Any
     converters: Mapping[str, Convert]
 
 
 class AvroValues:
-    """schemas: None where none are configured.  Not to be shared between threads."""
+    """Decodes records that are framed as Avro. Not to be shared between threads.
+
+    schemas: None if none are configured.
+    """
 
     def __init__(self, schemas: Schemas | None) -> None:
         self._schemas = schemas
         self._known: dict[tuple[SchemaId, int], _Reading] = {}
 
     def read(self, message: Message, fields: Schema) -> ParsedEvent | None:
-        """The event of a record; None where the record is not framed as Avro.
+        """Return the event of a record; None if the record is not framed as Avro.
 
-        Raises AvroError, UnknownSchemaError, and TransportUnavailableError where the schema cannot be had now.
+        Raises AvroError, UnknownSchemaError; TransportUnavailableError if the schema cannot be read now.
         """
         value = message.value() or b""
         found = _schema_id(value, message)
@@ -67,7 +70,7 @@ class AvroValues:
 
 
 def _schema_id(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
-    """What the schema is called, and where the Avro begins; None where it is none."""
+    """Return the id of a record's schema, and where the Avro begins; None if the record is not framed as Avro."""
     headers: Any = message.headers()
     if headers:
         for name, content in headers:
@@ -125,7 +128,10 @@ _AVRO_MARK = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """rows: which records the events are, in order; None: all.  refused: by record, why it is none."""
+    """The events of some records. rows: the index of each event's record; None if all records are events.
+
+    refused: why a record is no event, by its index.
+    """
 
     texts: Sequence[EventText]
     rows: list[int] | None = None
@@ -133,7 +139,7 @@ class Events:
 
 
 def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> Events:
-    """The events of records. Raises TransportUnavailableError where a schema cannot be had now."""
+    """Return the events of records. Raises TransportUnavailableError if a schema cannot be read now."""
     values = list(map(Message.value, messages))
     if None not in values and not any(map(_may_be_avro, values, messages)):
         return Events(values)  # type: ignore[arg-type]
@@ -159,7 +165,7 @@ def _may_be_avro(value: bytes | None, message: Message) -> bool:
 
 
 def letter(message: Message, reason: str) -> Letter:
-    """A record that cannot be used, with the reason and its position in the headers."""
+    """Return the dead letter of a record that cannot be used, with the reason and its position in the headers."""
     value, key = message.value(), message.key()
     if value is not None and len(value) + len(key or b"") > MESSAGE_LIMIT_BYTES - _HEADERS_BYTES:
         reason += f" (its {len(value)} bytes are too many for this topic too)"

@@ -1,6 +1,6 @@
-"""What was read of an input topic and is not done with yet: runs of records by partition, in order.
+"""Holds the records of an input topic that were read and not written yet: runs by partition, in order.
 
-A window is what is held of one partition. All windows together are bounded, follow rebalances, and may be used from
+A window holds the runs of one partition. All windows together are bounded, follow rebalances, and may be used from
 several threads.
 """
 
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from railgun.ingest.accepted import AcceptedBatch, Position
 from railgun.messaging.transport import Headers
 
-# How long an event's answer is waited for the first time, and the most. Where none comes it is written to its tasks'
-# logs once more, so the next time is twice as long: where all units are away for an hour, eight copies and not 120.
+# How long an event's answer is waited for at first, and at most. If none comes the event is written to its tasks' logs
+# once more, and the next wait is twice as long: while all units are away for an hour that makes eight copies, not 120.
 ASK_MS, ASK_MOST_MS = 30_000, 960_000
 
 
 class Letter(NamedTuple):
-    """A record that could not be used, as it came, and what is said of it."""
+    """A dead letter: a record that could not be used, as it came, and headers that say why."""
 
     key: bytes | None
     value: bytes | None
@@ -31,9 +31,13 @@ class Letter(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """number: names the partition, of this very topic, to tasks.  position: of the next record that is read; −1 before
-    the first.  written: its replies before this offset are durable; −1 where none are.  committed: the group goes on
-    there.  is_abandoned: another member may have the partition.
+    """The runs of one partition.
+
+    number: names the partition of this very topic to tasks.
+    position: the offset of the next record to be read; −1 before the first.
+    written: the replies to records before this offset are durable; −1 if none are.
+    committed: the offset at which the group would go on.
+    is_abandoned: whether another member may have the partition.
     """
 
     partition: int
@@ -45,7 +49,7 @@ class Window:
     runs: "deque[Run]" = field(default_factory=deque)
 
     def ready(self) -> "Iterator[Run]":
-        """The runs that can be written: answered, and so is all before them."""
+        """Yield the runs that can be written: they are answered, and so are all runs before them."""
         for run in self.runs:
             if run.values is None:
                 return
@@ -54,11 +58,13 @@ class Window:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """Records that were read together. count: of them.  first, after: the offsets of the first and after the last.
-    offsets: of the events that were taken, in order; letters: the others.  read_s: of perf_counter.  patience_ms: how
-    long its answers are waited for before it is asked again.
+    """Records that were read together.
 
-    values, keys: of the replies in order, once all are there.
+    count: how many records they are.  first, after: the offset of the first, and the one after the last.
+    offsets: the offsets of the events that were taken, in order.  letters: the dead letters of the others.
+    read_s: when they were read, by perf_counter.  published_s: when they were published the last time.
+    patience_ms: how long answers are waited for before the events are published again.
+    values, keys: the replies in order, and their keys, once all are there.
     """
 
     window: Window
@@ -75,7 +81,7 @@ class Run:
     keys: list[bytes] = field(default_factory=list)
 
     def positions(self) -> list[Position]:
-        """Where its events came from, and what is committed by now."""
+        """Return the position that each event came from, with what is committed by now."""
         window = self.window
         return list(zip(repeat(window.number), self.offsets, repeat(window.committed)))
 
@@ -88,11 +94,14 @@ PARTITIONS_MAX = 1 << PARTITION_BITS
 
 
 class Windows:
-    """changed: notified of every change that lets somebody go on; hold it to look at several things at once.
+    """The windows of a topic's partitions that this front-end has.
 
-    alive_s: when the thread that reads was last heard of, of time.monotonic.
-    topic_id: tells this topic from one of the same name that was deleted.  limit_events: read and not written.
-    commit: waits until the group goes on at these positions, where that is anybody's to do.
+    topic_id: differs from that of a deleted topic of the same name.
+    limit_events: how many events may be read and not written.
+    commit: waits until the group has committed positions, unless they are committed with the answers.
+    changed: notified of every change that lets somebody go on; hold it to look at several things at once.
+    events: how many events are read and not written.
+    alive_s: when the thread that reads was last heard of, by time.monotonic.
     """
 
     def __init__(
@@ -110,11 +119,11 @@ class Windows:
         self._closed = False
 
     def of(self, partition: int) -> Window | None:
-        """The window of a partition; None where it is not this front-end's."""
+        """Return the window of a partition; None if the partition is not this front-end's."""
         return self._windows.get(partition)
 
     def all(self) -> list[Window]:
-        """The windows as they are now."""
+        """Return the windows there are now."""
         with self.changed:
             return list(self._windows.values())
 
@@ -126,7 +135,7 @@ class Windows:
     # --- runs ------------------------------------------------------------------------------------------
 
     def add(self, run: Run) -> None:
-        """A run was read."""
+        """Hold a run that was read."""
         with self.changed:
             run.window.runs.append(run)
             run.window.position = run.after
@@ -136,7 +145,7 @@ class Windows:
                 self.changed.notify_all()
 
     def forget(self, run: Run) -> None:
-        """A run that was read last and not asked: it is read again, by whoever has the partition then."""
+        """Drop the run that was read last and was not published. Whoever has the partition next reads it again."""
         with self.changed:
             if not run.window.is_abandoned:
                 assert run.window.runs.pop() is run
@@ -144,14 +153,14 @@ class Windows:
                 self.events -= run.count
 
     def take_ready(self) -> list[Run]:
-        """What can be written now. `finish` follows."""
+        """Return the runs that can be written now. `finish` must follow."""
         with self.changed:
             found = [run for window in self._windows.values() for run in window.ready()]
             self._is_writing = bool(found)
             return found
 
     def finish(self, runs: Iterable[Run]) -> None:
-        """These were written, or nothing was."""
+        """Note which of the runs that were taken are written. runs: empty if writing failed."""
         with self.changed:
             self._is_writing = False
             for run in runs:
@@ -164,11 +173,11 @@ class Windows:
             self.changed.notify_all()
 
     def has_ready(self) -> bool:
-        """Whether something can be written; the caller holds `changed`."""
+        """Return whether a run can be written. The caller holds `changed`."""
         return any(next(window.ready(), None) is not None for window in self._windows.values())
 
     def uncommitted(self) -> dict[int, int]:
-        """By partition what is written and not known to be committed."""
+        """Return the positions that are written and not known to be committed, by partition."""
         with self.changed:
             return {
                 each.partition: each.written
@@ -177,7 +186,7 @@ class Windows:
             }
 
     def positions(self) -> dict[int, int]:
-        """By partition where the group should go on."""
+        """Return the positions at which the group should go on, by partition."""
         with self.changed:
             known = {
                 each.partition: each.runs[0].first if each.written < 0 and each.runs else each.written
@@ -188,14 +197,14 @@ class Windows:
     # --- rebalances ------------------------------------------------------------------------------------
 
     def assigned(self, partitions: list[int]) -> None:
-        """Records of these will come."""
+        """Begin windows for partitions whose records will come."""
         with self.changed:
             self.rebalances += 1
             for partition in partitions:
                 self._windows[partition] = Window(partition, self._topic_number | partition)
 
     def revoked(self, partitions: list[int]) -> None:
-        """Finish what is under way, then let them go."""
+        """Wait for the runs of partitions to be written, then let the partitions go."""
         with self.changed:
             going = [self._windows[each] for each in partitions if each in self._windows]
             self.changed.wait_for(
@@ -205,12 +214,12 @@ class Windows:
         self._commit({each.partition: each.written for each in going if each.written > each.committed})
 
     def lost(self, partitions: list[int]) -> None:
-        """Let them go at once."""
+        """Let partitions go at once."""
         with self.changed:
             self.abandon([self._windows[each] for each in partitions if each in self._windows])
 
     def committed(self, positions: Mapping[int, int]) -> None:
-        """The group goes on there."""
+        """Note the positions that the group has committed, by partition."""
         with self.changed:
             for partition, offset in positions.items():
                 window = self._windows.get(partition)
@@ -218,7 +227,7 @@ class Windows:
                     window.committed = max(window.committed, offset)
 
     def abandon(self, windows: Iterable[Window]) -> None:
-        """Write nothing more of them."""
+        """Drop the runs of windows; nothing of them is written any more."""
         with self.changed:
             for window in windows:
                 window.is_abandoned = True
@@ -228,7 +237,7 @@ class Windows:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Drop all windows, and end every wait."""
         with self.changed:
             self._closed = True
             self.abandon(list(self._windows.values()))

@@ -42,7 +42,7 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
     # What a start makes stays: to look for garbage in it, time and again, is a fifth of a start. See `Service`.
     gc.disable()
     try:
-        from frontend.server import serve
+        from frontend.embedded.serving import serve
 
         return serve_until_stopped(arguments, serve, on_kafka=False)
     finally:

@@ -22,9 +22,9 @@ from railgun.config.processors import processors
 from railgun.engine.background import OVERDUE_S, STARVED_S, BackgroundWork
 from railgun.engine.deepening.installing import install
 from railgun.engine.engine_streams import EngineStreams, describe
-from railgun.engine.errors import EngineError, EngineStoppedError, as_engine_errors, translated
+from railgun.engine.errors import EngineStoppedError, as_engine_errors, translated
 from railgun.engine.folder import LOG
-from railgun.engine.status import DeepeningStatus, EngineStatus, MetricStatus
+from railgun.engine.status import DeepeningStatus, EngineStatus
 from railgun.engine.turns import FairLock
 from railgun.explain.analysis import explained
 from railgun.history.build import HistoryPlan
@@ -38,6 +38,8 @@ from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequ
 from railgun.messaging.embedded.log import Durability
 from railgun.registry import evolution
 from railgun.registry.change_log import LoggedChange
+from railgun.registry.errors import EngineError
+from railgun.registry.metric_status import MetricStatus
 from railgun.registry.origin import UNNAMED, Origin
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings

@@ -25,12 +25,7 @@ from railgun.engine.folder import DataFolder, of_another_log, without_log
 from railgun.engine.history import check_history, history_id, history_plan
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.opening import Opening, check_new_tasks, check_opening, task_count
-from railgun.engine.status import (
-    MetricStatus,
-    StreamStatus,
-    task_status,
-    with_derived,
-)
+from railgun.engine.status import StreamStatus, task_status
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import ready_folder
@@ -46,6 +41,7 @@ from railgun.registry.catalog_log import TOPIC, CatalogLog
 from railgun.registry.change_log import ChangeLog
 from railgun.registry.entries import change_stream
 from railgun.registry.evolution import stream_entry
+from railgun.registry.metric_status import MetricStatus, with_derived
 from railgun.registry.origin import UNNAMED, Origin
 from railgun.registry.topics import topics_of_stream
 from railgun.task.environment import TaskEnvironment

@@ -1,12 +1,9 @@
 """The errors of an engine. Each message is one line that names the place and the remedy."""
 
-import errno
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.host.host_state import one_line
 from railgun.ingest.value_queries import QueryRefusedError
 from railgun.messaging.errors import (
     RecordTooLargeError,
@@ -14,15 +11,9 @@ from railgun.messaging.errors import (
     TransportLockedError,
     TransportVersionError,
 )
-from railgun.registry.errors import (
-    CatalogVersionError,
-    RegistryError,
-)
-from railgun.registry.errors import DefinitionsError as DefinitionsError
-from railgun.registry.errors import DifferentDefinitionsError as DifferentDefinitionsError
-from railgun.registry.errors import EngineError as EngineError
-from railgun.registry.errors import UnknownNameError as UnknownNameError
-from railgun.registry.errors import UnknownStreamError as UnknownStreamError
+from railgun.registry.errors import CatalogVersionError, DefinitionsError, EngineError, RegistryError
+from railgun.registry.translation import as_engine_errors as raised_as_engine_errors
+from railgun.registry.translation import message_of
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
 from railgun.wire.table_validator import BadRow, TableError
@@ -123,7 +114,7 @@ def translated(error: Exception) -> EngineError | None:
     """Return the engine's error for an error of the packages below; None for an error that is a
     programming mistake.
     """
-    message = _with_remedy(error)
+    message = message_of(error)
     match error:
         case EngineError():
             return error
@@ -142,26 +133,5 @@ def translated(error: Exception) -> EngineError | None:
     return FolderError(message) if isinstance(error, (*_STORED, OSError)) else None
 
 
-def _with_remedy(error: Exception) -> str:
-    """Return an error's message as one line.
-
-    If too many files were open, the message gives that remedy instead of its own, which would be about the disk.
-    """
-    message = one_line(error)
-    if os.strerror(errno.EMFILE) not in message:
-        return message
-    remedy = getattr(error, "remedy", None)
-    text = message.removesuffix(f". {remedy}") if remedy else message
-    return f"{text}; raise the limit of open files (ulimit -n), then start again"
-
-
-@contextmanager
-def as_engine_errors() -> Iterator[None]:
-    """Raise errors of the packages below as EngineError. Errors that are programming mistakes pass unchanged."""
-    try:
-        yield
-    except Exception as error:
-        engine_error = translated(error)
-        if engine_error is None or engine_error is error:
-            raise
-        raise engine_error from error
+as_engine_errors = partial(raised_as_engine_errors, translated)
+"""A context manager that raises errors of the packages below as EngineError. Programming mistakes pass unchanged."""

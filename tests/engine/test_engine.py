@@ -13,17 +13,14 @@ import pytest
 import railgun
 from railgun.catalog.model import FieldDefinition, StreamDefinition
 from railgun.engine.errors import (
-    DefinitionsError,
-    DifferentDefinitionsError,
-    EngineError,
     EngineStoppedError,
     EventError,
     FolderError,
     FolderLockedError,
     FolderVersionError,
-    UnknownNameError,
 )
 from railgun.language.types import STRING
+from railgun.registry.errors import DefinitionsError, DifferentDefinitionsError, EngineError, UnknownNameError
 from railgun.task.processor import TaskProcessor
 
 STREAM = """

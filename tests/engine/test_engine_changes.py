@@ -9,13 +9,13 @@ import railgun
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import MetricDefinition, StreamDefinition
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.errors import UnknownNameError
 from railgun.engine.folder import DataFolder
 from railgun.engine.live_stream import LiveStream
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
 from railgun.registry.catalog_log import CatalogLog
+from railgun.registry.errors import UnknownNameError
 from railgun.wire.records import Records
 
 DEFINITIONS = """

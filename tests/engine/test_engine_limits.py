@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import railgun
-from railgun.engine.errors import DefinitionsError, EventError
+from railgun.engine.errors import EventError
+from railgun.registry.errors import DefinitionsError
 
 LIMIT_BYTES = 65_535
 DEFINITIONS = """

@@ -12,11 +12,12 @@ import pytest
 from railgun.cli.inspect import as_text
 from railgun.cli.inspection import inspect_task
 from railgun.engine.engine import Engine
-from railgun.engine.errors import FolderError, HistoryRefusedError, UnknownNameError
+from railgun.engine.errors import FolderError, HistoryRefusedError
 from railgun.engine.folder import DataFolder
 from railgun.history.manifest import HISTORY, MANIFEST, read_manifest
 from railgun.host import history as host_history
 from railgun.registry import catalog_log
+from railgun.registry.errors import UnknownNameError
 from railgun.task.errors import HistoryMissingError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import railgun
-from frontend.engine_problems import as_problem
+from frontend.embedded.problems import as_problem
 from railgun.cli.open_files import raise_open_files_limit
 from railgun.engine.errors import OpenFilesError, translated
 from railgun.messaging.errors import TransportIOError

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import railgun
-from railgun.engine.errors import EngineError, EngineStoppedError, FolderError
+from railgun.engine.errors import EngineStoppedError, FolderError
 from railgun.messaging.embedded.log import EmbeddedLog
+from railgun.registry.errors import EngineError
 from railgun.task.settings import TaskSettings
 
 NEVER = TaskSettings(checkpoint_interval_s=3_600.0, replay_s=3_600.0)

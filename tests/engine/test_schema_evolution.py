@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import railgun
-from railgun.engine.errors import DefinitionsError
+from railgun.registry.errors import DefinitionsError
 from tests.engine.evolution import DEFINITIONS, ILLEGAL, Chain, Metrics, Redefined, Settings, play_chain
 from tests.engine.player import EnginePlayer
 

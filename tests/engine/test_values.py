@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from railgun.engine.engine import Engine
-from railgun.engine.errors import QueryError, UnknownNameError
+from railgun.engine.errors import QueryError
+from railgun.registry.errors import UnknownNameError
 from railgun.state.rows.reader import RowReader
 from railgun.task.admission import _CLOCK
 from railgun.task.queries import QueryWork

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka.backend import Cluster
+from frontend.kafka.cluster import Cluster
 from railgun.messaging.transport import TopicPartition
 from tests.failover.running_cluster import Faults, RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end

@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import uvloop
 
-from frontend.embedded import EmbeddedBackend
-from frontend.server import Service, listen
+from frontend.embedded.backend import EmbeddedBackend
+from frontend.http.service import Service, listen
 from railgun.config.settings import HttpSettings
 from railgun.engine.engine import Engine
 
@@ -55,7 +55,7 @@ class Server:
 
     def define(self, definitions: str) -> None:
         self.engine().apply(definitions)
-        self.backend.refresh()
+        self.backend.running.refresh()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from railgun.access.guard import Guard
 from railgun.access.routes import Route, Routes
 from railgun.access.scopes import OPEN
 from railgun.config.settings import HttpSettings
+from tests.frontend.no_backend import NO_BACKEND
 from tests.frontend.serving import Server, server
 
 QUERY = {"sql": "SELECT count(*) AS n FROM routed OVER INFINITE"}
@@ -157,7 +158,7 @@ def test_the_description_has_all_rows(shared: Server) -> None:
 
 
 def test_pages_are_at_their_rows() -> None:
-    pages = pages_of(None, HttpSettings())  # type: ignore[arg-type]
+    pages = pages_of(NO_BACKEND, HttpSettings())
     made = [each for each in pages.routes if isinstance(each, APIRoute)]
     assert [(*each.methods, each.path, each.endpoint.__name__) for each in made] == [
         row[:3] for row in ROUTES.rows_of(ServedBy.PAGES)
@@ -180,8 +181,8 @@ def test_single_events_are_at_their_row(url: str) -> None:
 @pytest.mark.parametrize(
     ("part", "make"),
     [
-        (ServedBy.PROBES, lambda: Application(None, HttpSettings())),  # type: ignore[arg-type]
-        (ServedBy.PAGES, lambda: pages_of(None, HttpSettings())),  # type: ignore[arg-type]
+        (ServedBy.PROBES, lambda: Application(NO_BACKEND, HttpSettings())),
+        (ServedBy.PAGES, lambda: pages_of(NO_BACKEND, HttpSettings())),
     ],
 )
 def test_a_row_without_a_handler_is_noticed(

@@ -1,6 +1,6 @@
 """Names of metrics and labels, and the values of labels that are not names of streams and tasks."""
 
-from frontend.kafka.serving import OUTCOMES
+from frontend.kafka.telemetry import OUTCOMES
 from frontend.topics.telemetry import INPUT_STAGES
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.telemetry.collector import none_of, put_disk

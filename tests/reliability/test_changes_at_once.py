@@ -13,8 +13,8 @@ import pytest
 from railgun.catalog.changes import AddMetric, Change, DropMetric
 from railgun.engine.engine import Engine
 from railgun.engine.engine_streams import EngineStreams
-from railgun.engine.errors import EngineError
 from railgun.engine.live_stream import LiveStream
+from railgun.registry.errors import EngineError
 from railgun.registry.origin import Origin
 from railgun.task.computed_columns import ColumnComputer
 from tests.counts import seeds

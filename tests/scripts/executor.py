@@ -61,7 +61,7 @@ class OracleExecutor:
 
 def _engine(folder: Path) -> Executor:
     """Imported when it is made: the engine's kernels take their time to load."""
-    from railgun.engine.errors import EngineError
+    from railgun.registry.errors import EngineError
     from tests.engine.player import EnginePlayer
     from tests.scripts.player_executor import PlayerExecutor
 

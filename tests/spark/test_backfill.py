@@ -27,7 +27,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.cli.main import main
 from railgun.demo.flights import read_flights
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError
+from railgun.registry.errors import EngineError
 from railgun.spark.backfill.build import Backfill, check_source
 from railgun.spark.backfill.engine import BackfillOfEngine
 from railgun.spark.backfill.rows import ROWS_SQL, Counts, RowRules, routing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
+from frontend.kafka.telemetry import ExchangeCollector, UnansweredCollector
 from frontend.topics.telemetry import InputCollector
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.access.refusals import STATUSES

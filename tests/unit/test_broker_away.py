@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.kafka import serving
+from frontend.kafka import node_beside
 from railgun.broker.local import LocalBroker
 from railgun.node import supervisor
 from railgun.node.ending import DEADLINES, Deadlines, Ending
@@ -44,7 +44,7 @@ def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
 
 def test_the_limits_lie_within_one_another() -> None:
     assert DEADLINES.acknowledged_s + DEADLINES.closed_s < DEADLINES.over_s
-    assert DEADLINES.over_s < supervisor.STOP_S < serving._NODE_STOP_S
+    assert DEADLINES.over_s < supervisor.STOP_S < node_beside._NODE_STOP_S
 
 
 # By the configuration, what is sent is given up after so long. That is not for units.

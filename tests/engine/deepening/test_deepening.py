@@ -20,12 +20,13 @@ from railgun.cli.log_inspection import inspect_log
 from railgun.engine import stream_hosts
 from railgun.engine.deepening.deepening import Deepening
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, FolderError, HistoryRefusedError
+from railgun.engine.errors import FolderError, HistoryRefusedError
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.history.task_folder import move_to
 from railgun.host.deepening import take_over
 from railgun.host.deepening.successor import Successor
 from railgun.registry import catalog_log
+from railgun.registry.errors import EngineError
 from railgun.task.errors import TaskError
 from tests.engine.deepening.deepened import build_deepening
 from tests.engine.histories import chunks, first_seq, state

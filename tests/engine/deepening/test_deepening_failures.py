@@ -11,11 +11,12 @@ from railgun.engine import stream_hosts
 from railgun.engine.deepening.deepening import Deepening
 from railgun.engine.deepening.steps import DeepeningSteps
 from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, HistoryRefusedError
+from railgun.engine.errors import HistoryRefusedError
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.deepening import take_over
 from railgun.messaging.embedded.log import EmbeddedLog
 from railgun.registry import evolution
+from railgun.registry.errors import EngineError
 from railgun.registry.topics import topic_of
 from tests.engine.deepening.deepened import build_deepening
 from tests.engine.deepening.test_deepening import BEGIN, CUT_MS, NOW, built, history_rows, live, scored

@@ -7,8 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from frontend.embedded import EmbeddedBackend
-from frontend.scoring.backend import Backend
+from frontend.backend.catalogue import StreamCatalogue
+from frontend.backend.cluster import ClusterOperations
+from frontend.backend.deepenings import DeepeningOperations
+from frontend.embedded.backend import EmbeddedBackend
+from frontend.problems import refusal
+from frontend.scoring.scoring import Scoring
 from railgun.access.tokens import Token, hash_of
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server
@@ -16,11 +20,12 @@ from tests.frontend.serving import Server, server
 OWN, FOREIGN, UNKNOWN = "payments", "ledger_x", "nowhere1"
 """Streams: one that tokens are for, one that they are not for, and one that there is not. Their names are as long."""
 FOREIGN_STREAM = f'\n[streams.{FOREIGN}]\n[streams.{FOREIGN}.fields]\nsecret_field = "string"\n'
-LOOK_UPS = frozenset(name for name in vars(Backend) if not name.startswith("_")) - {
-    "readiness",
-    "close",
-    "unanswered",
-}
+LOOK_UPS = frozenset(
+    name
+    for part in (Scoring, StreamCatalogue, ClusterOperations, DeepeningOperations)
+    for name in vars(part)
+    if not name.startswith("_")
+)
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,43 @@ def tokens() -> tuple[Token, ...]:
     )
 
 
-class Watched(EmbeddedBackend):
-    """looked_up: what was asked of it, by the name of the method."""
+class _Noted:
+    """A part of a backend that notes which of its methods are looked up, for a call."""
 
-    def __getattribute__(self, name: str) -> Any:
+    def __init__(self, part: object, looked_up: list[str]) -> None:
+        vars(self).update(part=part, looked_up=looked_up)
+
+    def __getattr__(self, name: str) -> Any:
         if name in LOOK_UPS:
-            object.__getattribute__(self, "__dict__").setdefault("looked_up", []).append(name)
-        return object.__getattribute__(self, name)
+            self.looked_up.append(name)
+        return getattr(self.part, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.part, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.part, name)
+
+
+class _NoNodes:
+    """Refuses all that a cluster can be asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        async def refuse(*_: Any, **more: Any) -> Any:
+            raise refusal(409, "there are no nodes")
+
+        return refuse
+
+
+class Watched(EmbeddedBackend):
+    """looked_up: what was asked of its parts, by the name of the method."""
+
+    def __init__(self, *opening: Any) -> None:
+        super().__init__(*opening)
+        self.looked_up: list[str] = []
+        parts: dict[str, object] = {**vars(self), "cluster": _NoNodes()}
+        for name in ("scoring", "catalogue", "cluster", "deepenings"):
+            setattr(self, name, _Noted(parts[name], self.looked_up))
 
 
 @contextmanager
@@ -97,6 +132,7 @@ def guarded(folder: Path, monkeypatch: Any, **http: Any) -> Iterator[Server]:
 
 def looked_up(running: Server) -> list[str]:
     """What was asked of the backend since this was called before."""
-    noted: list[str] = running.backend.__dict__.setdefault("looked_up", [])
+    assert isinstance(running.backend, Watched)
+    noted = running.backend.looked_up
     found, noted[:] = noted[:], []
     return found

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from frontend.http.routes import ROUTES
-from frontend.server import AddressError, listen
+from frontend.http.service import AddressError, listen
 from railgun.access.binding import ExposedError
 from railgun.config.settings import HttpSettings
 from tests.frontend.access.test_every_route import EVENT, EVENTS, JSON, length, path_of

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from frontend.engine_problems import FailureLog, of_scoring
-from frontend.scoring.backend import Readiness
+from frontend.backend.failures import FailureLog
+from frontend.backend.readiness import Readiness
+from frontend.embedded.problems import of_scoring
 from railgun.access.guard import Caller
 from railgun.access.scopes import Scopes
 from railgun.engine.engine import Engine
@@ -94,8 +95,8 @@ def test_a_defect_of_a_page(
 
 
 def test_a_server_that_has_failed(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.server._Server.stop", lambda self: None)
-    monkeypatch.setattr(running.backend, "readiness", lambda: Readiness(False, FAILURE, failed=True))
+    monkeypatch.setattr("frontend.http.service._Server.stop", lambda self: None)
+    monkeypatch.setattr(running.backend.running, "readiness", lambda: Readiness(False, FAILURE, failed=True))
     for query, body, kind in EVENTS:
         for name, said in (("score-own", GENERAL), ("all", FAILURE)):
             assert told(running, name, "POST", f"{PLACE}/events{query}", body, kind) == said

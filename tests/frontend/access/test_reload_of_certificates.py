@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend import server
+from frontend.http import service
 from tests.certificates import Authority, Pair
 from tests.config.test_reloading import lines
 from tests.counts import seeds
@@ -231,10 +231,10 @@ def test_who_asks_a_busy_event_loop_learns_that_it_has_not_come_to_it(
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        assert server._in_loop(loop, lambda: None)
+        assert service._in_loop(loop, lambda: None)
         loop.call_soon_threadsafe(go_on.wait, PATIENCE_S)
-        monkeypatch.setattr(server, "_IN_LOOP_S", 0.01)
-        assert not server._in_loop(loop, is_called.set)
+        monkeypatch.setattr(service, "_IN_LOOP_S", 0.01)
+        assert not service._in_loop(loop, is_called.set)
         assert not is_called.is_set()
         go_on.set()
         # It has not forgotten.
@@ -249,4 +249,4 @@ def test_who_asks_a_busy_event_loop_learns_that_it_has_not_come_to_it(
 def test_who_asks_an_event_loop_that_has_ended_learns_it() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    assert not server._in_loop(loop, lambda: None)
+    assert not service._in_loop(loop, lambda: None)

@@ -193,7 +193,7 @@ def test_an_event_that_is_submitted_a_second_time_counts_once(
 
         with monkeypatch.context() as broken:
             # Single events are handed to the application then.
-            broken.setattr(running.backend, "submit", fails)
+            broken.setattr(running.backend.scoring, "submit", fails)
             for _ in range(5):
                 assert (
                     asked(running, "POST", EVENTS, [bearer("few")], *length(EVENT, JSON), body=EVENT).status

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from frontend.backend.backend import Backend
+from frontend.embedded.serving import open_engine
 from frontend.http.pages import pages_of
-from frontend.scoring.backend import Backend
-from frontend.server import open_engine
 from railgun.compiling import Compiling
 from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
@@ -55,7 +55,7 @@ def test_the_port_answers_while_it_starts(tmp_path: Path, event: Event) -> None:
         ):
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
             assert "starting" in response.json()["detail"]
-        running.backend.is_doing("some work")
+        running.backend.running.is_doing("some work")
         assert running.client.get("/readyz").json()["detail"] == "starting: some work"
         may_open.set()
         until(lambda: running.client.get("/readyz").status_code == 200)
@@ -74,8 +74,8 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
             told.append("compiled apart")
 
     told, open_configured = list[str](), configured.open_engine
-    monkeypatch.setattr("frontend.server.is_image", lambda: False)
-    monkeypatch.setattr("frontend.server.compile_and_link", lambda: told.append("compiled"))
+    monkeypatch.setattr("frontend.embedded.serving.is_image", lambda: False)
+    monkeypatch.setattr("frontend.embedded.serving.compile_and_link", lambda: told.append("compiled"))
     monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append, Told()).close()
@@ -118,8 +118,9 @@ _WARNED_OF = """
 import warnings
 from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
+from tests.frontend.no_backend import NO_BACKEND
 warnings.simplefilter = lambda *_, **__: None
-pages_of(None, HttpSettings())
+pages_of(NO_BACKEND, HttpSettings())
 """
 
 

@@ -12,7 +12,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.line_stream import LineStream
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, refusal
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Scoring
 from railgun.access.guard import ANONYMOUS, Caller, Guard
 from railgun.access.routes import RouteMatch
 from railgun.access.scopes import Scopes
@@ -68,7 +68,7 @@ def test_of_a_request_whose_first_lines_are_refused_none_is_taken() -> None:
 
         anybody = Permission(Guard(), ANONYMOUS, RouteMatch(None, {}, {}))
         stream = LineStream(
-            cast(Backend, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event(), anybody
+            cast(Scoring, backend), settings, InFlight(100_000, 1 << 26), asyncio.Event(), anybody
         )
         with pytest.raises(ProblemError, match="starting"):
             await stream.answer("s", ScoreOptions(reply=False), receive, send)
@@ -123,7 +123,7 @@ def test_the_token_is_looked_at_however_little_comes_however_often(
             raise AssertionError(f"nothing is to be sent: {message}")
 
         stream = LineStream(
-            cast(Backend, _Taking()), HttpSettings(), InFlight(100, 1 << 16), asyncio.Event(), permission
+            cast(Scoring, _Taking()), HttpSettings(), InFlight(100, 1 << 16), asyncio.Event(), permission
         )
         with pytest.raises(PermissionEndedError):
             await stream.answer("s", ScoreOptions(reply=False), receive, send)
@@ -149,7 +149,7 @@ def test_the_token_is_looked_at_while_lines_wait(monkeypatch: pytest.MonkeyPatch
         async def send(message: object) -> None:
             await asyncio.Event().wait()
 
-        stream = LineStream(cast(Backend, _Taking()), HttpSettings(), in_flight, asyncio.Event(), permission)
+        stream = LineStream(cast(Scoring, _Taking()), HttpSettings(), in_flight, asyncio.Event(), permission)
         answering = asyncio.ensure_future(stream.answer("s", ScoreOptions(), receive, send))
         # By then it waits.
         await asyncio.sleep(0.1)

@@ -354,7 +354,7 @@ def test_a_defect_is_answered(
     with payments.serve(timeout_ms=timeout_ms) as running, RawClient(running.address) as client:
         with monkeypatch.context() as broken:
             broken.setattr(single_events, "encoder", NoReplies())
-            broken.setattr(running.backend, "_late", fails)
+            broken.setattr(running.backend.scoring, "_late", fails)
             if timeout_ms == 100:
                 payments.gate.shut()
             client.post(EVENTS, json.dumps(event()).encode())
@@ -370,7 +370,7 @@ def test_what_cannot_be_submitted_is_the_applications(
     payments: Payments, event: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with payments.serve() as running, RawClient(running.address) as client:
-        monkeypatch.setattr(running.backend, "submit", fails)
+        monkeypatch.setattr(running.backend.scoring, "submit", fails)
         client.post(EVENTS, json.dumps(event()).encode())
         assert client.response().status == 200
         assert is_idle(running)

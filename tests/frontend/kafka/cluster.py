@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 
 from frontend.exchange.exchange import Limits
-from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.http.service import Service, listen
+from frontend.kafka.backend import KafkaBackend
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.serving import ExchangeCollector, UnansweredCollector
-from frontend.server import Service, listen
+from frontend.kafka.telemetry import ExchangeCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions

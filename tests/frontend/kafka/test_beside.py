@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.kafka.serving import NodeBeside
+from frontend.kafka.node_beside import NodeBeside
 from railgun.access.guard import Guard
 from tests.frontend.serving import until
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka.backend import Cluster
+from frontend.kafka.cluster import Cluster
 from railgun.broker.local import Status
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
@@ -148,7 +148,7 @@ def test_a_change_that_was_handed_over_is_finished_by_its_repeat(
     cluster = _cluster(network)
     with front_end(cluster) as served:
         # So that the broker is not halted for longer than its session: one that is fenced may be lost for good.
-        monkeypatch.setattr(served.backend._changes, "_limit_s", 1.0)
+        monkeypatch.setattr(served.backend.running.changes, "_limit_s", 1.0)
         try:
             answer = served.post("/v1/streams", payments)
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka.backend import Cluster
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka import serving
-from frontend.kafka.backend import Cluster, KafkaBackend
+from frontend.kafka import node_beside
+from frontend.kafka.backend import KafkaBackend
+from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.broker.local import LocalBroker
 from railgun.messaging.kafka import watchdog as kafka_watchdog
@@ -76,7 +77,7 @@ def test_one_whose_broker_is_away_ends_in_time(
 
 
 def test_the_limits_lie_within_one_another() -> None:
-    assert DEADLINES.lost_over_s < DEADLINES.away_over_s < DEADLINES.over_s < serving._NODE_STOP_S
+    assert DEADLINES.lost_over_s < DEADLINES.away_over_s < DEADLINES.over_s < node_beside._NODE_STOP_S
 
 
 @pytest.mark.real_time
@@ -94,8 +95,9 @@ async def _ends_held_up(reasons: Sequence[tuple[str | None, str | None]]) -> lis
 
     async def end(away: str | None, lost: str | None) -> float:
         held_up = KafkaBackend(Cluster(KafkaSettings("127.0.0.1:1")))
-        held_up._open.callback(let_go.wait)
-        held_up._wait, held_up._watchdog = _Known(away), _Known(lost)  # type: ignore[assignment]
+        running = held_up.running
+        running._opened.callback(let_go.wait)
+        running._wait, running._watchdog = _Known(away), _Known(lost)  # type: ignore[assignment]
         begun_s = time.monotonic()
         await held_up.close()
         return time.monotonic() - begun_s

@@ -1,20 +1,16 @@
-"""Errors of an engine as problems: which status, which places, whether it goes on."""
+"""Turns the errors of a backend's calls into problems: with which status, which places, whether they pass."""
 
 import logging
 import time
 from collections.abc import Callable
 
-from frontend.problems import FailureError, ProblemError, UnknownStreamError, failed, refusal
+from frontend.problems import ProblemError, UnknownStreamError, failed, refusal
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.engine import errors as engine_errors
-from railgun.engine.errors import (
+from railgun.registry import errors as registry_errors
+from railgun.registry.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
     EngineError,
-    EngineStoppedError,
-    EventError,
-    HistoryRefusedError,
-    OpenFilesError,
     UnknownNameError,
 )
 from railgun.wire.validator import Location
@@ -24,14 +20,17 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class FailureLog:
-    """Logs failures, since not every client is told of them: one that goes on once a minute. From any thread."""
+    """Logs failures, since not every client is told of them. A failure that goes on is logged once a minute.
+
+    Any thread may call it.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._last, self._logged_s = "", 0.0
 
     def note(self, failure: str) -> None:
-        """Log it, unless it was the last one that was logged, less than a minute ago."""
+        """Log a failure, unless it was the last one that was logged, less than a minute ago."""
         now_s = self._now()
         if failure != self._last or now_s - self._logged_s >= _AGAIN_S:
             self._last, self._logged_s = failure, now_s
@@ -42,16 +41,10 @@ _failures = FailureLog()
 
 
 def as_problem(error: EngineError) -> ProblemError:
-    """What a client is told of an engine's error."""
+    """Return what a client is told of an error. One that is nobody's mistake is logged, as a failure."""
     detail = str(error)
     match error:
-        case EventError():
-            return refusal(422, detail, list(error.errors))
-        case OpenFilesError():
-            return refusal(422, detail, [(("partitions",), "its tasks need too many open files")])
-        case HistoryRefusedError():
-            return refusal(409, detail)
-        case engine_errors.UnknownStreamError():
+        case registry_errors.UnknownStreamError():
             return UnknownStreamError(error.stream, error.known)
         case UnknownNameError():
             return refusal(404, detail)
@@ -62,17 +55,6 @@ def as_problem(error: EngineError) -> ProblemError:
             return _definition(error)
     _failures.note(detail)
     return failed(detail)
-
-
-def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
-    """What a client is told of one that events met. has_stopped: is the engine one that takes nothing any more?
-
-    One that stopped in this very call may have its events in the log.
-    """
-    found = as_problem(error)
-    if not has_stopped or found.problem.status != 503 or isinstance(error, EngineStoppedError):
-        return found
-    return FailureError(str(error), "; the events may count; sending them again with their ids is safe")
 
 
 def _definition(error: DefinitionsError) -> ProblemError:

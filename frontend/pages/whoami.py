@@ -1,4 +1,4 @@
-"""What a token may do, over HTTP."""
+"""Answers `GET /v1/whoami`: who asks, and what they may do."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from frontend.access.caller import caller_of
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.pages.handlers import PageHandler, PageHandlers
 
 
 class WhoAmI(BaseModel):
@@ -24,7 +24,7 @@ class WhoAmI(BaseModel):
 
 
 def callers() -> dict[str, PageHandler]:
-    """The handlers, by name."""
+    """Return the handlers, by name."""
     page = PageHandlers()
 
     @page(response_model=WhoAmI)

@@ -1,4 +1,4 @@
-"""The bodies of value queries as OpenAPI shows them."""
+"""Describes the bodies of value queries for OpenAPI."""
 
 from pydantic import BaseModel, Field
 

@@ -1,4 +1,4 @@
-"""Functions that answer for pages, by the names that the table of routes has for them."""
+"""Collects the functions that answer for pages, by the names that the table of routes has for them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -7,14 +7,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class PageHandler(NamedTuple):
-    """A function that the framework calls. described: arguments of the framework's `add_api_route`."""
+    """A function that the framework calls. described: further arguments of the framework's `add_api_route`."""
 
     function: Callable[..., Any]
     described: dict[str, Any]
 
 
 class PageHandlers:
-    """Collects functions; a decorator. described: what holds for all of them."""
+    """A decorator that collects functions. described: what holds for all of them."""
 
     def __init__(self, **described: Any) -> None:
         self.by_name: dict[str, PageHandler] = {}
@@ -29,6 +29,6 @@ class PageHandlers:
 
 
 def query_parameter(name: str, type_: str, description: str) -> dict[str, Any]:
-    """The description of a parameter of the URL that need not be there, as OpenAPI has it."""
+    """Return the description of an optional parameter of the URL, for OpenAPI."""
     schema = {"type": type_}
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

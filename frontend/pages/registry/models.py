@@ -1,4 +1,4 @@
-"""The bodies of registration as OpenAPI shows them; the catalogue's own rules check what comes in."""
+"""Describes the bodies of registration for OpenAPI. The catalogue's own rules check what comes in."""
 
 from pydantic import BaseModel, Field
 

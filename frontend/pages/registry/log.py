@@ -1,22 +1,22 @@
-"""`GET /v1/log`: who changed what."""
+"""Answers `GET /v1/log`: who changed what."""
 
 from typing import Any
 
 import msgspec
 from fastapi import Request
 
-from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
-from frontend.registry.models import ChangeList
-from frontend.registry.routes import PROBLEMS
-from frontend.scoring.backend import Backend
+from frontend.backend.catalogue import StreamCatalogue
+from frontend.pages.handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.registry.models import ChangeList
+from frontend.pages.requests import PROBLEMS
 from frontend.url_query import pairs_of, whole_number, wrong_parameter
 
 LIMIT, LIMIT_MAX = 100, 1_000
 _PLACE_MAX = (1 << 53) - 1
 
 
-def change_log(backend: Backend) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+def change_log(catalogue: StreamCatalogue) -> dict[str, PageHandler]:
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(
@@ -48,7 +48,7 @@ def change_log(backend: Backend) -> dict[str, PageHandler]:
                 raise wrong_parameter(
                     name[:80], "there is no such parameter; this route takes limit and before"
                 )
-        changes = await backend.change_log(found.get("limit", LIMIT), found.get("before"))
+        changes = await catalogue.change_log(found.get("limit", LIMIT), found.get("before"))
         return {"changes": [msgspec.to_builtins(each) for each in changes]}
 
     return page.by_name

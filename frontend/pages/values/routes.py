@@ -1,4 +1,4 @@
-"""`GET` and `POST /v1/streams/{stream}/values`: the metrics of keys as they are now, without an event."""
+"""Answers `GET` and `POST /v1/streams/{stream}/values` with the metrics of keys as they are now, without an event."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,12 @@ import msgspec
 from fastapi import Request
 from fastapi.responses import Response
 
-from frontend.page_handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.handlers import PageHandler, PageHandlers, query_parameter
+from frontend.pages.requests import PROBLEMS, body_of, checked, read_json
+from frontend.pages.values.models import KeyValues, ValueQuery
 from frontend.problems import ProblemError, refusal
-from frontend.registry.routes import PROBLEMS, body_of, checked, read_json
-from frontend.scoring.backend import Backend
+from frontend.scoring.scoring import Scoring
 from frontend.url_query import metrics_of, pairs_of, timeout_of, wrong_parameter
-from frontend.values.models import KeyValues, ValueQuery
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 from railgun.config.settings import HttpSettings
@@ -24,8 +24,8 @@ _FIELDS_MAX = 64
 _PROBLEMS = PROBLEMS | {504: PROBLEMS[503] | {"description": "a task has not answered in time"}}
 
 
-def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
+    """Return the handlers, by name."""
     page = PageHandlers(responses=_PROBLEMS)
 
     @page(
@@ -46,7 +46,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
         Each parameter but `metrics`, `at` and `timeout_ms` is a field of the key. Null, and fields of these
         names, go by POST.
         """
-        backend.view(stream)
+        scoring.view(stream)
         texts: dict[str, str] = {}
         metrics, timeout_ms = None, settings.timeout_ms
         for name, value in pairs_of(request.scope["query_string"], _FIELDS_MAX):
@@ -62,7 +62,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
                 texts[name] = value
         asked = ValueRequest([texts], metrics, are_texts=True)
         try:
-            (found,) = await backend.values(stream, asked, timeout_ms)
+            (found,) = await scoring.values(stream, asked, timeout_ms)
         except QueryRefusedError as error:
             raise _of_url(error) from None
         return _answer(found)
@@ -75,7 +75,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
             if name != "timeout_ms":
                 raise wrong_parameter(name[:80], "there is no such parameter; this route takes timeout_ms")
             timeout_ms = timeout_of(value)
-        backend.view(stream)
+        scoring.view(stream)
         keys, metrics = checked(_query, await read_json(request, decode_json))
         if len(keys) > settings.batch_limit_events:
             detail = (
@@ -83,7 +83,7 @@ def values(backend: Backend, settings: HttpSettings) -> dict[str, PageHandler]:
             )
             raise refusal(413, detail, [(("keys",), detail)])
         try:
-            found = await backend.values(stream, ValueRequest(keys, metrics), timeout_ms)
+            found = await scoring.values(stream, ValueRequest(keys, metrics), timeout_ms)
         except QueryRefusedError as error:
             raise _of_body(error) from None
         return _answer(found)
@@ -111,7 +111,7 @@ def _of_body(error: QueryRefusedError) -> ProblemError:
 
 
 def _of_url(error: QueryRefusedError) -> ProblemError:
-    """The problem of the only key, whose fields are parameters of the URL."""
+    """Return the problem of the only key, whose fields are parameters of the URL."""
     places = [(("query", *(part for part in each.loc if part != 0)), each.msg) for each in error.errors]
     shown = "; ".join(": ".join([*map(str, loc[1:]), message]) for loc, message in places)
     return refusal(422, shown, places)

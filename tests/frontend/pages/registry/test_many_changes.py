@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from frontend.embedded import EmbeddedBackend
+from frontend.embedded.backend import EmbeddedBackend
 from railgun.engine.engine import Engine
 from railgun.registry.origin import UNNAMED
 
@@ -28,14 +28,14 @@ def test_who_only_looks_is_answered_before_changes_that_wait(tmp_path: Path) -> 
             await asyncio.to_thread(_applied, backend)
             sql = "SELECT count(*) AS n{0} FROM s GROUP BY k OVER SLIDING {0} MINUTES"
             changes = [
-                asyncio.create_task(backend.add_metrics("s", sql.format(number), UNNAMED))
+                asyncio.create_task(backend.catalogue.add_metrics("s", sql.format(number), UNNAMED))
                 for number in range(1, _CHANGES + 1)
             ]
             await asyncio.sleep(0)
-            await backend.streams()
+            await backend.catalogue.streams()
             done = sum(change.done() for change in changes)
             await asyncio.gather(*changes)
-            return done, len(await backend.metrics("s"))
+            return done, len(await backend.catalogue.metrics("s"))
         finally:
             await backend.close()
 
@@ -45,6 +45,6 @@ def test_who_only_looks_is_answered_before_changes_that_wait(tmp_path: Path) -> 
 
 
 def _applied(backend: EmbeddedBackend) -> None:
-    assert backend._engine is not None
-    backend._engine.apply(_STREAM)
-    backend.refresh()
+    assert backend.running.engine is not None
+    backend.running.engine.apply(_STREAM)
+    backend.running.refresh()

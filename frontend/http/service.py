@@ -1,4 +1,4 @@
-"""The service in one process: the port, the engine, signals, and a clean end."""
+"""A server over a backend: the port, signals, and a clean end."""
 
 import asyncio
 import contextlib
@@ -8,39 +8,28 @@ import logging
 import os
 import signal
 import socket
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
-from pathlib import Path
 from typing import cast
 
 import uvicorn
-import uvloop
 from prometheus_client.registry import Collector
 
-from frontend.embedded import EmbeddedBackend
+from frontend.backend.backend import ServedBackend
 from frontend.http.app import Application
 from frontend.http.connection import Connection, connection_type
 from frontend.http.handshakes import TlsServer
-from frontend.http.monitoring import ServedBackend, exposition
+from frontend.http.monitoring import exposition
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
 from railgun.access.tls import Certificates, Tls
 from railgun.access.tls_collector import TlsCollector
-from railgun.catalog.model import Definitions
-from railgun.compiling import COMPILING, Compiling, CompilingStoppedError
+from railgun.compiling import CompilingStoppedError
 from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.hangup import hangup_ends_it
-from railgun.config.settings import EngineSettings, HttpSettings, Settings
-from railgun.engine import configured
-from railgun.engine.engine import Engine
-from railgun.engine.errors import EngineError, as_engine_errors
-from railgun.engine.folder import check_not_in_use
-from railgun.host.start import LoggedStartProgress
-from railgun.kernels import compile_and_link, compiling_alone
-from reservoir.native.jit import is_image
+from railgun.config.settings import HttpSettings
+from railgun.registry.errors import EngineError
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
@@ -58,61 +47,6 @@ _log = logging.getLogger("railgun.frontend")
 
 class AddressError(Exception):
     """The address cannot be listened on: which, and why."""
-
-
-def serve(
-    settings: Settings,
-    *,
-    definitions: Definitions | None = None,
-    on_ready: Callable[[str], None] | None = None,
-    reload: Reload | None = None,
-) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
-
-    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  reload: what
-    SIGHUP does.
-    Raises AddressError and EngineError where it cannot begin.
-    """
-    listener = listen(settings.http)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    compiling = Compiling()
-    backend = EmbeddedBackend(
-        lambda: open_engine(settings.engine, definitions, backend.is_doing, compiling), compiling.stop
-    )
-    with contextlib.closing(listener):
-        service = Service(settings.http, backend, listener, on_ready, reload=reload)
-        return uvloop.run(service.run())
-
-
-def open_engine(
-    settings: EngineSettings,
-    definitions: Definitions | None,
-    notify: Callable[[str], None],
-    compiling: Compiling,
-) -> Engine:
-    """The engine of a data folder, every kernel loaded. notify: told what takes long.
-
-    Raises EngineError; CompilingStoppedError, with nothing opened, where the compiling was stopped.
-    """
-    if not is_image():
-        # What would keep it from being opened is not to be told after minutes.
-        with as_engine_errors():
-            check_not_in_use(Path(settings.data_folder))
-        # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
-        _log.info(COMPILING)
-        notify(COMPILING)
-        gc.enable()
-        compiling.run()
-        with compiling_alone():
-            compile_and_link()
-    engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
-    try:
-        if definitions is not None:
-            engine.apply(definitions, wait=False)
-    except BaseException:
-        engine.close()
-        raise
-    return engine
 
 
 def listen(settings: HttpSettings) -> socket.socket:

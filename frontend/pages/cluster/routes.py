@@ -1,29 +1,33 @@
-"""The cluster over HTTP: its nodes and copies, what a change would move, and nodes that are emptied."""
+"""Shows the nodes and copies of a cluster over HTTP, says what a change would move, and has nodes emptied."""
 
 from typing import Any
 
 from fastapi import Depends, Request
 
 from frontend.access.audit import note
-from frontend.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
-from frontend.page_handlers import PageHandler, PageHandlers
+from frontend.backend.cluster import ClusterOperations
+from frontend.pages.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
+from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.requests import PROBLEMS, body_of, checked, no_parameters, read_json
 from frontend.problems import refusal
-from frontend.registry.routes import PROBLEMS, body_of, checked, no_parameters, read_json
-from frontend.scoring.backend import Backend
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
 _PARTITION_MAX = 2**31 - 1
+_NO_CLUSTER = (
+    "this server scores in its own process and has no nodes; "
+    "`railgun frontend` and `railgun node` make a cluster"
+)
 
 
-def cluster(backend: Backend) -> dict[str, PageHandler]:
-    """The handlers, by name."""
+def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
+    """Return the handlers, by name."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(response_model=Cluster, response_model_exclude_unset=True, dependencies=[Depends(no_parameters)])
     async def show_cluster() -> dict[str, Any]:
         """Nodes, copies of tasks, and who leads."""
-        return await backend.cluster()
+        return await _served(operations).overview()
 
     @page(response_model=Consequences)
     async def what_if(request: Request, what_if: str = "") -> dict[str, Any]:
@@ -32,7 +36,7 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
             if name != "what_if":
                 detail = f"unknown parameter {name[:80]!r}; this route takes what_if"
                 raise refusal(422, detail, [(("query", name[:80]), detail)])
-        return await backend.what_if(what_if)
+        return await _served(operations).what_if(what_if)
 
     @page(
         response_model=ClusterNode,
@@ -44,7 +48,7 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
         """Empty a node: its copies are made elsewhere, then go. Answers once that is accepted; 409 says why not."""
         body = await read_json(request) if await request.body() else {}
         fewer_copies = checked(_fewer_copies, body)
-        standing = await backend.drain(node, fewer_copies=fewer_copies)
+        standing = await _served(operations).drain(node, fewer_copies=fewer_copies)
         note(request.scope, f"drain of {node}" + (" with fewer copies" if fewer_copies else ""))
         return standing
 
@@ -55,7 +59,7 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
     )
     async def undrain(node: str, request: Request) -> dict[str, Any]:
         """Use a node again that was to be emptied."""
-        standing = await backend.undrain(node)
+        standing = await _served(operations).undrain(node)
         note(request.scope, f"undrain of {node}")
         return standing
 
@@ -66,11 +70,18 @@ def cluster(backend: Backend) -> dict[str, PageHandler]:
         409 where no copy has found such a loss.
         """
         task = checked(_one_task, await read_json(request))
-        cut = await backend.accept_cut(*task)
+        cut = await _served(operations).accept_cut(*task)
         note(request.scope, "accept-cut of {}/{}/{}".format(*task))
         return cut
 
     return page.by_name
+
+
+def _served(operations: ClusterOperations | None) -> ClusterOperations:
+    """Return what there is. Raises ProblemError (409) if the server scores in its own process."""
+    if operations is None:
+        raise refusal(409, _NO_CLUSTER)
+    return operations
 
 
 def _one_task(body: object) -> tuple[str, str, int]:

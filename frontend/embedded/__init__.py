@@ -1,0 +1,1 @@
+"""The backend in this process: the engine, and a server around it."""

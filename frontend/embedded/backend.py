@@ -1,0 +1,67 @@
+"""The backend in this process: `railgun.Engine`, one thread that scores, and threads for calls that take long."""
+
+from collections.abc import Callable
+from typing import Any
+
+from frontend.backend.readiness import Readiness
+from frontend.embedded.catalogue import EmbeddedCatalogue
+from frontend.embedded.deepenings import EmbeddedDeepenings
+from frontend.embedded.running_engine import RunningEngine
+from frontend.embedded.scoring import EmbeddedScoring
+from railgun.engine.engine import Engine
+from railgun.engine.folder import LOG
+from railgun.host.disk_usage import measure_disk
+from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.recording import Recording
+
+
+class EmbeddedBackend:
+    """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop.
+
+    stop_opening: has `open_engine` raise CompilingStoppedError, unless it is opening the data already.
+    """
+
+    # What is being recovered can only be closed once it is open.
+    cancels_start = False
+    cluster = None
+
+    def __init__(
+        self, open_engine: Callable[[], Engine], stop_opening: Callable[[], object] = lambda: None
+    ) -> None:
+        self._stop_opening = stop_opening
+        self.running = RunningEngine(open_engine)
+        self.scoring = EmbeddedScoring(self.running)
+        self.catalogue = EmbeddedCatalogue(self.running)
+        self.deepenings = EmbeddedDeepenings(self.running)
+
+    async def start(self) -> None:
+        """Recover and compile. Raises EngineError; CompilingStoppedError after `stop_starting`."""
+        self.scoring.start(await self.running.open())
+        self.running.begin()
+
+    def stop_starting(self) -> None:
+        self._stop_opening()
+
+    def readiness(self) -> Readiness:
+        return self.running.readiness()
+
+    def unanswered(self) -> list[dict[str, Any]]:
+        """None: all tasks are in this process, and are answered as long as it is ready."""
+        return []
+
+    @property
+    def recording(self) -> Recording:
+        return self.running.recording
+
+    def reading(self) -> EngineReading | None:
+        engine = self.running.engine
+        return None if engine is None else engine.reading
+
+    def disk(self) -> DiskReading | None:
+        engine = self.running.engine
+        return None if engine is None else measure_disk(engine.folder, engine.folder / LOG)
+
+    async def close(self) -> None:
+        self.running.end()
+        await self.scoring.close()
+        await self.running.close()

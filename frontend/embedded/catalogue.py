@@ -1,0 +1,56 @@
+"""The streams and metrics of the engine in this process."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from frontend.embedded.running_engine import RunningEngine
+from railgun.catalog.model import StreamDefinition
+from railgun.engine.engine import Engine
+from railgun.registry.change_log import LoggedChange
+from railgun.registry.metric_status import MetricStatus
+from railgun.registry.origin import Origin
+
+
+class EmbeddedCatalogue:
+    """`StreamCatalogue` of an engine."""
+
+    def __init__(self, running: RunningEngine) -> None:
+        self._running = running
+
+    async def streams(self) -> list[StreamDefinition]:
+        return await self._running.call(lambda engine: engine.streams())
+
+    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
+        return await self._running.change(lambda engine: engine.create_stream(definition, origin=origin))
+
+    async def evolve_stream(
+        self, stream: str, settings: Mapping[str, Any], origin: Origin
+    ) -> StreamDefinition:
+        await self._running.change(lambda engine: engine.evolve(stream, settings, origin=origin))
+        return self._running.view(stream).definition
+
+    async def drop_stream(self, stream: str, origin: Origin) -> None:
+        await self._running.change(lambda engine: engine.drop_stream(stream, origin=origin))
+
+    async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
+        def add(engine: Engine) -> tuple[list[MetricStatus], bool]:
+            names, is_new = engine.register_metrics(stream, sql, origin=origin)
+            return [each for each in engine.metrics(stream) if each.name in names], is_new
+
+        return await self._running.change(add)
+
+    async def metrics(self, stream: str) -> list[MetricStatus]:
+        return await self._running.call(lambda engine: engine.metrics(stream))
+
+    async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
+        await self._running.change(lambda engine: engine.drop_metric(stream, name, origin=origin))
+
+    async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
+        return await self._running.call(lambda engine: engine.change_log(limit, before))
+
+    async def explain(self, stream: str, sql: str) -> dict[str, Any]:
+        return await self._running.call(lambda engine: engine.explain(stream, sql))
+
+    async def status(self) -> dict[str, Any]:
+        return await self._running.call(lambda engine: dataclasses.asdict(engine.status()))

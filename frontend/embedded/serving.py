@@ -1,0 +1,81 @@
+"""The service in one process: the engine is opened behind the port, and both end together."""
+
+import contextlib
+import gc
+import logging
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import uvloop
+
+from frontend.embedded.backend import EmbeddedBackend
+from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
+from railgun.catalog.model import Definitions
+from railgun.compiling import COMPILING, Compiling
+from railgun.config.settings import EngineSettings, Settings
+from railgun.engine import configured
+from railgun.engine.engine import Engine
+from railgun.engine.errors import as_engine_errors
+from railgun.engine.folder import check_not_in_use
+from railgun.host.start import LoggedStartProgress
+from railgun.kernels import compile_and_link, compiling_alone
+from reservoir.native.jit import is_image
+
+_log = logging.getLogger("railgun.frontend")
+
+
+def serve(
+    settings: Settings,
+    *,
+    definitions: Definitions | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    reload: Reload | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
+
+    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  reload: what
+    SIGHUP does.
+    Raises AddressError and EngineError where it cannot begin.
+    """
+    listener = listen(settings.http)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    compiling = Compiling()
+    backend = EmbeddedBackend(
+        lambda: open_engine(settings.engine, definitions, backend.running.is_doing, compiling), compiling.stop
+    )
+    with contextlib.closing(listener):
+        service = Service(settings.http, backend, listener, on_ready, reload=reload)
+        return uvloop.run(service.run())
+
+
+def open_engine(
+    settings: EngineSettings,
+    definitions: Definitions | None,
+    notify: Callable[[str], None],
+    compiling: Compiling,
+) -> Engine:
+    """The engine of a data folder, every kernel loaded. notify: told what takes long.
+
+    Raises EngineError; CompilingStoppedError, with nothing opened, where the compiling was stopped.
+    """
+    if not is_image():
+        # What would keep it from being opened is not to be told after minutes.
+        with as_engine_errors():
+            check_not_in_use(Path(settings.data_folder))
+        # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
+        _log.info(COMPILING)
+        notify(COMPILING)
+        gc.enable()
+        compiling.run()
+        with compiling_alone():
+            compile_and_link()
+    engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
+    try:
+        if definitions is not None:
+            engine.apply(definitions, wait=False)
+    except BaseException:
+        engine.close()
+        raise
+    return engine

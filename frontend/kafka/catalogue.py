@@ -1,0 +1,123 @@
+"""The streams and metrics of a cluster: read as this front-end knows them, changed through the registry."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from frontend.kafka.cluster import Cluster
+from frontend.kafka.parts import Parts
+from frontend.kafka.running_cluster import RunningCluster
+from frontend.kafka.task_states import at_a_glance
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change
+from railgun.catalog.model import StreamDefinition
+from railgun.explain.analysis import explained
+from railgun.registry import evolution
+from railgun.registry.change_log import LoggedChange
+from railgun.registry.metric_status import MetricStatus, with_derived
+from railgun.registry.origin import Origin
+from railgun.telemetry.recording import Recording
+
+
+class KafkaCatalogue:
+    """`StreamCatalogue` of a cluster on Kafka. recording: what is noted of streams is forgotten with them."""
+
+    def __init__(self, running: RunningCluster, cluster: Cluster, recording: Recording) -> None:
+        self._running, self._cluster, self._recording = running, cluster, recording
+
+    async def streams(self) -> list[StreamDefinition]:
+        return [entry.stream for entry in self._running.ready().intakes.now.catalog.streams.values()]
+
+    async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
+        made = await self._running.change(lambda catalog: evolution.new_stream(catalog, definition), origin)
+        return bool(made)
+
+    async def evolve_stream(
+        self, stream: str, settings: Mapping[str, Any], origin: Origin
+    ) -> StreamDefinition:
+        await self._running.change(
+            lambda catalog: evolution.changed_stream(catalog, stream, settings), origin
+        )
+        return self._running.view(stream).definition
+
+    async def drop_stream(self, stream: str, origin: Origin) -> None:
+        await self._running.change(lambda catalog: [evolution.dropped_stream(catalog, stream)], origin)
+        self._recording.forget(stream)
+
+    async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
+        names: list[str] = []
+
+        def missing(catalog: Catalog) -> Sequence[Change]:
+            metrics = evolution.metrics_of_query(catalog, stream, sql)
+            names[:] = metrics.names
+            return evolution.missing(catalog, metrics)
+
+        is_new = bool(await self._running.change(missing, origin))
+        return [each for each in await self.metrics(stream) if each.name in names], is_new
+
+    async def metrics(self, stream: str) -> list[MetricStatus]:
+        return await self._running.call(partial(_metrics, stream))
+
+    async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
+        await self._running.change(lambda catalog: [evolution.dropped_metric(catalog, stream, name)], origin)
+
+    async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
+        return await self._running.call(lambda parts: parts.registry.log(limit, before))
+
+    async def explain(self, stream: str, sql: str) -> dict[str, Any]:
+        def explain(parts: Parts) -> dict[str, Any]:
+            catalog = parts.intakes.now.catalog
+            metrics = evolution.metrics_of_query(catalog, stream, sql)
+            return explained(catalog.streams[stream], metrics)
+
+        return await self._running.call(explain)
+
+    async def status(self) -> dict[str, Any]:
+        return await self._running.call(self._status)
+
+    def _status(self, parts: Parts) -> dict[str, Any]:
+        known = parts.intakes.now.catalog
+        streams: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "tasks": list(parts.task_states.tasks(entry)),
+                "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
+            }
+            for name, entry in known.streams.items()
+        ]
+        tasks = [task for stream in streams for task in stream["tasks"]]
+        return {
+            "folder": self._cluster.kafka.broker,
+            "durability": "kafka",
+            "cluster": at_a_glance(
+                tasks,
+                parts.unanswered.tasks(),
+                parts.exchange.pending_table,
+                self._cluster.log_retention_ms,
+                {} if self._running.is_away else parts.weak_topics.among(_logs(parts)),
+            ),
+            "streams": streams,
+        }
+
+
+def _logs(parts: Parts) -> set[str]:
+    topics = parts.registry.topics
+    return {topics.tasks(task.stream, task.partitioner) for task in parts.tasks}
+
+
+def _metrics(stream: str, parts: Parts) -> list[MetricStatus]:
+    entry = evolution.stream_entry(parts.intakes.now.catalog, stream)
+    warming = parts.task_states.warming(entry)
+    metrics = [
+        MetricStatus(
+            name,
+            add.metric.sql,
+            add.metric.home,
+            name in warming,
+            parts.task_states.filled(entry, name) if name in warming else 1.0,
+            add.metric.resolved.outdated_zones,
+        )
+        for name, add in entry.metrics.items()
+    ]
+    return with_derived(entry.registered, metrics)

@@ -1,0 +1,46 @@
+"""What people ask of the nodes of a cluster: how they stand, and orders to whoever leads."""
+
+from typing import Any
+
+from frontend.kafka.parts import Parts
+from frontend.kafka.running_cluster import RunningCluster
+from frontend.problems import refusal
+
+
+class KafkaOperations:
+    """`ClusterOperations` of a cluster on Kafka."""
+
+    def __init__(self, running: RunningCluster) -> None:
+        self._running = running
+
+    async def overview(self) -> dict[str, Any]:
+        return await self._running.call(
+            lambda parts: parts.cluster.overview(parts.intakes.now.catalog, parts.unanswered.tasks())
+        )
+
+    async def what_if(self, change: str) -> dict[str, Any]:
+        return await self._running.call(
+            lambda parts: parts.cluster.what_if(change, parts.intakes.now.catalog)
+        )
+
+    async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
+        return await self._running.call(
+            lambda parts: parts.cluster.order(node, parts.tasks, is_on=True, fewer_copies=fewer_copies)
+        )
+
+    async def undrain(self, node: str) -> dict[str, Any]:
+        return await self._running.call(lambda parts: parts.cluster.order(node, parts.tasks, is_on=False))
+
+    async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
+        named = stream, partitioner, partition
+
+        def accept(parts: Parts) -> dict[str, Any]:
+            task = next(
+                (each for each in parts.tasks if (each.stream, each.partitioner, each.partition) == named),
+                None,
+            )
+            if task is None:
+                raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")
+            return parts.cluster.accept_cut(task)
+
+        return await self._running.call(accept)

@@ -1,0 +1,125 @@
+"""What a front-end of a cluster is made of once it has started, and how that is opened."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from frontend.exchange.exchange import Exchange
+from frontend.exchange.streams import StreamIntakes
+from frontend.kafka.cluster import Cluster
+from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.task_states import TaskStates
+from frontend.kafka.unanswered import UnansweredTasks
+from frontend.kafka.weak_topics import WeakTopics
+from frontend.topics.inputs import Inputs
+from frontend.topics.recorded import RecordedReplies
+from frontend.topics.route import Means
+from railgun.catalog.model import Definitions
+from railgun.catalog.task_key import TaskKey
+from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.registry import evolution
+from railgun.registry.follower import Follower, Snapshot
+from railgun.registry.kafka_registry import KafkaRegistry
+
+_log = logging.getLogger("railgun.frontend")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts; each may be called from any thread. opened: closes them all."""
+
+    registry: KafkaRegistry
+    follower: Follower
+    exchange: Exchange
+    intakes: StreamIntakes
+    task_states: TaskStates
+    cluster: ClusterState
+    unanswered: UnansweredTasks
+    inputs: Inputs
+    replies: RecordedReplies
+    weak_topics: WeakTopics
+    opened: ExitStack
+
+    @property
+    def tasks(self) -> list[TaskKey]:
+        """The tasks of all streams."""
+        return list(self.intakes.now.catalog.task_keys)
+
+    def show(self) -> None:
+        """Take over the catalogue as it is now, for whoever asks next."""
+        _follow(self.intakes, self.unanswered, self.registry.snapshot())
+        self.task_states.forget(self.intakes.now.catalog)
+
+
+def open_parts(
+    cluster: Cluster,
+    definitions: Definitions | None,
+    now_ms: Callable[[], int] | None,
+    is_away: Callable[[], bool],
+) -> Parts:
+    """Open the parts. Raises TransportError, EngineError, and errors of definitions.
+
+    definitions: created where missing.  now_ms: the clock of events; None for the system's.  is_away: whether the
+    broker is known not to answer.
+    """
+    with ExitStack() as opening:
+        registry = opening.enter_context(
+            KafkaRegistry(
+                cluster.kafka,
+                cluster.prefix,
+                drop_grace_s=cluster.drop_grace_s,
+                log_retention_ms=cluster.log_retention_ms,
+            )
+        )
+        transport = opening.enter_context(KafkaTransport(cluster.kafka))
+        task_states = TaskStates(transport, registry.topics, is_away, cluster.deadlines.silent_s)
+        opening.callback(task_states.close)
+        unanswered = UnansweredTasks(task_states.reports, cluster.deadlines.silent_s)
+        exchange = opening.enter_context(
+            Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
+        )
+        intakes = StreamIntakes(exchange)
+        if definitions is not None:
+            registry.change(lambda catalog: evolution.missing(catalog, definitions))
+        _make_query_topics(registry)
+        follower = registry.follow(partial(_follow, intakes, unanswered))
+        means = _means(cluster, registry, exchange, intakes)
+        if now_ms is not None:
+            means = dataclasses.replace(means, now_ms=now_ms)
+        inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
+        opening.callback(inputs.close)
+        return Parts(
+            registry=registry,
+            follower=follower,
+            exchange=exchange,
+            intakes=intakes,
+            task_states=task_states,
+            cluster=ClusterState(transport, cluster.kafka, registry.topics, task_states),
+            unanswered=unanswered,
+            inputs=inputs,
+            replies=RecordedReplies(transport, registry.topics, intakes),
+            weak_topics=WeakTopics(transport),
+            opened=opening.pop_all(),
+        )
+
+
+def _means(cluster: Cluster, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes) -> Means:
+    limit_events = cluster.input.unwritten_limit_events
+    return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)
+
+
+def _make_query_topics(registry: KafkaRegistry) -> None:
+    """Make the topics that an earlier release has not made. Events are served without them."""
+    try:
+        registry.make_query_topics()
+    except TransportError as error:
+        _log.warning("values of some streams cannot be asked for: %s", error)
+
+
+def _follow(intakes: StreamIntakes, unanswered: UnansweredTasks, snapshot: Snapshot) -> None:
+    intakes.follow(snapshot)
+    unanswered.follow(snapshot.catalog)

@@ -1,0 +1,201 @@
+"""A front-end's part of a cluster, from the start to the end: whether it takes requests, and calls of its parts."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TypeVar
+
+from frontend.backend.failures import as_problem
+from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
+from frontend.exchange.warm_up import warm_up
+from frontend.kafka.changes import Changes, unfinished
+from frontend.kafka.cluster import Cluster
+from frontend.kafka.left_behind import left_behind
+from frontend.kafka.parts import Parts, open_parts
+from frontend.problems import UnknownStreamError
+from frontend.scoring.scoring import StreamView
+from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change
+from railgun.catalog.model import Definitions
+from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.kafka.broker_wait import BrokerWait
+from railgun.messaging.kafka.watchdog import ClientWatchdog
+from railgun.registry.cancellation import CancellationToken
+from railgun.registry.errors import ChangeWithdrawnError, EngineError
+from railgun.registry.origin import Origin
+from railgun.registry.topics import Topics
+from railgun.registry.translation import as_engine_errors
+from railgun.wording import counted
+
+T = TypeVar("T")
+_log = logging.getLogger("railgun.frontend")
+_STARTING = Readiness(False, "starting: kernels are loaded, or compiled where this is the first start")
+_READING = Readiness(False, "starting: the catalogue is being read from the broker")
+_UNITS_START = Readiness(
+    False,
+    "starting: the units of the node are not ready yet; kernels are compiled at the first start, a minute or a few",
+)
+_NOBODY_ANSWERS = Readiness(
+    False,
+    "no task of any stream is answered: no unit runs them, or none has caught up. Start the nodes, or see their logs; "
+    "events wait, up to their time limit",
+)
+
+
+class RunningCluster:
+    """Used in one event loop. definitions: created at the start where missing.  now_ms: the clock of events; None for
+    the system's.  waits_for: requests are not taken before this was true once.
+
+    parts: None before the start and after the end.  away: why the broker is known not to answer; None while nothing is
+    known to be wrong.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        definitions: Definitions | None = None,
+        now_ms: Callable[[], int] | None = None,
+        waits_for: Callable[[], bool] | None = None,
+    ) -> None:
+        self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
+        self._waits_for = waits_for
+        self.parts: Parts | None = None
+        # A start that nobody waits for any more has opened it all the same.
+        self._opened = ExitStack()
+        self._standing = self._starting = _STARTING
+        self._wait = BrokerWait(cluster.kafka, _log)
+        self._watchdog = ClientWatchdog(cluster.kafka, Topics(cluster.prefix).catalog)
+        self.changes = Changes(lambda: self._wait.reason)
+
+    async def open(self) -> Parts:
+        """Wait for the broker, however long that takes; read the catalogue, have a reply topic. Raises EngineError."""
+        self._watchdog.start()
+        parts = self.parts = await left_behind(self._open)
+        return parts
+
+    @as_engine_errors()
+    def _open(self) -> Parts:
+        warm_up()
+        while True:
+            self._wait.until_there()
+            self._starting = _READING
+            try:
+                parts = open_parts(self._cluster, self._definitions, self._now_ms, lambda: self.is_away)
+                self._opened = parts.opened
+                return parts
+            except TransportUnavailableError as error:
+                self._wait.away(error)
+
+    def begin(self) -> None:
+        """Take requests from now on, unless the end has begun; look whether the broker is there."""
+        if self._standing is _STARTING:
+            self._standing = READY
+        self._wait.watch()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the broker is known not to answer."""
+        return self._wait.reason is not None
+
+    def readiness(self) -> Readiness:
+        """Whether requests are taken now, and somebody answers them."""
+        standing, waits, parts = self._own_standing(), self._wait.reason, self.parts
+        # Events are taken all the same: the broker, or a unit, may be back before their time is over.
+        if standing.ready and waits is not None:
+            return Readiness(False, waits)
+        if standing.ready and parts is not None and parts.unanswered.is_every_task():
+            return _NOBODY_ANSWERS
+        return standing
+
+    def _own_standing(self) -> Readiness:
+        """Whether requests are taken, whatever the broker does since the start."""
+        parts, waits = self.parts, self._wait.reason
+        if self._watchdog.reason is not None and not self._standing.failed:
+            self._standing = Readiness(False, self._watchdog.reason, failed=True)
+        if self._standing is _STARTING:
+            return self._starting if waits is None else Readiness(False, f"starting: {waits}")
+        if self._standing.ready and parts is not None:
+            failure = parts.exchange.failure or (
+                None if parts.follower.error is None else str(parts.follower.error)
+            )
+            if failure is not None:
+                self._standing = Readiness(False, failure, failed=True)
+        if self._waits_for is not None and self._standing.ready:
+            if not self._waits_for():
+                return _UNITS_START
+            self._waits_for = None
+        return self._standing
+
+    def view(self, stream: str) -> StreamView:
+        """Return what the scoring route needs to know of a stream. Raises ProblemError."""
+        parts = self.ready()
+        found = parts.intakes.now.views.get(stream)
+        if found is None:
+            raise UnknownStreamError(stream, parts.intakes.now.views)
+        return found
+
+    def ready(self) -> Parts:
+        """Return the parts. Raises ProblemError (503) where requests are not taken."""
+        standing = self._own_standing()
+        if self.parts is None or not standing.ready:
+            raise unavailable(standing)
+        return self.parts
+
+    async def call(self, do: Callable[[Parts], T]) -> T:
+        """Return what a call of the parts gives, made in a thread. Raises ProblemError."""
+        parts = self.ready()
+        try:
+            return await asyncio.to_thread(as_engine_errors()(do), parts)
+        except EngineError as error:
+            raise as_problem(error) from error
+
+    async def change(self, request: Callable[[Catalog], Sequence[Change]], origin: Origin) -> list[Change]:
+        """Return the changes of the catalogue that a request made. Raises ProblemError."""
+        parts = self.ready()
+
+        @as_engine_errors()
+        def change(cancellation: CancellationToken) -> list[Change]:
+            try:
+                made = parts.registry.change(request, cancellation, origin)
+                parts.show()
+                return made
+            except TransportUnavailableError as error:
+                raise unfinished(cancellation.has_begun, f"{error.place}: {error.reason}") from error
+            except (TransportError, ChangeWithdrawnError):
+                raise
+            except Exception:
+                # What is in its way may be new here.
+                parts.show()
+                raise
+
+        try:
+            return await self.changes.make(change)
+        except EngineError as error:
+            raise as_problem(error) from error
+
+    async def close(self, end: Callable[[], None]) -> None:
+        """Take no more requests, let go of the parts. end: called before, in a thread; it ends the scoring."""
+        if not self._standing.failed:
+            self._standing = STOPPING
+        deadlines = self._cluster.deadlines
+        within_s = deadlines.away_over_s if self.is_away else deadlines.over_s
+        if self._watchdog.reason is not None:
+            within_s = deadlines.lost_over_s
+        self._wait.stop()
+        self._watchdog.stop()
+        parts, self.parts = self.parts, None
+        try:
+            await asyncio.wait_for(left_behind(partial(self._let_go, end)), within_s)
+        except TimeoutError:
+            _log.error(
+                "it ends as it is, %g s after the last request: the broker does not answer. Of %s it is not "
+                "known whether the broker has them",
+                within_s,
+                counted(0 if parts is None else parts.exchange.unconfirmed, "record"),
+            )
+
+    def _let_go(self, end: Callable[[], None]) -> None:
+        end()
+        self._opened.close()

@@ -1,0 +1,53 @@
+"""Errors of the packages below as errors of an engine, or of a cluster in its place."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.host.host_state import one_line
+from railgun.messaging.errors import RecordTooLargeError, TransportError
+from railgun.registry.errors import DefinitionsError, EngineError, RegistryError
+
+
+def translated(error: Exception) -> EngineError | None:
+    """Return the EngineError for an error of a change or a look-up of the catalogue; None for an error that is a
+    programming mistake.
+    """
+    match error:
+        case EngineError():
+            return error
+        case DefinitionError() | CatalogError() | RecordTooLargeError():
+            return DefinitionsError(message_of(error))
+        case TransportError() | RegistryError() | OSError():
+            return EngineError(message_of(error))
+    return None
+
+
+def message_of(error: Exception) -> str:
+    """Return an error's message as one line.
+
+    If too many files were open, the message gives that remedy instead of its own, which would be about the disk.
+    """
+    message = one_line(error)
+    if os.strerror(errno.EMFILE) not in message:
+        return message
+    remedy = getattr(error, "remedy", None)
+    text = message.removesuffix(f". {remedy}") if remedy else message
+    return f"{text}; raise the limit of open files (ulimit -n), then start again"
+
+
+@contextmanager
+def as_engine_errors(translate: Callable[[Exception], EngineError | None] = translated) -> Iterator[None]:
+    """Raise errors of the packages below as EngineError. Errors that are programming mistakes pass unchanged.
+
+    translate: gives the EngineError for an error, or None.
+    """
+    try:
+        yield
+    except Exception as error:
+        engine_error = translate(error)
+        if engine_error is None or engine_error is error:
+            raise
+        raise engine_error from error
