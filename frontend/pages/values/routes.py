@@ -47,20 +47,7 @@ def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
         names, go by POST.
         """
         scoring.view(stream)
-        texts: dict[str, str] = {}
-        metrics, timeout_ms = None, settings.timeout_ms
-        for name, value in pairs_of(request.scope["query_string"], _FIELDS_MAX):
-            if name in texts or (name == "metrics" and metrics is not None):
-                raise wrong_parameter(name[:80], "it is there twice")
-            if name == "at":
-                raise wrong_parameter(name, "it is kept for a time; a field of this name goes by POST")
-            if name == "metrics":
-                metrics = metrics_of(value)
-            elif name == "timeout_ms":
-                timeout_ms = timeout_of(value)
-            else:
-                texts[name] = value
-        asked = ValueRequest([texts], metrics, are_texts=True)
+        asked, timeout_ms = _asked_by_url(request.scope["query_string"], settings.timeout_ms)
         try:
             (found,) = await scoring.values(stream, asked, timeout_ms)
         except QueryRefusedError as error:
@@ -89,6 +76,24 @@ def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
         return _answer(found)
 
     return page.by_name
+
+
+def _asked_by_url(query: bytes, timeout_ms: int) -> tuple[ValueRequest, int]:
+    """Read the fields of a key, and what else a URL asks for; timeout_ms: where it names none. Raises ProblemError."""
+    texts: dict[str, str] = {}
+    metrics = None
+    for name, value in pairs_of(query, _FIELDS_MAX):
+        if name in texts or (name == "metrics" and metrics is not None):
+            raise wrong_parameter(name[:80], "it is there twice")
+        if name == "at":
+            raise wrong_parameter(name, "it is kept for a time; a field of this name goes by POST")
+        if name == "metrics":
+            metrics = metrics_of(value)
+        elif name == "timeout_ms":
+            timeout_ms = timeout_of(value)
+        else:
+            texts[name] = value
+    return ValueRequest([texts], metrics, are_texts=True), timeout_ms
 
 
 def _query(body: object) -> tuple[Sequence[Any], Sequence[str] | None]:
