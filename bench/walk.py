@@ -1,18 +1,19 @@
-"""The walk of an event, and of a registration, through the code: which files and functions they pass.
+"""The walks of an event, of an event over HTTP, and of a registration through the code: which files and functions.
 
     python -m bench.walk [--json] [--walks N]
 
-An event walks from `Engine.score_each` to its reply as encoded JSON; a registration from `Engine.register_metrics`
-until the metric answers, so through its fill and the checkpoint behind it. A function is passed where Python enters a
-frame of it, in any thread; compiled kernels do not count. Each walk is taken several times, after one that is not
-counted, and a function counts where nearly all of them pass it: background work that happens to run beside one does
-not.
+An event walks from `Engine.score_each` to its reply as encoded JSON; one over HTTP from the bytes of its request, on a
+kept connection, to those of its answer; a registration from `Engine.register_metrics` until the metric answers, so
+through its fill and the checkpoint behind it. A function is passed where Python enters a frame of it, in any thread;
+compiled kernels do not count. Each walk is taken several times, after one that is not counted, and a function counts
+where nearly all of them pass it: background work that happens to run beside one does not.
 
 Prints the functions by file, and at the end how many there are, as one line of JSON; with --json only that.
 """
 
 import argparse
 import gc
+import http.client
 import json
 import re
 import sys
@@ -20,7 +21,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -29,12 +31,16 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import uvloop
 from numba.core.dispatcher import Dispatcher
 
 from bench.load.lines import payment_lines
-from bench.payments import blocks
+from bench.payments import BLOCK_EVENTS, blocks
 from bench.unit_cases import THROUGHPUT
+from frontend.embedded.backend import EmbeddedBackend
+from frontend.http.service import Service, listen
 from railgun import Engine
+from railgun.config.settings import HttpSettings
 from railgun.ingest.replies import replies_of
 
 _TREE = Path(__file__).resolve().parent.parent
@@ -44,8 +50,12 @@ _WORKLOAD = THROUGHPUT["payments_1x3"]
 _PAYMENTS = replace(_WORKLOAD.payments, cards=1_000)
 # More events than the window holds.
 _FILLING_BLOCKS = 3
+_FILLING_EVENTS = _FILLING_BLOCKS * BLOCK_EVENTS
 _EVENT_WALKS, _REGISTRATION_WALKS, _NEARLY_ALL = 20, 10, 0.9
 _ADDED = "SELECT sum(amount) AS added_{0} FROM payments GROUP BY card OVER SLIDING 3{0} SECONDS"
+_PATH = f"/v1/streams/{_STREAM}/events"
+_HEADERS = {"content-type": "application/json"}
+_ANSWER_S = 30.0
 # Background work that a walk left ends meanwhile.
 _BETWEEN_S = 0.1
 _POLL_S = 0.02
@@ -99,6 +109,8 @@ def _function(code: CodeType) -> Function:
 
 def _kernels() -> set[Function]:
     """What is compiled: Numba shows a profiler a frame of it, too."""
+    # A server keeps what is there at its start out of collections, and so out of this list.
+    gc.unfreeze()
     compiled = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
     return {_function(each.py_func.__code__) for each in compiled}
 
@@ -114,13 +126,10 @@ def _by_file(functions: Set[Function]) -> Passed:
 
 
 def measured(folder: Path, event_walks: int, registration_walks: int) -> dict[str, Passed]:
-    """Both walks, through an engine whose window is full: events leave it as others arrive."""
+    """All walks."""
     walks = Walks()
-    filling = pa.Table.from_batches(list(islice(blocks(_PAYMENTS), _FILLING_BLOCKS)))
-    texts = payment_lines(_PAYMENTS, len(filling), 1 + event_walks).buffer.splitlines()
-    with Engine(folder) as engine:
-        engine.apply(_WORKLOAD.definitions)
-        engine.score_table(_STREAM, filling)
+    texts = payment_lines(_PAYMENTS, _FILLING_EVENTS, 1 + event_walks).buffer.splitlines()
+    with _filled(folder / "alone") as engine:
 
         def score(number: int) -> bytes:
             return msgspec.json.encode(replies_of(engine.score_each(_STREAM, [texts[number]]), None))
@@ -131,14 +140,52 @@ def measured(folder: Path, event_walks: int, registration_walks: int) -> dict[st
         def answers() -> bool:
             return not any(each.warming for each in engine.metrics(_STREAM))
 
-        return {
-            "event": walks.passed(score, lambda: True, event_walks),
-            "registration": walks.passed(register, answers, registration_walks),
-        }
+        event = walks.passed(score, lambda: True, event_walks)
+        registration = walks.passed(register, answers, registration_walks)
+    with _filled(folder / "served") as engine, _served(engine) as connection:
+
+        def post(number: int) -> None:
+            connection.request("POST", _PATH, texts[number], _HEADERS)
+            answer = connection.getresponse()
+            body = answer.read()
+            assert answer.status == 200, body
+
+        over_http = walks.passed(post, lambda: True, event_walks)
+    return {"event": event, "http": over_http, "registration": registration}
+
+
+@contextmanager
+def _filled(folder: Path) -> Iterator[Engine]:
+    """An engine whose window is full: events leave it as others arrive."""
+    with Engine(folder) as engine:
+        engine.apply(_WORKLOAD.definitions)
+        engine.score_table(_STREAM, pa.Table.from_batches(list(islice(blocks(_PAYMENTS), _FILLING_BLOCKS))))
+        yield engine
+
+
+@contextmanager
+def _served(engine: Engine) -> Iterator[http.client.HTTPConnection]:
+    """A connection to a server over an engine, which the server closes."""
+    with listen(replace(HttpSettings(), port=0)) as listener:
+        host, port = listener.getsockname()
+        is_ready = threading.Event()
+        service = Service(
+            HttpSettings(), EmbeddedBackend(lambda: engine), listener, on_ready=lambda _: is_ready.set()
+        )
+        thread = threading.Thread(target=lambda: uvloop.run(service.run()))
+        thread.start()
+        connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_S)
+        try:
+            assert is_ready.wait(_ANSWER_S)
+            yield connection
+        finally:
+            connection.close()
+            service.stop()
+            thread.join()
 
 
 def main() -> None:
-    """Take both walks, and say what they passed."""
+    """Take the walks, and say what they passed."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.walk", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
