@@ -205,7 +205,7 @@ class TaskStates:
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
-        heard = heard_copies(self.reports, self._plan.plan, task, lambda each: each.reported_s > since_s)
+        heard = heard_copies(self.reports, self._plan.policy, task, lambda each: each.reported_s > since_s)
         return [
             shown_copy(copy, heard[copy])
             for copy in sorted(heard)
