@@ -208,7 +208,7 @@ class ClusterState:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
         now_s = time.monotonic()
-        self._plan = self._states.plan()
+        self._plan = self._states.plan.newest()
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)
