@@ -11,18 +11,25 @@ from railgun.messaging.errors import (
     OffsetOutOfRangeError,
     TransportClosedError,
     TransportError,
-    TransportUnavailableError,
 )
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import TopicPartition
 
-# The plan is read within this time, while the broker is there.
+# The plan is read within this time, unless the thread lags or has ended.
 _PLAN_S, _PLAN_LOOK_S = 10.0, 0.01
 # After an error the next look follows that much later: a look that fails may take long, and holds up the thread.
 _AWAY_S = 0.5
 
 _log = logging.getLogger("railgun.frontend")
+
+
+class PlanNotReadError(TransportError):
+    """The broker answers, and the thread of this front-end has not read the plan in time."""
+
+    def __init__(self, where: TopicPartition) -> None:
+        reason = f"the plan was not read within {_PLAN_S:g} s"
+        super().__init__(str(where), reason, "See the log of this front-end")
 
 
 class FollowedPlan:
@@ -65,7 +72,10 @@ class FollowedPlan:
             self._fails = False
 
     def newest(self) -> Plan:
-        """Return the newest plan that was written before this is called. Raises TransportError."""
+        """Return the newest plan that was written before this is called.
+
+        Raises PlanNotReadError, and TransportError.
+        """
         end = self._end()
         until_s = time.monotonic() + _PLAN_S
         while True:
@@ -75,7 +85,7 @@ class FollowedPlan:
             if at == end or end < at <= self._end():
                 return reader.plan
             if time.monotonic() > until_s:
-                raise TransportUnavailableError(str(self._where), "the plan is not read", "Check the broker")
+                raise PlanNotReadError(self._where)
             time.sleep(_PLAN_LOOK_S)
 
     def _end(self) -> int:
