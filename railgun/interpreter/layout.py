@@ -10,9 +10,9 @@ NODE_WORDS = 40
     NODE_KIND,  # SLIDING, TUMBLING or INFINITE
     NODE_DELAY,  # d: the head edge is at T - d
     NODE_SIZE,  # w: sliding width, tumbling bucket
-    NODE_HEAD,  # edge whose crossing rows are added; -1 where the head has no delay, so that only arrivals are
-    NODE_TAIL,  # edge whose crossing rows are removed; -1 where no cursor makes events expire
-    NODE_FILTER,  # hot column of the predicate; -1 where there is none
+    NODE_HEAD,  # edge whose crossing rows are added; -1 if the head has no delay: only arrivals are added then
+    NODE_TAIL,  # edge whose crossing rows are removed; -1 if no cursor makes events expire
+    NODE_FILTER,  # hot column of the predicate; -1 if there is none
     NODE_GROUP,  # index of the group-by
     NODE_ENTITY,  # hot column of the group-by's entity hash
     NODE_BUCKET,  # byte offset of the bucket number (TUMBLING)

@@ -58,7 +58,7 @@ Known = Mapping[str, Type | ResolvedDerived]
 
 
 def operand_type(result: Type) -> Type | None:
-    """The type as which expressions read a metric's results; None where there is none."""
+    """Return the type as which expressions read a metric's results; None if they cannot read them."""
     if result.kind is Kind.INTEGER128:
         return LONG
     if result.kind is not Kind.DECIMAL:

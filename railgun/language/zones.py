@@ -1,4 +1,4 @@
-"""Time zones as tables, read from the files of the pinned `tzdata` package and never from those of the machine.
+"""Makes tables of time zones from the files of the pinned `tzdata` package, never from those of the machine.
 
 Every expression that names a zone carries its table. A digest tells the tables of different releases apart.
 """

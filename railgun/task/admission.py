@@ -20,7 +20,9 @@ TIME_MIN = -(2**63)
 """The clock before the first accepted event. docs/semantics.md calls it minus infinity."""
 
 REPEAT_WITH_REPLY, REPEAT_WITHOUT_REPLY = 1, 2
-"""A record of an input topic that comes again: its reply is kept and repeated, or it was answered before and is not."""
+"""The two cases of a record of an input topic that comes again: its reply is kept and repeated; or its reply is gone,
+because it was answered for good, and is not repeated.
+"""
 
 LATE_REWRITTEN, LATE_DISCARDED = 1, 2
 

@@ -1,5 +1,5 @@
 """Computes a digest of a task's logical content. It does not depend on batches, caches, restarts or the copy of the
-task.
+task. Copies of a task compare their digests.
 
 The state part covers, for each full metric, the content of its cells in every row. Pages are followed, and empty
 windows are left out. The reservoir part covers every event later than R. Layouts, page numbers and unfinished fills

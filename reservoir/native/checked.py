@@ -152,7 +152,7 @@ class Ranges:
 
 
 ranges = Ranges()
-"""Those of this process."""
+"""The ranges of this process."""
 
 
 def let_use(array: np.ndarray[Any, Any], start: int) -> None:

@@ -50,7 +50,7 @@ class RowGroups:
         self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
         self._oldest: dict[int, int] = {}  # no resident row of the group has an older layout
         self._dropped: dict[int, int] = {}
-        self._leaving: dict[int, npt.NDArray[np.int64]] = {}  # dropped groups: how far their rows have left memory
+        self._leaving: dict[int, npt.NDArray[np.int64]] = {}  # by dropped group: a cursor over its rows
         self._scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
         self.scratch_address = address(self._scratch)  # words for a row of any older layout
         self._read()
