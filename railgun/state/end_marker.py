@@ -45,8 +45,8 @@ class EndMark(NamedTuple):
 class EndMarker:
     """A file of two slots that are overwritten in turn, so that a torn write leaves the previous mark.
 
-    One thread at a time may use it. `found`: the newest mark; None in a new file. The file keeps it until the first
-    `note`.
+    One thread at a time may use it.
+    found: the newest mark when the file was opened; None if it was new.
     boot: 16 bytes that change with each restart of the machine.
     Raises StoreCorruptionError if no slot can be read, EndMarkVersionError for a newer version's mark, and OSError.
     """

@@ -233,7 +233,7 @@ def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
 
 @dataclass(slots=True)
 class Admitted:
-    """What `Admission.admit` decided, with one entry for each record of the batch. The next call reuses the arrays.
+    """The decisions of `Admission.admit`, one for each record of the batch. The next call reuses the arrays.
 
     accepted, duplicate: uint8[n].
     late: uint8[n] (LATE_…).

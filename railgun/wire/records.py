@@ -72,7 +72,7 @@ def kind_of(record: bytes) -> int:
 
 
 def runs_of(records: Records) -> Iterator[tuple[int, Records]]:
-    """Records of one kind that stand together, with their kind, in order."""
+    """Iterate over runs of consecutive records of one kind, in order: (kind, records)."""
     n = len(records)
     if n == 1:
         start, end = records.offsets.tolist()
@@ -89,7 +89,7 @@ def runs_of(records: Records) -> Iterator[tuple[int, Records]]:
 
 def _kinds(records: Records) -> NDArray[np.uint8]:
     starts = records.offsets[:-1]
-    # Where the buffer ends there may be empty records.
+    # Empty records may lie at the end of the buffer, so their index is clipped.
     kinds = _KIND_OF.take(records.buffer.take(starts, mode="clip"))
     kinds[starts == records.offsets[1:]] = EVENT
     return kinds

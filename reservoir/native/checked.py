@@ -2,7 +2,7 @@
 
 Kernels are given addresses as plain integers, and nothing keeps them within their arrays. In this mode `address` notes
 the range of each array, and every load, store, copy and view of a kernel looks its bytes up there. Indexes into views
-are checked by Numba. What lies outside ends the process (SIGABRT), with the access, the nearest ranges and Python's
+are checked by Numba. An access outside ends the process (SIGABRT), with the access, the nearest ranges and Python's
 stack on standard error. It is for tests: kernels take many times as long, and there is no image of them.
 
 A range counts until the object that owns the memory is gone. Owners that cannot be referred to weakly, such as `bytes`,

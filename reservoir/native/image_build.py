@@ -1,7 +1,7 @@
 """Links kernels that Numba compiled into an image: see `image`.
 
 The code of each is taken from Numba's cache, optimised as it is there, so that an image computes what Numba's own
-kernels do.  What is added is how Python calls it: integers in, an integer, a truth value or a few of them out.
+kernels do.  The way in which Python calls it is added: it takes integers, and returns integers or truth values.
 """
 
 from collections.abc import Iterable, Sequence

@@ -59,7 +59,7 @@ class PoolStats:
     """Counters of a pool since its start, and what it holds now.
 
     operations: ticks of the pool's clock. faults: pages loaded. evictions: how often pages were evicted to make room.
-    graves: how many roots of dropped maps wait to be freed.
+    graves: entries of the map of deferred pages.
     """
 
     pages: int
