@@ -81,7 +81,7 @@ def resolve_derived(
     stream: the stream's name.
     zones: finds the time zone of a name.
 
-    Raises QueryError, with the place, where the item does not fit the stream.
+    Raises QueryError, with the place, if the item does not fit the stream.
     """
     try:
         check_stream(derivation.stream, stream)

@@ -163,7 +163,7 @@ def resolve(
     zones: finds the time zone of a name. A registered metric keeps the zones that it was registered with.
     metrics: the names of the stream's metrics, for the error where the query reads one.
 
-    Raises QueryError, with the place, where the query does not fit the stream.
+    Raises QueryError, with the place, if the query does not fit the stream.
     """
     try:
         return _Resolver(query, Inference(fields, stream, zones, metrics)).metrics()

@@ -38,7 +38,7 @@ ABSENT_LENGTH = 0xFFFFFFFF
 
 
 def undo_entries(folder: Path, value: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """(key, old value as stored, or None where there was none) for each key. Raises StoreCorruptionError."""
+    """Iterate over (key, old value as stored; None if there was none) of each entry. Raises StoreCorruptionError."""
     at = 0
     while at < len(value):
         key, old, at = undo_entry(folder, value, at)

@@ -57,7 +57,7 @@ class Decoded:
     SipHash-1-3-128 of the id's bytes.
     words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
-    offset << 24 | length into buffer (string); 0 where null.
+    offset << 24 | length into buffer (string); 0 for a null.
     context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that read it too.
     buffer_at, offsets_at, id_hi_at, id_lo_at: the addresses of those arrays, which several kernels need.
     rows_at: the address of all columns of int64, which lie end to end.

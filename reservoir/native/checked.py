@@ -91,7 +91,7 @@ class Ranges:
 
     def _lose(self, name: int) -> None:
         self._gone.append(name)
-        # Where a change is under way, which may be this thread's own, it is done with the next.
+        # If a change is under way, which may be this thread's own, this is done with the next change.
         if self._lock.acquire(blocking=False):
             try:
                 self._forget_gone()

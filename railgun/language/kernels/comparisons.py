@@ -141,7 +141,7 @@ def compare_decimal_double(word: Any, divisor: Any, x: Any) -> Any:
     m = magnitude(word)
     quotient, rest = m // divisor, m % divisor
     if y >= _TWO_TO_63:
-        # Of longs only −2**63 has this magnitude.
+        # −2**63 is the only long that has this magnitude.
         order = 0 if (y == _TWO_TO_63 and quotient == np.uint64(1 << 63)) else -1
     else:
         whole = np.uint64(y)
