@@ -1,4 +1,4 @@
-"""What both backends have in common: a thread that scores or publishes, and waiting for its answers."""
+"""Scores events in a thread and waits for the answers, for both backends: the engine here, and the cluster."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,22 +11,22 @@ from railgun.telemetry.recording import Recording
 
 
 class InThread(ABC):
-    """`Scoring.score` and `Scoring.submit`. submission_type: what the thread takes."""
+    """`score` and `submit` of `Scoring`. submission_type: the type of the submissions that the thread takes."""
 
     submission_type: type[Submission] = Submission
 
     @property
     @abstractmethod
     def recording(self) -> Recording:
-        """What is noted for monitoring."""
+        """The notes for monitoring."""
 
     @abstractmethod
     def _ready_thread(self) -> ScoringThread:
-        """Raises ProblemError (503) where events cannot be taken."""
+        """Return the thread. Raises ProblemError (503) if events cannot be taken."""
 
     @abstractmethod
     def _late(self, submission: Submission) -> list[Answer | None]:
-        """What is said of a submission that was not answered in time."""
+        """Return the answers to a submission that was not answered in time."""
 
     async def score(
         self,
