@@ -71,7 +71,7 @@ class RunningCluster:
         self.changes = Changes(lambda: self._wait.reason)
 
     async def open(self) -> Parts:
-        """Wait for the broker, however long that takes; read the catalogue, make the reply topic. Raises EngineError."""
+        """Wait for the broker as long as it takes; read the catalogue; make the reply topic. Raises EngineError."""
         self._watchdog.start()
         parts = self.parts = await left_behind(self._open)
         return parts
