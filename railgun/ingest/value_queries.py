@@ -213,7 +213,7 @@ class QueryReader:
     # --- metrics
 
     def _needs(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the fields of an event that a metric reads at the reply, and those that a key needs to determine it."""
+        """Return the fields of an event that a metric reads at the reply, and those that a key needs for the metric."""
         if name in self._groups:
             return frozenset(), self._groups[name]
         derived = self._derived[name]
