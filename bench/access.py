@@ -33,20 +33,20 @@ _BODY = b'{"tx_id": "a", "ts": 1700000000000, "card": "c1", "merchant": "m1", "a
 
 
 class _Backend:
-    """Answers at once."""
+    """A backend that answers at once."""
 
     _reply = Reply("a", 1_700_000_000_000, {"card_count_7d": 3, "card_sum_7d": 12.5})
 
     def view(self, stream: str) -> None:
-        """Is not looked at: no metrics are asked for."""
+        """Return nothing: no request of this bench names metrics, so the view is not read."""
 
     def submit(self, stream: str, text: bytes, *, tell: Callable[[Reply], None], **_: Any) -> None:
-        """Tell the answer."""
+        """Answer an event at once."""
         tell(self._reply)
 
 
 class _Transport(asyncio.Transport):
-    """Takes answers and forgets them. answers: how many."""
+    """Takes answers, counts them and drops them. answers: how many came."""
 
     answers = 0
 
@@ -58,7 +58,7 @@ class _Transport(asyncio.Transport):
 
 
 def answering_at_once(guard: Guard) -> Callable[[], Connection]:
-    """Makes connections of a server with a guard, whose backend answers at once."""
+    """Return a function that makes connections of a server with a guard, whose backend answers at once."""
     settings = HttpSettings()
     events = SingleEvents(cast(Scoring, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
 
@@ -95,7 +95,7 @@ def _request(token: str | None) -> bytes:
 
 
 async def _least_us(rounds: int) -> tuple[float, float]:
-    """CPU time per event without a token and with one, in µs: the least of many rounds, in turn."""
+    """Return the CPU time per event without a token and with one, in µs: the least of many rounds, in turn."""
     token = new_token()
     tokens = [Token("bench", (hash_of(token.encode()),), ("score:payments",))]
     least: list[float] = []

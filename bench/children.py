@@ -1,4 +1,4 @@
-"""Child processes that measure: one for each workload, so that memory is its own; asked in turn over pipes."""
+"""Child processes that measure, one for each workload, so that each has memory of its own. Pipes connect them."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-# Set by whoever imports kernels; a child with other kernels must not take it over.
+# Importing kernels sets it. A child with other kernels must not inherit it.
 _OWN_VARIABLES = ("NUMBA_CACHE_DIR",)
 _ANSWER_SECONDS = 1_200.0
 _END_SECONDS = 60.0
@@ -17,13 +17,13 @@ _SHOWN_CHARACTERS = 200
 
 
 class ChildFailedError(Exception):
-    """A measuring process ended before it answered; what it said is on stderr."""
+    """A measuring process ended before it answered. Its errors are on stderr."""
 
 
 class Child:
     """`python -m module arguments` on the modules in `folder` (by default this tree).
 
-    Says a line of JSON for each line it gets, or one before it ends.  side: what errors call that folder.
+    It writes a line of JSON for each line that it reads, or one before it ends.  side: the folder's name in errors.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Child:
             self.process.wait()
 
     def answer(self) -> dict[str, Any]:
-        """Wait for the next line that the child says. Raises ChildFailedError."""
+        """Wait for the next line of the child, and decode it. Raises ChildFailedError."""
         assert self.process.stdout is not None
         watchdog = threading.Timer(_ANSWER_SECONDS, self.process.kill)
         watchdog.daemon = True
@@ -73,7 +73,7 @@ class Child:
         return self._parsed(line)
 
     def lines(self) -> list[str]:
-        """Wait for its end; what it said. Raises ChildFailedError."""
+        """Wait for the child's end, and return its lines. Raises ChildFailedError."""
         assert self.process.stdout is not None
         lines = self.process.stdout.read().splitlines()
         if code := self.process.wait():
@@ -81,11 +81,11 @@ class Child:
         return lines
 
     def last_answer(self) -> dict[str, Any]:
-        """Wait for its end; the last line that it said. Raises ChildFailedError."""
+        """Wait for the child's end, and decode its last line. Raises ChildFailedError."""
         return self._parsed((self.lines() or [""])[-1])
 
     def tell(self, line: str) -> None:
-        """Give it a line to read. Raises ChildFailedError."""
+        """Write a line to the child. Raises ChildFailedError."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(f"{line}\n")
@@ -94,7 +94,7 @@ class Child:
             raise ChildFailedError(f"{self.name}: ended with code {self.process.wait()}") from None
 
     def ask(self) -> dict[str, Any]:
-        """Have it measure once more. Raises ChildFailedError."""
+        """Have the child measure once more, and return its answer. Raises ChildFailedError."""
         self.tell("go")
         return self.answer()
 
@@ -109,13 +109,15 @@ class Child:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """That of this process, but for modules: those of a folder come before an installed tree's, also for the
-    processes that the child starts."""
+    """Return this process's environment, changed so that modules of a folder come before those of an installed tree.
+
+    That holds for the processes that the child starts, too.
+    """
     environment = {key: value for key, value in os.environ.items() if key not in _OWN_VARIABLES}
     path = [str(folder), *filter(None, [environment.get("PYTHONPATH")])]
     return environment | {"PYTHONPATH": os.pathsep.join(path)}
 
 
 def say(answer: dict[str, Any]) -> None:
-    """What a child answers with."""
+    """Write a child's answer as a line of JSON."""
     print(json.dumps(answer), flush=True)

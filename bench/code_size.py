@@ -20,7 +20,7 @@ _NO_CODE = frozenset(
 
 
 def code_lines(source: str) -> int:
-    """The lines of a module that hold code. A statement that is nothing but a string is a docstring."""
+    """Return the number of lines with code in a module. A statement that is only a string counts as a docstring."""
     found: set[int] = set()
     statement: list[tokenize.TokenInfo] = []
     for token in tokenize.generate_tokens(StringIO(source).readline):

@@ -1,4 +1,4 @@
-"""The command line of a bench: what to measure, how often and at which scale; at the end one line of JSON."""
+"""Runs a bench from its command line: which cases, how often and at which scale. Prints one line of JSON at the end."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ Case = Callable[[Report], None]
 
 
 def measure(bench: str, about: str | None, cases: Mapping[str, Case]) -> int:
-    """`python -m bench.<bench>`: measure what is named, print the figures; 1 where something could not be measured.
+    """Run `python -m bench.<bench>`: measure the named cases, print the figures. Returns 1 if a case failed.
 
     about: for `--help`.  cases: by the name that `--only` takes; a bench of one case has no such option.
     """

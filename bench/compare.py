@@ -37,7 +37,7 @@ from bench.unit_cases import THROUGHPUT, WORKLOADS
 _TREE = Path(__file__).resolve().parent.parent
 _NEW = "this tree"
 _DEFAULT = [*(name for name in THROUGHPUT if name != "cold_10m"), "batch1"]
-# By the column that a workload's process answers with: the name of the figure.
+# The names of figures, by the columns in the answers of a workload's process.
 _COLUMNS = {"events_per_s": "{}", "events_per_cpu_s": "{}_per_cpu"}
 _BATCH1_COLUMNS = {each: "{}_" + each for each in ("p50_ms", "p999_ms", "p999_cpu_ms")}
 
@@ -46,7 +46,7 @@ _BATCH1_COLUMNS = {each: "{}_" + each for each in ("p50_ms", "p999_ms", "p999_cp
 class Sides:
     """Two trees that are measured in turn.
 
-    folders: by the name of each side, the revision first.  runs: pairs.  each: runs of a case within one of a pair.
+    folders: by the name of each side, the revision first.  runs: how many pairs.  each: runs of a case on each side.
     """
 
     folders: dict[str, Path]
@@ -55,7 +55,7 @@ class Sides:
     scale: float
 
     def compile_kernels(self) -> None:
-        """Have each side's kernels, or say why not: a process that measures would compile them where they lack."""
+        """Have each side compile its kernels, which measuring would do otherwise; print the reason if it fails."""
         for side, folder in self.folders.items():
             print(f"kernels of {side}", file=sys.stderr, flush=True)
             try:
@@ -65,17 +65,17 @@ class Sides:
                 print(error, file=sys.stderr, flush=True)
 
     def pairs(self, what: str) -> Iterator[list[Figures]]:
-        """What each run measured, the revision's figures first. Raises ChildFailedError."""
+        """Yield the figures of each run, the revision's first. Raises ChildFailedError."""
         bench, _, case = what.partition(":")
         return self._bench_pairs(bench, case) if case else self._workload_pairs(what)
 
     def _orders(self) -> Iterator[list[str]]:
-        """The sides as each run measures them: the one that goes first changes from run to run."""
+        """Yield the order of the sides for each run. The side that goes first changes from run to run."""
         for run in range(self.runs):
             yield list(self.folders) if run % 2 == 0 else list(reversed(self.folders))
 
     def _workload_pairs(self, name: str) -> Iterator[list[Figures]]:
-        """Each side has one process, which fills its windows once and then measures in every run."""
+        """Measure a workload. Each side has one process, which fills its windows once and measures in every run."""
         with ExitStack() as stack:
             children: dict[str, Child] = {}
             for side, folder in self.folders.items():
@@ -87,7 +87,7 @@ class Sides:
                 yield [measured[side] for side in self.folders]
 
     def _bench_pairs(self, bench: str, case: str) -> Iterator[list[Figures]]:
-        """Each side starts its bench anew in every run."""
+        """Measure a bench's case: each side starts its bench anew in every run."""
         arguments = ["--only", case, "--runs", str(self.each), "--scale", str(self.scale)]
         for run, order in enumerate(self._orders(), 1):
             measured: dict[str, Figures] = {}
@@ -104,7 +104,7 @@ def _workload_figures(name: str, answer: dict[str, Any]) -> Figures:
 
 
 def compared(sides: Sides, what: str) -> Pairs:
-    """The pairs of one workload or case; those of the runs before where a run fails on one side."""
+    """Return the pairs of one workload or case. If a run fails on one side, those of the runs before it."""
     found = Pairs(tuple(sides.folders))
     try:
         for base, new in sides.pairs(what):
@@ -148,7 +148,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Compare; 1 where something could not be compared, 2 where the revision is not known."""
+    """Compare. Returns 1 if something could not be compared, 2 if the revision is not known."""
     arguments = _arguments()
     end_in_order()
     try:

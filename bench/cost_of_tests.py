@@ -15,15 +15,15 @@ import time
 from pathlib import Path
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests"
-# prctl(2): what outlives its parent becomes this process's child, so that its time is counted here once it ends.
+# prctl(2): a process that outlives its parent becomes this process's child, so its time is counted here at its end.
 _SET_CHILD_SUBREAPER = 36
 _PATIENCE_S = 60.0
-# Of pytest: nothing was selected.
+# The exit code of pytest if no test was selected.
 _NO_TESTS = 5
 
 
 def main(paths: list[str]) -> int:
-    """Run and print each path."""
+    """Run the tests of each path, and print their cost."""
     chosen = paths or [f"tests/{each.name}" for each in sorted(_TESTS.iterdir()) if _has_tests(each)]
     ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     print("| tests | processor s | s | outcome |\n| --- | --- | --- | --- |")
@@ -45,13 +45,13 @@ def _has_tests(place: Path) -> bool:
 
 
 def _children_s() -> float:
-    """The processor time of all that has ended below this process."""
+    """Return the processor time of all descendants of this process that have ended, in seconds."""
     spent = os.times()
     return spent.children_user + spent.children_system
 
 
 def _await_children() -> None:
-    """Wait for what outlived its pytest: a broker that was asked to stop, and what watches over it."""
+    """Wait for processes that outlived their pytest: a broker that was asked to stop, and its watching process."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline_s:
         try:

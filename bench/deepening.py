@@ -35,7 +35,7 @@ _HISTORY_EVENTS, _OWN_EVENTS = 1_000_000, 300_000
 _RATE_PER_S, _BEFORE_S, _REST_S = 500, 40.0, 240.0
 _SETTLED_S = 15.0
 _WORKLOAD = replace(THROUGHPUT["payments_1x3"], window_ms=_DAYS_MS)
-# As docs/spark.md has it for a job beside a server of the same session: the last half of the cores.
+# The last half of the cores are for the job, as docs/spark.md advises for a job beside a server.
 _CORES = sorted(os.sched_getaffinity(0))
 _IN_IDLE_TIME = ["taskset", "--cpu-list", ",".join(map(str, _CORES[len(_CORES) // 2 :]))]
 _IN_IDLE_TIME += ["chrt", "--idle", "0", "nice", "-n", "19"]
@@ -43,7 +43,7 @@ _IN_IDLE_TIME += ["chrt", "--idle", "0", "nice", "-n", "19"]
 
 @contextmanager
 def _embedded(folder: Path) -> Iterator[tuple[Service, list[str]]]:
-    """A server over the embedded engine, and where the job finds it."""
+    """Yield a server over the embedded engine, and the options by which the job finds it."""
     with Service(folder, _WORKLOAD.definitions, "os") as service:
         service.start()
         yield service, ["--url", f"http://{service.host}:{service.port}"]
@@ -52,7 +52,7 @@ def _embedded(folder: Path) -> Iterator[tuple[Service, list[str]]]:
 
 @contextmanager
 def _on_kafka(folder: Path) -> Iterator[tuple[Service, list[str]]]:
-    """A broker, a front-end and a node with one unit."""
+    """Yield a front-end with a broker and a node of one unit, and the options by which the job finds them."""
     with running_broker() as broker, Service(folder, _WORKLOAD.definitions, "os", broker) as service:
         service.start()
         yield service, ["--broker", broker]
@@ -62,7 +62,7 @@ def _on_kafka(folder: Path) -> Iterator[tuple[Service, list[str]]]:
 def _deepened(
     prefix: str, served: Callable[[Path], AbstractContextManager[tuple[Service, list[str]]]]
 ) -> Case:
-    """Single events, before a deepening, beside it, and after."""
+    """Measure single events before a deepening, beside it, and after it."""
 
     def deepened(report: Report) -> None:
         scaled = Scaled(report.scale)
@@ -74,7 +74,7 @@ def _deepened(
                 with served(folder) as (service, where):
                     target = Target(service, _WORKLOAD.payments, events)
                     target.bulk(scaled.events(_OWN_EVENTS), connections=1)
-                    # Before the first figure: what the bulk left to write, and what the server does behind it.
+                    # Written before the first figure, so that the writes of the bulk load do not disturb it.
                     os.sync()
                     time.sleep(_SETTLED_S)
                     beside = target.while_doing(
@@ -99,7 +99,7 @@ def _deepened(
 
 
 def _history(folder: Path, events: int) -> Path:
-    """The events before the stream's first."""
+    """Write a file with the events before the stream's first one, and return its path."""
     table = pa.Table.from_batches(list(blocks(replace(_WORKLOAD.payments, events=events))))
     pq.write_table(table, folder / "history.parquet", row_group_size=250_000)
     return folder / "history.parquet"

@@ -1,4 +1,4 @@
-"""What made-up events are drawn from: Zipf ranks, a clock with the rhythm of a week, numbered names."""
+"""The distributions of made-up events: Zipf ranks, a clock with the rhythm of a week, and numbered names."""
 
 from functools import lru_cache
 from typing import Any
@@ -32,7 +32,7 @@ def _zipf_cumulative(n: int, exponent: float) -> Float64Array:
 
 
 def zipf(rng: np.random.Generator, n: int, exponent: float, size: int) -> Int64Array:
-    """`size` numbers in [0, n), int64: the k-th most frequent has a share in proportion to k^-exponent.
+    """Return `size` numbers in [0, n), int64. The share of the k-th most frequent is proportional to k^-exponent.
 
     An exponent of 0 makes all equally frequent. Which number is frequent is scattered over the range.
     """
@@ -64,7 +64,7 @@ class WeeklyClock:
         self._origin = float(np.interp(into_week_ms, self._minute_ms, self._cumulative))
 
     def times_ms(self, operational: Float64Array) -> Int64Array:
-        """Event times (int64 ms) at operational times counted from the start; keeps their order."""
+        """Return event times (int64 ms) at operational times counted from the start, in the same order."""
         weeks, rest = np.divmod(operational + self._origin, self._cumulative[-1])
         within_ms = np.interp(rest, self._cumulative, self._minute_ms)
         times: Int64Array = self._monday_ms + weeks.astype(np.int64) * WEEK_MS + within_ms.astype(np.int64)
@@ -72,7 +72,7 @@ class WeeklyClock:
 
 
 def numbered(prefix: str, numbers: Int64Array, digits: int) -> Any:
-    """Arrow strings: the prefix (ASCII) and each number in [0, 10^digits) with leading zeros."""
+    """Return Arrow strings: the prefix (ASCII) and each number in [0, 10^digits) with leading zeros."""
     if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < 10**digits:
         raise ValueError(f"{numbers.min()} to {numbers.max()} do not fit {digits} digits")
     width = len(prefix) + digits

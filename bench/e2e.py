@@ -39,12 +39,12 @@ _KILLED_RATE_PER_S, _KILLED_S = 5_000, 40.0
 
 @contextmanager
 def _cluster(workload: Workload) -> Iterator[Cluster]:
-    """A broker with an input topic, a front-end and a node on clean folders."""
+    """Yield a broker with an input topic, a front-end and a node on clean folders."""
     topics = Topics(PREFIX)
     with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
         with KafkaTransport(KafkaSettings(broker)) as log:
             log.create_topic(topics.input(_STREAM), 1)
-            # Made before there is a front-end, so that whoever reads them finds them.
+            # The topics are made before there is a front-end, so that readers find them.
             log.create_topic(topics.output(_STREAM), 1)
         with Service(Path(folder), workload.definitions, "os", broker) as service:
             service.start()
@@ -54,7 +54,7 @@ def _cluster(workload: Workload) -> Iterator[Cluster]:
 
 
 def _in_out(report: Report) -> None:
-    """103 fields, by the input topic and by HTTP."""
+    """Measure events of 103 fields, by the input topic and by HTTP."""
     scaled = Scaled(report.scale)
     settled_s = scaled.seconds(_SETTLED_S)
     found: dict[str, list[float]] = {}
@@ -90,7 +90,7 @@ def _in_out(report: Report) -> None:
 
 
 def _bulk(report: Report) -> None:
-    """What lies in the input topic, as fast as it is answered."""
+    """Measure how fast the events that lie in the input topic are answered."""
     for key, workload in (("in_out_bulk", _NARROW), ("in_out_bulk_wide", _WIDE)):
         events = Scaled(report.scale).events(_WARM_EVENTS)
         with _cluster(workload) as cluster:
@@ -99,7 +99,7 @@ def _bulk(report: Report) -> None:
 
 
 def _killed(report: Report) -> None:
-    """A unit killed under load."""
+    """Measure how long answers are away when a unit is killed under load."""
     share = min(1.0, report.scale)
     cards = max(1_000, int(_HELD_CARDS * share))
     payments = replace(_NARROW.payments, cards=cards, card_exponent=0.0)

@@ -33,7 +33,7 @@ class Cluster:
     sent_events: int = 0
 
     def order(self, schedule: Schedule, *, by_topic: bool, grace_s: float = _GRACE_S) -> Order:
-        """The next events, on a schedule, each by itself."""
+        """Return the order for the next events on a schedule, each sent by itself."""
         host, _, port = self.broker.rpartition(":")
         if by_topic:
             where = (host, int(port), self.stem)
@@ -52,7 +52,7 @@ class Cluster:
         return order
 
     def at(self, rate_per_s: float, seconds: float, *, by_topic: bool = True) -> Outcome:
-        """Events at a rate. Raises ChildFailedError where one was not answered."""
+        """Send events at a rate, and return the outcome. Raises ChildFailedError if one was not answered."""
         found = inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=by_topic))
         check(found)
         return found
@@ -60,16 +60,17 @@ class Cluster:
     def steady(
         self, rate_per_s: float, settled_s: float, seconds: float, *, by_topic: bool = True
     ) -> Outcome:
-        """The same once it has gone on for `settled_s`: what Java compiles for a load is done then; and what the load
-        before left in the page cache is on disk before this one begins. Two gigabytes of a search's, which the kernel
-        writes half a minute later, would be measured as this load's.
+        """Send events as `at` does, once Java has compiled for this load: after the first `settled_s`.
+
+        The page cache is written to the disk first. Two gigabytes of an earlier search, which the kernel writes half a
+        minute later, would disturb this measurement.
         """
         os.sync()
         self.at(rate_per_s, settled_s, by_topic=by_topic)
         return self.at(rate_per_s, seconds, by_topic=by_topic)
 
     def bulk(self, events: int) -> float:
-        """At least so many events by the topic, as fast as they are answered; events/s."""
+        """Send at least so many events by the topic, as fast as they are answered. Returns events/s."""
         seconds, answered = 0.0, 0
         while answered < events:
             burst = Schedule.burst(min(events - answered, _BULK_VALUES // self.payments.fields))
@@ -80,7 +81,7 @@ class Cluster:
         return answered / seconds
 
     def max_rate(self, seconds: float) -> float:
-        """The highest rate by the topic whose p99.9 stays below LIMIT_P999_MS, held for so long."""
+        """Return the highest rate by the topic whose p99.9 stays below LIMIT_P999_MS for this many seconds."""
         return highest_rate(
             lambda rate_per_s: holds_below(
                 inject(self.order(Schedule.constant(rate_per_s, seconds), by_topic=True)),
@@ -109,7 +110,7 @@ class Cluster:
         return (max(slow) + 1) * _SLICE_S if slow else 0.0
 
     def silent_after_kill_s(self, rate_per_s: float, seconds: float) -> float:
-        """The longest that an event waits where the unit is killed half-way through: its restart, and what piled up."""
+        """Kill the unit half-way through a load. Returns the longest wait of an event, in seconds."""
         injection = Injection(
             self.order(Schedule.constant(rate_per_s, seconds), by_topic=True, grace_s=120.0)
         )

@@ -26,7 +26,7 @@ from bench.unit_cases import THROUGHPUT, Workload
 
 _RATE_PER_S, _BEFORE_S, _AFTER_S, _QUIET_S = 2_000, 5.0, 10.0, 60.0
 _ROLLING_S, _SILENT_S = 90.0, 20.0
-# No kill is to take answers away for longer: who looks for the reason needs the logs.
+# No kill should take answers away for longer. If one does, the logs are kept, to find the reason.
 _LONG_S = 3.0
 _NARROW = THROUGHPUT["payments_1x3"]
 _NODES = ("node-1", "node-2", "node-3")
@@ -39,7 +39,7 @@ def _definitions(workload: Workload, partitions: int) -> str:
 
 
 class _Load:
-    """Events at a rate over HTTP, counted by second."""
+    """A load of events at a rate over HTTP, counted by second."""
 
     def __init__(self, cluster: NodeCluster, scale: float) -> None:
         self._target = Target(cluster.service, replace(_NARROW.payments, cards=10_000))
@@ -68,7 +68,7 @@ class _Load:
 
 
 def _seconds_of(start_ns: int, begun_ns: int, ended_ns: int, seconds: int) -> tuple[int, int]:
-    """The first and the last of the seconds in which something was done.
+    """Return the first and the last of the seconds in which something was done.
 
     Raises ChildFailedError where it took longer than events came: its last part is in no figure then.
     """
@@ -90,7 +90,7 @@ def _worst_ms(found: Outcome, first: int, after: int) -> float:
 
 
 def _killed(report: Report) -> None:
-    """Units and nodes, under load and after quiet seconds; each time one that answers something."""
+    """Kill units and nodes, under load and after quiet seconds. Each of them answers some task."""
     scaled, chance = Scaled(report.scale), random.Random(1)
     kinds: dict[str, Callable[[NodeProcess], None]] = {
         "unit": NodeProcess.kill_unit,
@@ -111,7 +111,7 @@ def _killed(report: Report) -> None:
                     found.setdefault(f"{name}_killed_{when}_s", []).append(away_s)
                     found.setdefault(f"{name}_killed_{when}_later_s", []).append(later_s)
                     if before_s and first > 2:
-                        # What was due in the last second may have been under way, and waits for another to answer.
+                        # Events due in the last second may have been under way, and wait for another unit.
                         found.setdefault("before_s", []).append(_worst_ms(outcome, 1, first - 1) / 1000)
                     if away_s > _LONG_S:
                         seconds = ", ".join(f"{each.greatest_ms / 1000:.1f}" for each in outcome.by_phase)
@@ -128,7 +128,7 @@ def _killed(report: Report) -> None:
 
 
 def _graceful(report: Report) -> None:
-    """A rolling restart of all nodes, and a node that is emptied and used again; over a quiet time as long before."""
+    """Measure a rolling restart of all nodes, and a node that is emptied and used again, against a quiet time."""
     found: dict[str, list[float]] = {}
     with node_cluster(_definitions(_NARROW, 4), _NODES) as cluster:
         load = _Load(cluster, report.scale)
@@ -147,7 +147,7 @@ def _graceful(report: Report) -> None:
                     f"{_NODES[0]} is not {state}",
                 )
 
-        # What is compiled for a load, and what a first start does, is done then.
+        # After this load, everything that a load or a first start compiles is compiled.
         load.during(_BEFORE_S, _BEFORE_S, lambda: None)
         for _ in range(report.runs):
             for name, act in (("rolling_restart", restart), ("drain", empty)):
@@ -169,7 +169,7 @@ def _state(seen: dict[str, object]) -> str:
 
 
 def _silent(report: Report) -> None:
-    """One task with two copies: the processor time of the silent one's unit over that of the answering one's."""
+    """Measure one task with two copies: the processor time of the silent one over that of the answering one."""
     found: list[float] = []
     with node_cluster(_definitions(_NARROW, 1), _NODES[:2]) as cluster:
         load = _Load(cluster, report.scale)

@@ -1,4 +1,4 @@
-"""A metric added to a task with history: how fast it fills, and what events that arrive meanwhile notice of it."""
+"""Measures a metric that is added to a task with history: how fast it fills, and the latency of events meanwhile."""
 
 import sys
 import time
@@ -25,7 +25,7 @@ sql = "SELECT sum(amount) AS filled, count(*) AS filled_count FROM payments GROU
 
 
 def measure(report: Report) -> None:
-    """`fill` in events/s, and p99.9 of live events before and while it fills."""
+    """Report `fill` in events/s, and p99.9 of live events before the filling and during it."""
     found: list[dict[str, Any]] = []
     for _ in range(min(report.runs, 3)):
         with Child("bench.filling", [str(report.scale)]) as child:
@@ -45,7 +45,7 @@ class _Live:
         self._due_s = time.perf_counter()
 
     def serve(self, until: Callable[[], bool]) -> list[float]:
-        """Answer events as they are due, with background work in between; their latencies in s."""
+        """Answer events as they are due, with background work in between. Returns their latencies in s."""
         latencies: list[float] = []
         warm, task = self._warm, self._warm.task
         (records,) = warm.records.take(1)

@@ -1,4 +1,4 @@
-"""`railgun run` over three million real flights: files in, results out."""
+"""Measures `railgun run` over three million real flights: files in, results out."""
 
 import json
 import os
@@ -42,7 +42,7 @@ retention = "forever"
 
 
 def measure(report: Report) -> None:
-    """`run_flights_3m` in events/s, the reading and writing of files included; a part of the file at small scales."""
+    """Report `run_flights_3m` in events/s, with reading and writing files; of a part of the file at small scales."""
     flights = fetched()
     if flights is None:
         return
@@ -74,7 +74,7 @@ def _part(whole: Path, part: Path) -> Path:
 
 
 def fetched() -> Path | None:
-    """The file in the user's cache folder, fetched there once with npm; None, having said why, where it cannot be."""
+    """Return the file in the user's cache folder, fetched there once with npm. Prints why if it returns None."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "railgun" / "datasets"
     flights = cache / "flights-3m.parquet"
     if flights.is_file():

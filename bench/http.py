@@ -32,7 +32,7 @@ _SHARED_WINDOWS = 5
 _ADDED_FLOOR_S = 20.0
 _KILLED_EVENTS, _KILLED_CARDS, _KILLED_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000
 _KILLED_RATE_PER_S, _KILLED_LINES = 5_000, 50
-# What `make bench-quick` takes.
+# The scale of `make bench-quick`.
 _FIGURES_FROM = 0.02
 
 
@@ -47,17 +47,17 @@ class Scaled:
         self._floors = min(1.0, scale / _FIGURES_FROM)
 
     def seconds(self, at_scale_1: float, floor: float = 3.0) -> float:
-        """For this long."""
+        """Return a duration at this scale, not below the floor."""
         return max(min(floor * self._floors, at_scale_1), at_scale_1 * self._scale)
 
     def events(self, at_scale_1: int, floor: int = 20_000) -> int:
-        """So many."""
+        """Return a number of events at this scale, not below the floor."""
         return max(int(floor * self._floors), int(at_scale_1 * self._scale))
 
 
 @contextmanager
 def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
-    """A server on a clean folder, and the seconds until it was ready."""
+    """Yield a server on a clean folder, and the seconds until it was ready."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     try:
         with Service(folder, workload.definitions, durability) as service:
@@ -69,7 +69,7 @@ def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float
 
 
 def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
-    """Throughput and latency of one kind of events under one durability."""
+    """Return the case that measures throughput and latency of one kind of events under one durability."""
 
     def traffic(report: Report) -> None:
         scaled = Scaled(report.scale)
@@ -105,13 +105,13 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
 
 
 def _own_window(place: int) -> str:
-    """A metric over a window that no other metric has."""
+    """Return the SQL of a metric over a window that no other metric has."""
     over = f"SLIDING {30 + place} SECONDS"
     return f"SELECT sum(amount) AS {added(place)} FROM payments GROUP BY card OVER {over}"
 
 
 def _shared_window(place: int) -> str:
-    """A metric with a filter of its own, over one of few windows."""
+    """Return the SQL of a metric with a filter of its own, over one of few windows."""
     over = f"SLIDING {30 + 15 * (place % _SHARED_WINDOWS)} SECONDS"
     return (
         f"SELECT sum(amount) AS {added(place)} FROM payments WHERE amount > {place} GROUP BY card OVER {over}"
@@ -119,7 +119,7 @@ def _shared_window(place: int) -> str:
 
 
 def _added(prefix: str, sql: Callable[[int], str], every_s: float | None = None) -> Case:
-    """Metrics registered under load: all at once and to stay, or one after another, each dropped when it answers."""
+    """Return the case of metrics added under load: all at once, or one after another, each dropped once it answers."""
 
     def case(report: Report) -> None:
         scaled = Scaled(report.scale)
@@ -147,7 +147,7 @@ def _added(prefix: str, sql: Callable[[int], str], every_s: float | None = None)
 
 
 def _killed(durability: str, prefix: str) -> Case:
-    """Ready again after kill -9 under load."""
+    """Return the case that measures the time until the server is ready again after kill -9 under load."""
 
     def killed(report: Report) -> None:
         share = min(1.0, report.scale)
@@ -162,7 +162,7 @@ def _killed(durability: str, prefix: str) -> Case:
         with _served(workload, durability) as (target, _):
             target.bulk(int(_KILLED_EVENTS * share))
             for _ in range(report.runs):
-                # A whole interval of checkpoints, and anywhere into the next.
+                # The kill comes after a whole interval of checkpoints, at a random time of the next.
                 steady_s = INTERVAL_S * after.uniform(1.0, 2.0) * max(0.1, share)
                 found.append(target.killed(_KILLED_RATE_PER_S, _KILLED_LINES, steady_s))
         report.note(f"{prefix}ready_after_kill_s", found, 3, f"   {target.sent_events:,} events")

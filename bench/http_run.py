@@ -1,4 +1,4 @@
-"""One server under load: the measurements that the HTTP bench is made of."""
+"""The measurements of the HTTP bench: one server under load."""
 
 import math
 import time
@@ -25,12 +25,12 @@ CONNECTIONS = 128
 _SETTLE_S = 1.0
 _STEADY_SECONDS_MAX, _STATUS_S = 120.0, 0.25
 _RATE_MAX_PER_S = 100_000
-# Each look at what is warm takes the server's interpreter for a moment: not so often that looking is what is measured.
+# Each request for warming metrics takes the server's interpreter for a moment, so it must not come too often.
 _SLICE_S, _WARM_POLL_S = 0.5, 0.25
 
 
 def added(place: int) -> str:
-    """The name of a metric that is registered under load."""
+    """Return the name of a metric that is registered under load."""
     return f"added_{place}"
 
 
@@ -45,7 +45,7 @@ class Target:
     def order(
         self, schedule: Schedule, *, each: int = 1, connections: int = CONNECTIONS, grace_s: float = 10.0
     ) -> Order:
-        """The next events, on a schedule; many in a request go as lines."""
+        """Return the order for the next events on a schedule. Several in a request go as lines."""
         order = Order(
             self.service.host,
             self.service.port,
@@ -63,7 +63,7 @@ class Target:
         return order
 
     def bulk(self, events: int, *, connections: int = _BULK_CONNECTIONS) -> float:
-        """Send at least so many events as lines, as fast as they are answered; events/s. Raises ChildFailedError.
+        """Send at least so many events as lines, as fast as they are answered. Return events/s; raise ChildFailedError.
 
         connections: with several, whole requests overtake each other, and thousands of events that are late then count
         at one millisecond: an edge of a window passes them at one event.
@@ -85,17 +85,17 @@ class Target:
         return answered / seconds
 
     def cpu_us(self, do: Callable[[], object]) -> float:
-        """The server's CPU time per event of what is done, in µs: less swayed by what else the machine does."""
+        """Return the server's CPU time per event while `do` runs, in µs. Other programs disturb it less than a rate."""
         events, cpu_s = self.sent_events, self.service.cpu_s()
         do()
         return (self.service.cpu_s() - cpu_s) / max(1, self.sent_events - events) * 1e6
 
     def singles(self, rate_per_s: float, seconds: float) -> Outcome:
-        """Single events at a rate."""
+        """Send single events at a rate, and return the outcome."""
         return inject(self.order(Schedule.constant(rate_per_s, seconds)))
 
     def max_rate(self, seconds: float) -> float:
-        """The highest rate of single events whose p99.9 stays below LIMIT_P999_MS, none refused, held for so long."""
+        """Return the highest rate of single events, held for so long, with p99.9 below LIMIT_P999_MS, none refused."""
         return highest_rate(
             lambda rate_per_s: holds_below(self.singles(rate_per_s, seconds), LIMIT_P999_MS, _SETTLE_S),
             _RATE_MAX_PER_S,
@@ -182,7 +182,7 @@ class Target:
         return self.service.start()
 
     def _await_checkpoint(self) -> None:
-        """Until all that was sent before is in a durable checkpoint. Raises ChildFailedError."""
+        """Wait until all events that were sent are in a durable checkpoint. Raises ChildFailedError."""
         sent = {each["partition"]: each["position"] for each in self._tasks()}
         deadline_s = time.monotonic() + _STEADY_SECONDS_MAX
         while any(each["checkpoint"] < sent[each["partition"]] for each in self._tasks()):
@@ -191,7 +191,7 @@ class Target:
             time.sleep(_STATUS_S)
 
     def _tasks(self) -> list[dict[str, int]]:
-        """How the tasks of the one stream, by its one partitioner, stand."""
+        """Return the states of the tasks of the one stream and its one partitioner."""
         (stream,) = self.service.ask("GET", "/v1/status")["streams"]
         tasks: list[dict[str, int]] = stream["tasks"]
         return tasks
@@ -224,7 +224,7 @@ class Added:
 
 
 def check(found: Outcome) -> None:
-    """Every event was answered well. Raises ChildFailedError."""
+    """Check that every event was answered well. Raises ChildFailedError."""
     if found.bad:
         raise ChildFailedError(
             f"{found.bad} of {found.events} events were not answered well: {dict(found.status)}"

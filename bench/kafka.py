@@ -39,7 +39,7 @@ _RATES = ("write_250", "read_250", "task_topic", "task_topic_per_cpu")
 
 @contextmanager
 def running_broker() -> Iterator[str]:
-    """The address of a broker with nothing in it, which ends with the block."""
+    """Yield the address of an empty broker, which ends with the block."""
     with tempfile.TemporaryDirectory(prefix="railgun-bench-kafka-") as folder:
         broker = LocalBroker(Path(folder))
         try:
@@ -49,7 +49,7 @@ def running_broker() -> Iterator[str]:
 
 
 def write_blocks(log: Transport, where: TopicPartition, blocks: Iterator[Records]) -> None:
-    """Append blocks as fast as they are taken; return when all are acknowledged."""
+    """Append blocks as fast as they are taken. Returns when all are acknowledged."""
     waiting: deque[Future[list[int]]] = deque()
     for block in blocks:
         while True:
@@ -94,7 +94,7 @@ def one_way_ms(log: Transport, where: TopicPartition, records: int) -> list[floa
 
 
 def write_per_s(log: Transport, where: TopicPartition, records: int) -> float:
-    """Records acknowledged per second."""
+    """Return how many records are acknowledged per second."""
     bounds = np.arange(_BLOCK_RECORDS + 1, dtype=np.int64) * _RECORD_BYTES
     block = Records(np.zeros(bounds[-1], np.uint8), bounds)
     begun = time.perf_counter()
@@ -103,7 +103,7 @@ def write_per_s(log: Transport, where: TopicPartition, records: int) -> float:
 
 
 def read_per_s(address: str, where: TopicPartition, records: int) -> float:
-    """Records per second, as buffers and bounds, from a topic that holds them all; connecting is not counted."""
+    """Return how many records per second are read from a topic that holds them all, without the time to connect."""
     with KafkaTransport(KafkaSettings(address)) as log:
         first = len(log.read(*where, 0, 1, 1))
         begun = time.perf_counter()
@@ -117,7 +117,7 @@ def task_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[floa
     replies encoded."""
     warm = WarmTask(THROUGHPUT["payments_1x3"])
     try:
-        # The task's own control records were not read from this log; others stand in their places.
+        # The task's own control records were not read from this log. Other records have their offsets there.
         first = warm.task.position
         log.append(*where, [b"-"] * first)
         measured_from = first + warm.workload.warm_up
@@ -136,7 +136,7 @@ def task_per_s(log: Transport, where: TopicPartition, events: int) -> tuple[floa
 
 
 def _log(report: Report) -> None:
-    """What the broker does, and one task over it."""
+    """Measure the broker, and one task that reads from it."""
     records = max(int(1_000_000 * report.scale) // _BLOCK_RECORDS, 1) * _BLOCK_RECORDS
     found: dict[str, list[float]] = {key: [] for key in _RATES}
     times: list[list[float]] = []

@@ -1,4 +1,4 @@
-"""An engine killed under load: how long until it answers again, and what of it takes how long."""
+"""Measures an engine that is killed under load: how long until it answers again, and the parts of that time."""
 
 import random
 import shutil
@@ -33,7 +33,7 @@ def measure(report: Report) -> None:
 
 
 def _killed(report: Report, data: Path, pace_per_s: int, after: random.Random) -> list[dict[str, Any]]:
-    """What each start said that came after a kill."""
+    """Return the answers of the starts that came after a kill."""
     found: list[dict[str, Any]] = []
     for run in range(report.runs + 1):
         begun = time.perf_counter()
@@ -44,7 +44,7 @@ def _killed(report: Report, data: Path, pace_per_s: int, after: random.Random) -
                 found.append(answer)
             if run < report.runs:
                 child.answer()
-                # It is steady from here on: the kill falls anywhere into an interval.
+                # The load is steady from here on. The kill comes at a random time of an interval.
                 time.sleep(after.uniform(0.0, INTERVAL_S) * min(1.0, max(0.1, report.scale)))
             child.process.kill()
     return found

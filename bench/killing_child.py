@@ -25,13 +25,13 @@ _LIVE_ROWS, _FULL_ROWS = 1_000, 16_384
 
 
 class Clocks:
-    """Seconds spent in functions that are watched, by name, whichever thread was in them."""
+    """Counts the seconds spent in watched functions, by name, over all threads."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def watch(self, owner: Any, function: str, name: str) -> None:
-        """From now on."""
+        """Count the time in a function from now on."""
         watched: Callable[..., Any] = getattr(owner, function)
         self.seconds[name] = 0.0
 
@@ -47,7 +47,7 @@ class Clocks:
 
 
 def main(folder: str, scale: str, pace_per_s: str) -> None:
-    """Open, answer one event, say how long what took; load what is missing; then events at the pace, until killed."""
+    """Open, answer one event, print the times; load missing events; then answer events at the pace until killed."""
     from railgun.engine.engine import Engine
     from railgun.host.task_log import TaskLog
     from railgun.state.store import Store
@@ -79,13 +79,13 @@ def main(folder: str, scale: str, pace_per_s: str) -> None:
 
 
 def _probe(payments: Payments, position: int) -> dict[str, object]:
-    """An event as new as any other."""
+    """Return an event at a time as new as that of any other."""
     time_ms = payments.start_ms + int(position / payments.rate_per_s * 1000)
     return {"tx_id": f"probe{position}", "ts": time_ms, "card": "c000000001", "merchant": "m", "amount": 1.0}
 
 
 class _Load:
-    """The events that the engine has not got yet: at full speed at first, then at a pace."""
+    """Loads the events that the engine does not have yet: at full speed at first, then at a pace."""
 
     def __init__(self, engine: Any, task: Any, payments: Payments, pace_per_s: int) -> None:
         self._engine, self._task, self._payments, self._pace_per_s = engine, task, payments, pace_per_s
@@ -116,7 +116,7 @@ class _Load:
                     steady_s = float("nan")
 
     def _parts(self, block: pa.RecordBatch) -> Any:
-        """When each is due."""
+        """Yield the parts of a block, each with the time at which it is due."""
         rows = _LIVE_ROWS if self._pace_per_s else _FULL_ROWS
         for start in range(0, block.num_rows, rows):
             yield block.slice(start, rows)

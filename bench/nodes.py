@@ -1,4 +1,4 @@
-"""A cluster of this machine: a broker, nodes as processes, and a front-end that is started when they are ready."""
+"""Runs a cluster on this machine: a broker, nodes as processes, and a front-end that starts when they are ready."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ _WHOLE_S, _STOP_S, _LOOK_S = 180.0, 120.0, 0.1
 
 
 class NodeProcess:
-    """A node of one unit; its folder outlives it."""
+    """A node of one unit as a process. Its folder outlives it."""
 
     def __init__(self, name: str, folder: Path, broker: str) -> None:
         self.name, self._folder, self._broker = name, folder, broker
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; it is ready when the cluster is whole."""
+        """Start the node. It is ready when the cluster is whole."""
         environment = {
             **os.environ,
             "RAILGUN_CLUSTER__NODE_NAME": self.name,
@@ -52,18 +52,18 @@ class NodeProcess:
         return [node, *node.children(recursive=True)]
 
     def unit(self) -> psutil.Process:
-        """The process of its unit. Raises ChildFailedError."""
+        """Return the process of the node's unit. Raises ChildFailedError."""
         for process in self._family():
             if "railgun.unit" in process.cmdline():
                 return process
         raise ChildFailedError(f"{self.name}: there is no unit")
 
     def kill_unit(self) -> None:
-        """End its unit at once; the node starts it again."""
+        """Kill the unit. The node starts it again."""
         self.unit().kill()
 
     def kill(self) -> None:
-        """End all its processes at once."""
+        """Kill all processes of the node."""
         if self._process is not None:
             for process in self._family():
                 with suppress(psutil.NoSuchProcess):
@@ -72,7 +72,7 @@ class NodeProcess:
             self._process = None
 
     def stop(self) -> None:
-        """End it as an operator would. Raises ChildFailedError where it does not end well."""
+        """End the node as an operator would. Raises ChildFailedError if it does not end well."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(_STOP_S)
@@ -83,21 +83,21 @@ class NodeProcess:
 
 @dataclass(frozen=True, slots=True)
 class NodeCluster:
-    """nodes: by name. service: the front-end. folder: with the nodes' data and logs."""
+    """A cluster that runs. nodes: by name.  service: the front-end.  folder: has the nodes' data and logs."""
 
     nodes: dict[str, NodeProcess]
     service: Service
     folder: Path
 
     def keep_logs(self) -> Path:
-        """Copy what the nodes have logged to a folder that outlives this cluster; which that is."""
+        """Copy the nodes' logs to a folder that outlives this cluster, and return the folder."""
         kept = Path(tempfile.mkdtemp(prefix="railgun-bench-logs-"))
         for log in self.folder.glob("*.log"):
             shutil.copy(log, kept)
         return kept
 
     def seen(self) -> dict[str, Any]:
-        """The cluster as the front-end sees it."""
+        """Return the cluster as the front-end sees it."""
         found: dict[str, Any] = self.service.ask("GET", "/v1/cluster")
         return found
 
@@ -106,7 +106,7 @@ class NodeCluster:
         self.await_seen(_is_whole, "not all copies are there")
 
     def await_seen(self, is_so: Callable[[dict[str, Any]], bool], otherwise: str) -> None:
-        """Wait until something is so of the cluster. Raises ChildFailedError."""
+        """Wait until a condition is true of the cluster. Raises ChildFailedError with the text `otherwise`."""
         until_s = time.monotonic() + _WHOLE_S
         while not is_so(seen := self.seen()):
             if time.monotonic() > until_s:
@@ -114,7 +114,7 @@ class NodeCluster:
             time.sleep(_LOOK_S)
 
     def answering(self) -> list[str]:
-        """The node that answers, of each task."""
+        """Return for each task the node that answers it."""
         return [
             copy["node"]
             for task in self.seen()["tasks"]
@@ -130,7 +130,7 @@ def _is_whole(seen: dict[str, Any]) -> bool:
 
 @contextmanager
 def node_cluster(definitions: str, names: Sequence[str]) -> Iterator[NodeCluster]:
-    """A cluster on clean folders, whole."""
+    """Yield a cluster on clean folders, once it is whole."""
     with (
         running_broker() as broker,
         tempfile.TemporaryDirectory(prefix="railgun-bench-nodes-") as folder,

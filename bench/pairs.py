@@ -1,4 +1,4 @@
-"""Figures of two sides that were measured in turn, and what one is over the other, pair by pair."""
+"""Figures of two sides that were measured in turn, and their ratios, pair by pair."""
 
 import re
 import statistics
@@ -20,8 +20,10 @@ def lower_is_better(figure: str) -> bool:
 
 @dataclass(slots=True)
 class Pairs:
-    """sides: names of both.  values: by figure, both sides' values in each run.  missing: by figure, workload or case,
-    why it could not be compared.
+    """The figures of two sides.
+
+    sides: the names of both.  values: by figure, both sides' values in each run.
+    missing: why a figure, workload or case could not be compared, by its name.
     """
 
     sides: tuple[str, ...]
@@ -29,7 +31,7 @@ class Pairs:
     missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, base: Figures, new: Figures) -> None:
-        """What both sides measured in one run."""
+        """Add the figures that both sides measured in one run."""
         for figure in [*base, *(each for each in new if each not in base)]:
             lacking = [side for side, of in zip(self.sides, (base, new), strict=True) if figure not in of]
             if lacking:
@@ -45,7 +47,7 @@ class Pairs:
         self.missing |= others.missing
 
     def print_lines(self) -> None:
-        """A line for each figure; on stderr, what could not be compared."""
+        """Print a line for each figure; and to stderr, the figures that could not be compared."""
         for figure, values in self.values.items():
             base, new = _medians(values)
             ratios = _ratios(values)
@@ -59,7 +61,7 @@ class Pairs:
             print(f"{what}: not compared: {why}", file=sys.stderr, flush=True)
 
     def summary(self) -> dict[str, Any]:
-        """For the last line: by figure the ratio, and both medians; which are better when lower; what is missing."""
+        """Return the last line: ratio and medians by figure, the figures that are better if lower, the missing ones."""
         medians = {figure: _medians(values) for figure, values in self.values.items()}
         return {
             "figures": {

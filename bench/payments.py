@@ -46,7 +46,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Payments:
-    """What to make. Shares are of the events, in [0, 1]."""
+    """A description of the payments to make. Shares are of the events, in [0, 1]."""
 
     events: int
     fields: int = 5
@@ -64,7 +64,7 @@ class Payments:
     amount_order: str = "random"
 
     def __post_init__(self) -> None:
-        """Raise ValueError, saying what would do, if the events cannot be made."""
+        """Raise ValueError with the remedy if the events cannot be made."""
         if self.fields not in (len(_CORE_TYPES), len(_CORE_TYPES) + len(_EXTRA_TYPES)):
             raise ValueError(f"{self.fields} fields: payments have 5 or 103")
         if not 0 <= self.events <= 10**12:
@@ -79,12 +79,12 @@ class Payments:
 
 
 def field_types(count: int) -> dict[str, str]:
-    """The fields of payments with `count` fields (5 or 103), in order, with their types in definitions."""
+    """Return the fields of payments with `count` fields (5 or 103), in order, with their types in definitions."""
     return dict(_CORE_TYPES) if count == len(_CORE_TYPES) else _CORE_TYPES | _EXTRA_TYPES
 
 
 def schema(count: int) -> Any:
-    """The Arrow schema of payments with `count` fields."""
+    """Return the Arrow schema of payments with `count` fields."""
     arrow = {
         "string": pa.string(),
         "timestamp": pa.timestamp("ms", tz="UTC"),
@@ -96,7 +96,7 @@ def schema(count: int) -> Any:
 
 
 def blocks(payments: Payments, first: int = 0) -> Iterator[Any]:
-    """The events in log order, as Arrow record batches of BLOCK_EVENTS rows (the last one shorter), from the block
+    """Yield the events in log order, as Arrow batches of BLOCK_EVENTS rows (the last one shorter), from the block
     numbered `first` on."""
     clock = WeeklyClock(payments.start_ms, payments.rate_per_s, payments.rhythm)
     for block in range(first, -(-payments.events // BLOCK_EVENTS)):
@@ -134,7 +134,7 @@ def _block(payments: Payments, clock: WeeklyClock, block: int) -> Any:
 
 
 def _amounts(rng: np.random.Generator, merchants: Int64Array) -> Float64Array:
-    """Doubles of whole cents, around a price level of the merchant's own (from 5 to 150)."""
+    """Return amounts in whole cents, as doubles, around each merchant's own price level (from 5 to 150)."""
     level = 1.6 + (merchants * 7_919 % 1_000) / 1_000 * 3.4
     cents = np.rint(np.exp(level + 0.7 * rng.standard_normal(BLOCK_EVENTS)) * 100)
     amounts: Float64Array = np.maximum(cents, 1.0) / 100.0
@@ -142,14 +142,14 @@ def _amounts(rng: np.random.Generator, merchants: Int64Array) -> Float64Array:
 
 
 def _lags_ms(rng: np.random.Generator, payments: Payments) -> Int64Array:
-    """How far behind its place in the log each event's time lies."""
+    """Return how far the time of each event lies behind that of its place in the log, in ms."""
     late = rng.random(BLOCK_EVENTS) < payments.late_share
     lags = rng.integers(1, payments.late_lag_ms, size=BLOCK_EVENTS, endpoint=True)
     return np.where(late, lags, 0)
 
 
 def _sources(rng: np.random.Generator, share: float) -> Int64Array:
-    """For each place of a block the event that stands there: itself, or an earlier one, sent again."""
+    """Return the event at each place of a block: its own, or an earlier one that is sent again."""
     places = np.arange(BLOCK_EVENTS)
     back = rng.integers(1, DUPLICATE_REACH_EVENTS, size=BLOCK_EVENTS, endpoint=True)
     again = (rng.random(BLOCK_EVENTS) < share) & (places > 0)
@@ -160,7 +160,7 @@ def _sources(rng: np.random.Generator, share: float) -> Int64Array:
 
 
 def _extra_columns(rng: np.random.Generator, times_ms: Int64Array) -> list[Any]:
-    """The 98 further columns; a fifth of them each has 0, 5, 10, 15 and 20 % nulls."""
+    """Return the 98 further columns. A fifth of them has no nulls, the others have 5, 10, 15 or 20 %."""
     makers: dict[str, Callable[[int], Any]] = {
         "string": lambda i: rng.integers(_STRING_CHOICES[i % 4], size=BLOCK_EVENTS),
         "long": lambda i: rng.integers(10 ** (1 + i % 15), size=BLOCK_EVENTS),
@@ -182,7 +182,7 @@ def _extra_columns(rng: np.random.Generator, times_ms: Int64Array) -> list[Any]:
 
 
 def write(payments: Payments, path: Path, progress: Callable[[int], None] = lambda events: None) -> None:
-    """Write the events to a .parquet, .ndjson or .jsonl file; `progress` hears how many each step wrote.
+    """Write the events to a .parquet, .ndjson or .jsonl file. progress: called with the events of each step.
 
     Raises ValueError on another suffix. In JSON, timestamps are integer ms.
     """
@@ -241,7 +241,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; 0 done, 2 wrong use."""
+    """Run the command. Returns 0, or 2 after wrong use."""
     options = vars(_parser().parse_args(arguments))
     path = options.pop("out")
     console = Console(stderr=True)

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _row(nodes: int, tasks: int) -> list[str]:
-    """Place the copies on nodes, then on one node less, then on one node more."""
+    """Place the copies on nodes, then on one node less, then on one more. Returns a row of the table."""
     all_nodes = [ClusterNode(f"node-{number}", _UNITS) for number in range(nodes + 1)]
     placed, placed_s = _timed(
         all_nodes[:nodes], [TaskCopies(TaskKey("s", 1, "k", each)) for each in range(tasks)]
@@ -75,12 +75,12 @@ def _timed(nodes: Sequence[ClusterNode], tasks: Sequence[TaskCopies]) -> tuple[A
 
 
 def _greatest(assigned: Assigned, ranks: int) -> str:
-    """The greatest number of copies on one unit; of each task the first ones count."""
+    """Return the greatest number of copies on one unit. ranks: how many copies of each task count."""
     return str(max(Counter(copy for copies in assigned.values() for copy in copies[:ranks]).values()))
 
 
 def _moved(before: Assigned, after: Assigned) -> int:
-    """How many copies are on nodes that had none of their task."""
+    """Return how many copies are on nodes that had no copy of their task before."""
     return sum(
         copy.node not in {each.node for each in before[task]}
         for task, copies in after.items()

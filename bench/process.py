@@ -1,4 +1,4 @@
-"""This process and its machine: memory, the page cache, the load."""
+"""Measures this process and its machine: memory, the page cache, the load."""
 
 import compileall
 import ctypes
@@ -12,21 +12,24 @@ import psutil
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM, once what it has let go of is given back."""
+    """Return the memory of this process that is in RAM, after freed memory was given back."""
     ctypes.CDLL(None).malloc_trim(0)
     return int(psutil.Process().memory_info().rss)
 
 
 def compile_all() -> None:
-    """Have the bytecode of this tree, and its kernels, as an installed program has: else each start would compile every
-    module anew where the environment keeps Python from writing it, and the first one kernels for a minute or more."""
+    """Compile the bytecode and the kernels of this tree, as an installed program has them.
+
+    Else each start would compile every module, if the environment keeps Python from writing bytecode; and the first
+    start would compile kernels for a minute or more.
+    """
     subprocess.run([sys.executable, "-m", "railgun.kernels"], stdout=sys.stderr, check=True)
     for package in ("railgun", "reservoir", "frontend", "bench"):
         compileall.compile_dir(Path(__file__).resolve().parent.parent / package, quiet=1)
 
 
 def drop_page_cache(folder: Path) -> None:
-    """Have the machine forget what it has in memory of the files in a folder: they are read from the disk again."""
+    """Drop the files of a folder from the page cache, so that they are read from the disk again."""
     os.sync()
     for place in folder.rglob("*"):
         if place.is_file():
@@ -38,16 +41,16 @@ _PARENT = os.getppid()
 
 
 def end_in_order() -> None:
-    """When this process is told to end, let `finally` blocks remove folders and stop children."""
+    """Have `finally` blocks run, which remove folders and stop children, when this process is told to end."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def orphaned() -> bool:
-    """Has the process that started this one ended? A child that runs on its own must then end too."""
+    """Whether the process that started this one has ended. A child that runs on its own must then end too."""
     return os.getppid() != _PARENT
 
 
 def load() -> str:
-    """How busy the machine is, in words."""
+    """Return the load of the machine in words."""
     one_minute, five_minutes, _ = os.getloadavg()
     return f"load {one_minute:.1f} (1 min), {five_minutes:.1f} (5 min) on {os.cpu_count()} cores"

@@ -1,4 +1,4 @@
-"""Raw internal records of made-up payments, block after block, as a front-end would publish them."""
+"""Makes raw internal records of made-up payments, block after block, as a front-end would publish them."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ class RecordMaker:
         self._left: Records | None = None
 
     def take(self, events: int) -> Iterator[Records]:
-        """The next records, in buffers of at most a block."""
+        """Yield the next records, in buffers of at most a block."""
         while events:
             block = self._left if self._left is not None else next(self._blocks)
             part = block.part(0, min(len(block), events))
@@ -35,5 +35,5 @@ class RecordMaker:
         for block in blocks(payments):
             made = encode_columns(1, self._validator.admit(block).events, 0, 1, sequence)
             sequence += len(made)
-            # A copy: the encoder's buffer has room for the worst case.
+            # It is copied, since the encoder's buffer has room for the worst case.
             yield Records(np.array(made.buffer), made.offsets)

@@ -1,4 +1,4 @@
-"""Figures of a bench by key, and the lines that say them to people."""
+"""The figures of a bench by key, and the lines that show them to people."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ Measured = dict[str, list[dict[str, Any]]]
 
 @dataclass(slots=True)
 class Report:
-    """runs: of each measurement.  scale: of events and seconds, as a multiple of a whole run's."""
+    """The figures of one run of a bench. runs: of each measurement.  scale: of events and seconds; 1 is a whole run."""
 
     runs: int
     scale: float
     figures: dict[str, float] = field(default_factory=dict)
 
     def note(self, key: str, values: Sequence[float], digits: int = 0, remark: str = "") -> None:
-        """The median is the figure; the spread is printed."""
+        """Note a figure, the median of values, and print it with the spread."""
         middle = statistics.median(values)
         self.figures[key] = round(middle, digits) if digits else round(middle)
         spread = f"{min(values):,.{digits}f} .. {max(values):,.{digits}f}, {len(values)} runs"

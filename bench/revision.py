@@ -1,4 +1,4 @@
-"""Another revision of a tree, checked out beside it."""
+"""Checks out another revision of a tree, inside the tree's .cache."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ class UnknownRevisionError(Exception):
 
 
 def commit_of(tree: Path, revision: str) -> str:
-    """The commit that a name means. Raises UnknownRevisionError."""
+    """Return the commit that a name stands for. Raises UnknownRevisionError."""
     try:
         return _git(tree, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").strip()
     except subprocess.CalledProcessError:
@@ -21,7 +21,7 @@ def commit_of(tree: Path, revision: str) -> str:
 
 @contextmanager
 def checked_out(tree: Path, commit: str) -> Iterator[Path]:
-    """A folder inside the tree's .cache that holds a commit, removed afterwards."""
+    """Yield a folder inside the tree's .cache that holds a commit. It is removed afterwards."""
     folder = tree / ".cache" / "compare" / commit[:12]
     try:
         # A comparison that was killed may have left the folder.
@@ -34,7 +34,7 @@ def checked_out(tree: Path, commit: str) -> Iterator[Path]:
 
 
 def changed_benches(tree: Path, commit: str) -> list[str]:
-    """The files of the bench, and the list of packages, that are not the same in the tree as in a commit."""
+    """Return the files of the bench, and of the list of packages, that differ between the tree and a commit."""
     return _git(tree, "diff", "--name-only", commit, "--", "bench", "requirements-dev.lock").split()
 
 

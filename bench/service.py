@@ -1,4 +1,4 @@
-"""`railgun serve` as a process of its own on a free port of this machine, for as long as a bench needs it."""
+"""Runs `railgun serve` as a process on a free port of this machine, for as long as a bench needs it."""
 
 import http.client
 import json
@@ -68,25 +68,25 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """The id of the process that runs."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def unit_pid(self) -> int:
-        """Of the unit beside it. Raises ChildFailedError."""
+        """The process id of the unit beside it. Raises ChildFailedError."""
         for child in psutil.Process(self.pid).children(recursive=True):
             if "railgun.unit" in child.cmdline():
                 return int(child.pid)
         raise ChildFailedError("railgun serve --broker: there is no unit")
 
     def cpu_s(self) -> float:
-        """CPU time that it has taken, all threads."""
+        """Return the CPU time of the process, over all threads, in seconds."""
         times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 
     def start(self) -> float:
-        """Start it; the seconds until it is ready, Python's own start included. Raises ChildFailedError."""
+        """Start the process. Returns the seconds until it is ready, with Python's start. Raises ChildFailedError."""
         self.port = _free_port(self.host)
         command = [sys.executable, "-m", "railgun", self._role]
         command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
@@ -110,7 +110,7 @@ class Service:
         raise ChildFailedError(f"railgun serve: not ready within {_READY_SECONDS:g} s: {self._said()}")
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """The JSON of an answer. Raises ChildFailedError where it is none of success."""
+        """Send a request and return the answer's JSON. Raises ChildFailedError if its status is no success."""
         connection = self._connection(60)
         try:
             text = None if body is None else json.dumps(body)
@@ -124,7 +124,7 @@ class Service:
         return json.loads(said) if said else None
 
     def stop(self) -> None:
-        """End it as an operator would. Raises ChildFailedError where it does not end well."""
+        """End the process as an operator would. Raises ChildFailedError if it does not end well."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -137,7 +137,7 @@ class Service:
             raise ChildFailedError(f"railgun serve: code {code}: {self._said()}")
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

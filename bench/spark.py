@@ -38,7 +38,7 @@ HOT_SHARE, PER_KEY, WINDOWS = 0.3, 10, 4
 
 
 def events(n: int, seed: int = 1) -> pa.Table:
-    """n payments over four windows' time, a few of them late by up to four seconds."""
+    """Return n payments over the time of four windows. A few of them are late by up to four seconds."""
     source = np.random.default_rng(seed)
     cards = max(1, int(n * (1 - HOT_SHARE)) // (PER_KEY * WINDOWS))
     card = np.where(source.random(n) < HOT_SHARE, 0, 1 + source.integers(0, cards, n))
@@ -55,7 +55,7 @@ def events(n: int, seed: int = 1) -> pa.Table:
 
 
 def main() -> None:
-    """Run the engine, validate what it wrote, and say how fast."""
+    """Run the engine, validate its results with Spark, and print the rates."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--backfill-events", type=int, default=3_000_000)

@@ -34,13 +34,13 @@ _PAUSE_S = 0.2
 
 @dataclass(slots=True)
 class Peak:
-    """The most that one worker held. size_bytes: resident."""
+    """The greatest resident memory of a worker, in size_bytes."""
 
     size_bytes: int = 0
 
 
 def measure(spark: SparkSession, events: int, prefix: str = "", hot_share: float = 0.0) -> dict[str, int]:
-    """`backfill` in events/s and `backfill_worker_peak_mib`, behind a prefix. hot_share: the part of one origin."""
+    """Return `backfill` in events/s and `backfill_worker_peak_mib`. hot_share: the share of events of one origin."""
     with tempfile.TemporaryDirectory(prefix="railgun-bench-backfill-") as name:
         folder = Path(name)
         history = _history(folder, events, hot_share)
@@ -58,7 +58,7 @@ def measure(spark: SparkSession, events: int, prefix: str = "", hot_share: float
 
 
 def _history(folder: Path, events: int, hot_share: float) -> Path:
-    """Flights of the real file, again and again where more are wanted, in no order and with ids."""
+    """Write flights of the real file, shuffled and with ids; repeatedly if more are wanted than it has."""
     flights = fetched()
     if flights is None:
         raise SystemExit("the flights cannot be fetched")

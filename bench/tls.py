@@ -47,12 +47,12 @@ _RATE_PER_S, _SECONDS, _CONNECTIONS = 500, 30.0, 128
 _LOOP_REQUESTS, _LOOP_ROUNDS = 10_000, 5
 _IDLE, _OPENED_WITHIN_S, _LOOKED_EVERY_S = 2_000, HANDSHAKE_S, 0.05
 _A_BYTE = b"\x16"
-"""The first of a handshake."""
+"""The first byte of a handshake."""
 _ALIVE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """A server's certificate and key, and its CA."""
+    """Make a server's certificate and key, and its CA. Returns the names of the files."""
     files = {name: str(folder / name) for name in ("ca.pem", "server.crt", "server.key")}
     authority = trustme.CA()
     pair = authority.issue_cert("127.0.0.1")
@@ -64,7 +64,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def _served(*, has_tls: bool) -> Iterator[Target]:
-    """A server on a clean folder, warmed up. With TLS it takes twice as many connections as idle."""
+    """Yield a server on a clean folder, warmed up. With TLS it takes twice as many connections as will idle."""
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     environment: dict[str, str] = {}
     ca = None
@@ -126,12 +126,12 @@ def _kept(report: Report) -> None:
     for place, name in enumerate(("p50_ratio", "p999_ratio")):
         report.note(f"tls_{name}", [tls[place] / bare[place] for bare, tls in zip(plain, secured)], 3)
     report.note("tls_added_us", [tls[2] - bare[2] for bare, tls in zip(plain, secured)], 1)
-    # How far two measurements of the same server are apart.
+    # The ratio of two measurements of the same server shows the noise.
     report.note("plain_p999_ratio", [each[1] / plain[0][1] for each in plain], 3)
 
 
 Open = Callable[[tuple[str, int], ssl.SSLContext], socket.socket]
-"""Opens a connection, and does with it what there is to do."""
+"""Opens a connection, and sends on it what its kind of client sends."""
 
 
 def _say_nothing(address: tuple[str, int], context: ssl.SSLContext) -> socket.socket:
@@ -235,14 +235,14 @@ def _beside(name: str, open_one: Open, report: Report) -> None:
     report.note(f"{name}_p999_ms", [each[1] for each in beside], 3)
     report.note(f"{name}_p999_ratio", [one[1] / other[1] for one, other in zip(beside, alone)], 3)
     report.note(f"{name}_p50_ratio", [one[0] / other[0] for one, other in zip(beside, alone)], 3)
-    # In place of latencies where other programs are at work: what the connections cost of a core.
+    # The share of a core that the connections cost. It says more than latencies if other programs run.
     extra_us = [one[2] - other[2] for one, other in zip(beside, alone)]
     report.note(f"{name}_cores", [each * _RATE_PER_S / 1e6 for each in extra_us], 4)
     report.note(f"{name}_alone_spread_ratio", [each[1] / alone[0][1] for each in alone], 3)
 
 
 async def _loop_us(requests: int, rounds: int, certificates: Certificates, ca: str) -> tuple[float, float]:
-    """CPU time of the event loop's thread per event, in µs, without TLS and with it: the least of rounds, in turn."""
+    """Return the event loop's CPU time per event, in µs, without TLS and with it: the least of rounds, in turn."""
     make, ports = answering_at_once(Guard()), []
     servers: list[TlsServer | asyncio.AbstractServer] = []
     listeners: list[socket.socket] = []

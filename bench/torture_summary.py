@@ -1,4 +1,4 @@
-"""What a long run of tests found, in a few lines, from its JUnit file.
+"""Summarizes the JUnit file of a long run of tests in a few lines.
 
 python -m bench.torture_summary build/torture.xml
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def summary(junit: Path) -> list[str]:
-    """A line per test file with its tests, failures and seconds, then all that failed, then the total."""
+    """Return a line per test file with its tests, failures and seconds, then all failures, then the total."""
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     seconds: dict[str, float] = defaultdict(float)
     failed: list[str] = []

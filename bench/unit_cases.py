@@ -56,23 +56,23 @@ class Workload:
 
     @property
     def definitions(self) -> str:
-        """TOML."""
+        """Return the definitions of the stream and its metrics, as TOML."""
         window = f"SLIDING {self.window_ms} MILLISECONDS"
         over = [each.format(window=window) for each in self.over]
         return _windows(over, self.select, self.payments.fields, self.lateness)
 
     @property
     def window_events(self) -> int:
-        """Events that the longest window holds, all entities together."""
+        """The number of events that the longest window holds, over all entities."""
         return int(self.window_ms * self.payments.rate_per_s / 1000)
 
     @property
     def warm_up(self) -> int:
-        """Events after which as many leave the windows as arrive."""
+        """The number of events after which as many leave the windows as arrive."""
         return self.window_events + self.settling
 
     def scaled(self, factor: float) -> "Workload":
-        """The same with another number of measured events; a workload that shrinks does so in all its parts."""
+        """Return this workload with another number of measured events. If it `shrinks`, all its parts shrink."""
         small = replace(
             self,
             measured=max(min(self.measured, MEASURED_FLOOR_EVENTS), int(self.measured * factor)),

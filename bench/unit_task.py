@@ -27,7 +27,7 @@ _STEADY_TOLERANCE = 0.1
 
 
 class UnsteadyError(Exception):
-    """As many events do not leave the windows as arrive: what was measured is no steady state."""
+    """The windows are in no steady state: other numbers of events leave them than arrive."""
 
 
 class Answering:
@@ -38,7 +38,7 @@ class Answering:
         self.size_bytes = 0
 
     def __call__(self, replies: Replies) -> None:
-        """What a unit does with replies."""
+        """Encode replies as a unit does."""
         for _, record in self._task.encode(replies):
             self.size_bytes += len(record)
 
@@ -61,7 +61,7 @@ class WarmTask:
         self.answer = Answering(self.task)
 
     def control(self, changes: Iterable[Change]) -> None:
-        """Bring changes into force, as control records."""
+        """Put changes into force by control records."""
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self.task.process(records, self.task.position, _unanswered)
 
@@ -115,7 +115,7 @@ class WarmTask:
         return figures
 
     def _check_steady(self) -> None:
-        """Count who crosses the windows' ends while a few more events arrive."""
+        """Count the entries that cross the windows' ends while a few more events arrive."""
         crossed = _CrossingCount(self.task)
         with crossed:
             for records in self.records.take(CHECK_EVENTS):
@@ -127,7 +127,7 @@ class WarmTask:
                 )
 
     def close(self) -> None:
-        """Let the task go, and its folder with it."""
+        """Close the task, and remove its folder."""
         self.task.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -31,7 +31,7 @@ from railgun.registry.topics import Topics
 
 _WORKLOAD = "payments_1x3"
 _FRONT_END = 0
-# For longer than from one checkpoint to the next.
+# These take longer than the time between two checkpoints.
 _MEASURED_EVENTS = 6_000_000
 _READY_S = 600.0
 
@@ -64,7 +64,7 @@ def _rate(log: KafkaTransport, positions: TopicPartition, first: int, end: int) 
         if positions.topic not in log.topics():
             time.sleep(0.05)
             continue
-        # One by one: only the first of those that are fetched together says when it came.
+        # One by one, since only the first of several fetched records has the time of its arrival.
         for fetched in log.fetch({positions: offset}, 1, 1 << 20, 1.0):
             report = decode_report(fetched.values()[0])
             assert report is not None
@@ -94,7 +94,7 @@ def _unit(address: str, prefix: str, folder: Path) -> Iterator[None]:
 
 
 def unit_topic(report: Report) -> None:
-    """A unit that reads what lies in its topic."""
+    """Measure a unit that reads the records that lie in its topic."""
     rates: list[float] = []
     with running_broker() as address:
         for run in range(report.runs):

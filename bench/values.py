@@ -33,7 +33,7 @@ from railgun.messaging.transport import TopicPartition
 
 _WORKLOAD = THROUGHPUT["payments_1x3"]
 _EVENTS_PER_S, _QUERIES_PER_S, _SECONDS, _SETTLED_S = 500, 100, 30.0, 15.0
-# As many connections, each with one query under way, so that one that is slow delays no other.
+# There are as many connections as threads, each with one query under way, so that a slow one delays no other.
 _CONNECTIONS = 8
 _WARM_EVENTS = 100_000
 _HOP_BYTES = bytes(250)
@@ -42,7 +42,7 @@ _HOP_BYTES = bytes(250)
 def _at_rate(
     do: Callable[[int], None], rate_per_s: float, seconds: float, after_s: float = 0.0
 ) -> list[float]:
-    """Call something at a rate from one thread; how long each took, in ms, from when it was due.
+    """Call something at a rate from one thread. Returns how long each call took, in ms, from when it was due.
 
     after_s: when the first is due, from now.
     """
@@ -66,13 +66,13 @@ class _Queries:
         self._cards, self._chance = cards, random.Random(seed)
 
     def ask(self, number: int) -> None:
-        """Ask for one card."""
-        # One in ten is a card that there is not.
+        """Query one card."""
+        # One query in ten is for a card that has no events.
         card = self._chance.randrange(self._cards + self._cards // 10)
         self._get(f"{_STREAM}/values?card=c{card:09d}")
 
     def show(self, number: int) -> None:
-        """Ask for the stream, of which the server knows all: what HTTP takes by itself."""
+        """Request the stream's definition, which the server has at hand: it shows the time of HTTP itself."""
         self._get(_STREAM)
 
     def _get(self, path: str) -> None:
@@ -86,11 +86,11 @@ class _Queries:
 def _asked(
     service: Service, seconds: float, ask: Callable[[_Queries, int], None] = _Queries.ask
 ) -> list[float]:
-    """How long requests took, in ms, at the bench's rate."""
+    """Return how long requests took, in ms, at the bench's rate."""
     cards = _WORKLOAD.payments.cards
     queries = [_Queries(service, cards, seed) for seed in range(_CONNECTIONS)]
     rate_per_s = _QUERIES_PER_S / _CONNECTIONS
-    # In turn: they would all be due at once.
+    # The threads begin one after another, or all their calls would be due at once.
     return _together(
         [
             partial(_at_rate, partial(ask, each), rate_per_s, seconds, place / _QUERIES_PER_S)
@@ -116,7 +116,7 @@ def _append(part: Callable[[], list[float]], found: list[list[float]]) -> None:
 
 
 class _Hops:
-    """A record to one topic, taken by a thread, and one back by another topic: what a query takes at least."""
+    """Sends a record to a topic and gets one back by another topic, the least that a query takes. A thread echoes."""
 
     def __init__(self, broker: str) -> None:
         self._here, self._there = KafkaTransport(KafkaSettings(broker)), KafkaTransport(KafkaSettings(broker))
@@ -136,7 +136,7 @@ class _Hops:
                 self._there.append(*self._back, fetched.values())
 
     def once(self, number: int) -> None:
-        """There and back."""
+        """Send one record, and wait for the echo."""
         self._here.append(*self._out, [_HOP_BYTES])
         until = self._position + 1
         while self._position < until:

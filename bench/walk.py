@@ -76,7 +76,7 @@ class Walks:
         threading.setprofile(self._note)
 
     def passed(self, walk: Callable[[int], object], is_over: Callable[[], bool], times: int) -> Passed:
-        """The functions that nearly all walks pass. walk: begins the one of this number."""
+        """Return the functions that nearly all walks pass. walk: begins the walk of a number."""
         found: Counter[Function] = Counter()
         for number in range(times + 1):
             time.sleep(_BETWEEN_S)
@@ -91,7 +91,7 @@ class Walks:
         self._is_noting = True
         sys.setprofile(self._note)
         walk(number)
-        # To ask whether it is over is no part of the walk.
+        # The call of `is_over` is no part of the walk.
         sys.setprofile(None)
         while not is_over():
             time.sleep(_POLL_S)
@@ -108,15 +108,15 @@ def _function(code: CodeType) -> Function:
 
 
 def _kernels() -> set[Function]:
-    """What is compiled: Numba shows a profiler a frame of it, too."""
-    # A server keeps what is there at its start out of collections, and so out of this list.
+    """Return the compiled kernels, since Numba shows a profiler their frames too."""
+    # A server freezes the objects of its start, and frozen objects are not in this list.
     gc.unfreeze()
     compiled = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
     return {_function(each.py_func.__code__) for each in compiled}
 
 
 def _by_file(functions: Set[Function]) -> Passed:
-    """Those of this project."""
+    """Return the functions of this project by file."""
     found: Passed = {}
     for file, name in sorted(functions):
         path = Path(file)
@@ -126,7 +126,7 @@ def _by_file(functions: Set[Function]) -> Passed:
 
 
 def measured(folder: Path, event_walks: int, registration_walks: int) -> dict[str, Passed]:
-    """All walks."""
+    """Take all walks, and return their functions by the walk's name."""
     walks = Walks()
     texts = payment_lines(_PAYMENTS, _FILLING_EVENTS, 1 + event_walks).buffer.splitlines()
     with _filled(folder / "alone") as engine:
@@ -156,7 +156,7 @@ def measured(folder: Path, event_walks: int, registration_walks: int) -> dict[st
 
 @contextmanager
 def _filled(folder: Path) -> Iterator[Engine]:
-    """An engine whose window is full: events leave it as others arrive."""
+    """Yield an engine whose window is full, so that events leave it as others arrive."""
     with Engine(folder) as engine:
         engine.apply(_WORKLOAD.definitions)
         engine.score_table(_STREAM, pa.Table.from_batches(list(islice(blocks(_PAYMENTS), _FILLING_BLOCKS))))
@@ -165,7 +165,7 @@ def _filled(folder: Path) -> Iterator[Engine]:
 
 @contextmanager
 def _served(engine: Engine) -> Iterator[http.client.HTTPConnection]:
-    """A connection to a server over an engine, which the server closes."""
+    """Yield a connection to a server over an engine, which the server closes at its end."""
     with listen(replace(HttpSettings(), port=0)) as listener:
         host, port = listener.getsockname()
         is_ready = threading.Event()
@@ -185,7 +185,7 @@ def _served(engine: Engine) -> Iterator[http.client.HTTPConnection]:
 
 
 def main() -> None:
-    """Take the walks, and say what they passed."""
+    """Take the walks, and print the functions that they passed."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.walk", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

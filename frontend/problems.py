@@ -1,4 +1,4 @@
-"""What goes wrong, as clients get it: RFC 9457 problem objects, and the exception that carries one to the route."""
+"""The errors that clients get: problem objects (RFC 9457), and the exceptions that carry them."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -19,15 +19,18 @@ _FAILED = (
 
 
 class ErrorPlace(msgspec.Struct, frozen=True):
-    """One thing that is wrong. loc: the keys and list places that lead to it."""
+    """One mistake. loc: the keys and the indices of lists that lead to its place."""
 
     loc: tuple[str | int, ...]
     msg: str
 
 
 class Problem(msgspec.Struct, kw_only=True):
-    """title: the status in words.  detail: what happened and what can be done.  Of an event that was not answered in
-    time: its id, if it brings one, and the partitioners that have not answered.
+    """A problem object.
+
+    title: the status in words.
+    detail: what happened and what can be done.
+    id, partitioners: of an event that was not answered in time: its id, if it has one, and those that did not answer.
     """
 
     title: str
@@ -39,36 +42,36 @@ class Problem(msgspec.Struct, kw_only=True):
 
 
 class ProblemError(Exception):
-    """A request that cannot be answered as asked. headers: that go with the problem."""
+    """A request cannot be answered as asked. headers: sent with the problem."""
 
     def __init__(self, problem: Problem, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.problem, self.headers = problem, tuple(headers)
         super().__init__(problem.detail)
 
     def for_caller(self, caller: Caller) -> "ProblemError":
-        """The same in the words that a caller may read. `problem` itself has nothing that only some may read."""
+        """Return the error in the words that a caller may read. `problem` itself is in words for everybody."""
         return self
 
 
 def problem(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> Problem:
-    """A problem of an HTTP status."""
+    """Return the problem of an HTTP status."""
     places = tuple(ErrorPlace(loc, msg) for loc, msg in errors[:SHOWN_ERRORS_MAX])
     return Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, errors=places)
 
 
 def refusal(status: int, detail: str, errors: Sequence[tuple[Location, str]] = ()) -> ProblemError:
-    """The exception for a problem; those that pass name the time to wait."""
+    """Return the exception for a problem. With 429 and 503 it says after how many seconds to try again."""
     passes = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     return ProblemError(problem(status, detail, errors), _PASSES if passes else ())
 
 
 def refused(error: AccessError) -> ProblemError:
-    """The exception for a request that is refused for who asks."""
+    """Return the exception for a request that its caller may not make."""
     return ProblemError(problem(error.status, error.detail), error.headers)
 
 
 class UnknownStreamError(ProblemError):
-    """There is no such stream. known: the names of all streams, which only those are told who may read them."""
+    """There is no such stream. known: the names of all streams. A caller is told those that they may read."""
 
     def __init__(self, stream: str, known: Iterable[str]) -> None:
         self._stream, self._known = stream, tuple(known)
@@ -80,8 +83,10 @@ class UnknownStreamError(ProblemError):
 
 
 class FailureError(ProblemError):
-    """503: an error of the server. failure: its text, which may name folders and topics of any stream, and is told only
-    to callers with the scope `metrics`, who may see all of them.  advice: what is said to everybody after it.
+    """An error of the server (503).
+
+    failure: its text. It may name folders and topics of any stream, so only callers with the scope `metrics` get it.
+    advice: a text for everybody, which follows the failure.
     """
 
     def __init__(self, failure: str, advice: str = "", headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
@@ -95,24 +100,24 @@ class FailureError(ProblemError):
 
 
 def failed(failure: str) -> ProblemError:
-    """The exception where nothing was taken because of an error of the server. failure: its text."""
+    """Return the exception for a request of which nothing was taken, because of an error of the server."""
     return FailureError(failure, headers=_PASSES)
 
 
 def uncertain(detail: str) -> ProblemError:
-    """The exception where what was asked for may have been taken: it names no time, by which a client sends again of
-    itself."""
+    """Return the exception for a request that may have been taken. It names no time to try again, since clients would
+    send the request again by themselves then."""
     return ProblemError(problem(503, detail))
 
 
 def no_route(method: str, path: str) -> ProblemError:
-    """The exception for a path that there is not."""
+    """Return the exception for a path that no route has."""
     slash = ": no route ends in a slash" if path.endswith("/") else ""
     return refusal(404, f"there is no {method} {path[:200]}{slash}; /docs lists what there is")
 
 
 def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError:
-    """The exception for a path that takes other methods."""
+    """Return the exception for a path that takes other methods."""
     *most, last = (each for each in allowed if each != "HEAD")
     listed = f"{', '.join(most)} or {last}" if most else last
     detail = f"{path[:200]} takes {listed}, not {method[:40]}"
@@ -120,16 +125,16 @@ def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError
 
 
 def of_defect() -> ProblemError:
-    """The exception for what should not have happened; whoever makes it logs that."""
+    """Return the exception for a defect of this program. The caller logs the defect."""
     return refusal(500, "a defect of this program; the server's log shows where")
 
 
 def of_event(status: int, error: EventRefusedError) -> Problem:
-    """The problem of one event that was refused."""
+    """Return the problem of one event that was refused."""
     return problem(status, str(error), [FieldError(*each) for each in error.errors])
 
 
 def of_no_json(text: bytes, error: Exception) -> ProblemError:
-    """The exception for a body that is no JSON. error: what its decoder raised."""
+    """Return the exception for a body that is no JSON. error: the decoder's exception."""
     found = json_error(text, error)
     return refusal(400, str(EventRefusedError([found])) if found.loc else found.msg, [found])

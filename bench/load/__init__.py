@@ -1,1 +1,1 @@
-"""Open-loop load: what is sent when is fixed beforehand, and latency counts from when each request was due."""
+"""Open-loop load: a schedule fixes when each request is due, and its latency counts from then."""

@@ -1,4 +1,4 @@
-"""One keep-alive connection with one request under way: as little work per request as a client can have."""
+"""A keep-alive connection with one request at a time, which does as little per request as a client can."""
 
 import socket
 import ssl
@@ -12,7 +12,7 @@ _READ_BYTES = 1 << 18
 
 
 class Connection:
-    """Non-blocking. `place`: of the request under way, -1 when there is none.  context: for TLS; None: without."""
+    """A non-blocking connection. place: of the request under way, -1 if there is none.  context: for TLS, or None."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self.socket = socket.create_connection((host, port), timeout=5.0)
@@ -32,13 +32,13 @@ class Connection:
         self._complete = False
 
     def send(self, place: int, request: bytes) -> bool:
-        """Begin a request; True: `send_more` is needed once the socket takes more."""
+        """Begin a request. Returns True if `send_more` is needed once the socket takes more."""
         self.place = place
         self._unsent = memoryview(request)
         return self.send_more()
 
     def send_more(self) -> bool:
-        """Send on; True: there is still more."""
+        """Send more of the request. Returns True if there is still more."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self.socket.send(self._unsent) :]
@@ -49,7 +49,7 @@ class Connection:
         return False
 
     def receive(self) -> bool:
-        """Read what there is; True: the request under way has ended. `status` and `good` say how."""
+        """Read what has arrived. Returns True if the request under way has ended; `status` and `good` say how."""
         try:
             data = self.socket.recv(_READ_BYTES)
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -72,15 +72,15 @@ class Connection:
         return True
 
     def on_headers_complete(self) -> None:
-        """The answer's head is there (called by the parser, which knows only here whether more may follow)."""
+        """Note that the answer's head is there. The parser calls it, and knows only here whether more may follow."""
         self.is_open = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the answer (called by the parser)."""
+        """Take a piece of the answer. The parser calls it."""
         self._body.append(data)
 
     def on_message_complete(self) -> None:
-        """The answer's end (called by the parser)."""
+        """Note the answer's end. The parser calls it."""
         self._complete = True
 
     def _break(self) -> None:
@@ -88,5 +88,5 @@ class Connection:
         self.status, self.good = FAILED, 0
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self.socket.close()

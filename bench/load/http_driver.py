@@ -14,7 +14,7 @@ _CONNECT_FAILURES_MAX = 20
 
 
 class HttpDriver:
-    """Connects at once. Raises OSError where nobody listens. `run` closes the connections. ca: of a server with TLS."""
+    """Connects when it is made; `run` closes the connections. Raises OSError if nobody listens. ca: for TLS."""
 
     def __init__(self, host: str, port: int, connections: int, ca: str | None = None) -> None:
         self._where = (host, port)
@@ -60,7 +60,7 @@ class HttpDriver:
             self._epoll.modify(connection.socket, select.EPOLLIN | select.EPOLLOUT)
 
     def _serve(self, connection: Connection, events: int, trace: Trace) -> int:
-        """Read or write on; how many requests have ended by it."""
+        """Read or write on a connection. Returns how many requests have ended by that."""
         if events & select.EPOLLOUT and not connection.send_more():
             self._epoll.modify(connection.socket, select.EPOLLIN)
         ended = bool(events & ~select.EPOLLOUT) and connection.receive()
@@ -83,7 +83,7 @@ class HttpDriver:
         self._idle.append(connection)
 
     def _replace(self, connection: Connection) -> None:
-        """A connection that was closed makes room for a new one, unless nobody listens any more."""
+        """Replace a connection that was closed by a new one, unless nobody listens any more."""
         del self._by_fd[connection.socket.fileno()]
         if connection in self._idle:
             self._idle.remove(connection)

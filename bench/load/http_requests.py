@@ -1,9 +1,9 @@
-"""The bytes of HTTP requests that carry events, made as they are sent from lines that lie ready."""
+"""Makes the bytes of HTTP requests with events, from prepared lines, when they are sent."""
 
 from bench.load.lines import Lines
 
 GOOD = b'"metrics":{'
-"""What every reply to an event that was taken has, and no error."""
+"""Bytes that every reply to an event has, and no problem has."""
 
 
 class EventRequests:

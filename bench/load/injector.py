@@ -1,4 +1,4 @@
-"""Injects load from processes of its own, which begin at the same moment; what came of it, merged."""
+"""Injects load from worker processes that begin at the same moment, and merges their outcomes."""
 
 import time
 from contextlib import ExitStack
@@ -30,14 +30,14 @@ class Injection:
             self._stack = stack.pop_all()
 
     def start(self) -> int:
-        """Begin in a moment: when, on the monotonic clock, in ns."""
+        """Let the workers begin in a moment. Returns when, on the monotonic clock, in ns."""
         start_ns = time.monotonic_ns() + int(_BEGIN_AFTER_S * 1e9)
         for worker in self._workers:
             worker.tell(str(start_ns))
         return start_ns
 
     def outcome(self) -> Outcome:
-        """What came of it, once all is over."""
+        """Wait for the end of all workers, and return the merged outcome."""
         with self._stack:
             return merge(Outcome.from_json(worker.answer()) for worker in self._workers)
 
@@ -49,7 +49,7 @@ class Injection:
 
 
 def inject(order: Order, workers: int = 1) -> Outcome:
-    """Inject all of an order and wait for what comes of it. Raises ChildFailedError."""
+    """Inject all of an order, wait for it, and return the outcome. Raises ChildFailedError."""
     injection = Injection(order, workers)
     injection.start()
     return injection.outcome()

@@ -29,7 +29,7 @@ _GOOD = 200
 
 
 class KafkaDriver:
-    """`stem`.in is written, `stem`.out is read from its end on. Raises KafkaException where no broker answers."""
+    """Writes to `stem`.in, and reads `stem`.out from its end on. Raises KafkaException if no broker answers."""
 
     def __init__(self, broker: str, stem: str, first_event: int) -> None:
         self._input, self._first_event = f"{stem}.in", first_event
@@ -70,7 +70,7 @@ class KafkaDriver:
         self._producer.close()
 
     def _end(self, place: TopicPartition) -> int:
-        """Asked again where the partition has no leader yet."""
+        """Return the end of a partition. It is asked for again while the partition has no leader."""
         deadline_s = time.monotonic() + _ANSWER_S
         while True:
             try:
@@ -103,7 +103,7 @@ class KafkaDriver:
             self._producer.flush(max(0.0, (end_ns - now_ns) / 1e9))
 
     def _receive(self, trace: Trace) -> int:
-        """Note the replies that have come; how many requests they are the first answer of."""
+        """Note the replies that have come. Returns how many requests got their first answer by them."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return 0

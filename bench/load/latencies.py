@@ -11,7 +11,7 @@ _LEAST_US, _GREATEST_US, _DIGITS = 1, 3_600_000_000, 3
 
 
 class Latencies:
-    """A histogram. What is beyond an hour counts as an hour."""
+    """A histogram of latencies. A latency above an hour counts as an hour."""
 
     def __init__(self) -> None:
         self._histogram: Any = HdrHistogram(_LEAST_US, _GREATEST_US, _DIGITS)
@@ -23,25 +23,25 @@ class Latencies:
             self._histogram.record_value(value, count)
 
     def add(self, other: Self) -> None:
-        """Add all that another one holds."""
+        """Add all latencies of another histogram."""
         self._histogram.add(other._histogram)
 
     def __len__(self) -> int:
         return int(self._histogram.get_total_count())
 
     def quantile_ms(self, quantile: float) -> float:
-        """The least latency in ms that this share (in [0, 1]) does not exceed; NaN where there is none."""
+        """Return the least latency in ms that this share (in [0, 1]) does not exceed; NaN if there are none."""
         if not len(self):
             return float("nan")
         return float(self._histogram.get_value_at_percentile(quantile * 100)) / 1000
 
     @property
     def greatest_ms(self) -> float:
-        """The greatest latency, in ms."""
+        """Return the greatest latency, in ms."""
         return self.quantile_ms(1.0)
 
     def above(self, limit_ms: float) -> int:
-        """How many latencies lie above a limit."""
+        """Return how many latencies are above a limit."""
         return sum(
             int(item.count_at_value_iterated_to)
             for item in self._histogram.get_recorded_iterator()
@@ -49,19 +49,19 @@ class Latencies:
         )
 
     def to_text(self) -> str:
-        """The whole histogram in a line."""
+        """Return the whole histogram as a line of text."""
         return str(self._histogram.encode().decode("ascii"))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """What `to_text` said."""
+        """Make the histogram of a text that `to_text` returned."""
         made = cls()
         made._histogram.decode_and_add(text.encode("ascii"))
         return made
 
 
 def merged(each: Iterable[Latencies]) -> Latencies:
-    """All of them in one."""
+    """Return the sum of several histograms."""
     whole = Latencies()
     for one in each:
         whole.add(one)

@@ -14,14 +14,14 @@ from bench.payments import BLOCK_EVENTS, Payments, blocks
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """NDJSON. buffer: all of it.  offsets int64[n + 1]: where each line begins, and the end."""
+    """n lines of NDJSON. buffer: all bytes.  offsets int64[n + 1]: the beginning of each line, and the end."""
 
     buffer: bytes
     offsets: NDArray[np.int64]
 
     @classmethod
     def of(cls, buffer: bytes, lengths: Sequence[int]) -> Self:
-        """Lines of these lengths in bytes, one after another."""
+        """Make lines of these lengths in bytes, one after another."""
         return cls(buffer, np.cumsum([0, *lengths], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -29,7 +29,7 @@ class Lines:
 
 
 def payment_lines(payments: Payments, first: int, events: int) -> Lines:
-    """Events `first` to `first + events - 1` of a sequence that depends on nothing but `payments`."""
+    """Return the events `first` to `first + events - 1` of the sequence that `payments` describes."""
     pieces: list[bytes] = []
     lengths: list[int] = []
     left = events
@@ -45,7 +45,7 @@ def payment_lines(payments: Payments, first: int, events: int) -> Lines:
 
 
 def json_lines(batch: Any) -> Lines:
-    """The rows of a record batch as lines; its strings are taken to need no escapes."""
+    """Return the rows of a record batch as lines. Its strings must need no escapes."""
     parts: list[Any] = []
     for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns)):
         parts.append(f'{"," if place else "{"}"{name}":')
@@ -59,7 +59,7 @@ def json_lines(batch: Any) -> Lines:
 
 
 def _texts(column: Any) -> Any:
-    """A column's values as JSON has them."""
+    """Return a column's values as JSON texts."""
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     if pa.types.is_string(column.type):

@@ -1,4 +1,4 @@
-"""What a worker process is told to inject."""
+"""The order of a worker process: what to inject, and when."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class Order:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ValueError where it is told to reach beyond this machine, or to send many events as one object."""
+        """Raise ValueError if the order names another machine, or several events in one object."""
         if self.host not in ("127.0.0.1", "::1", "localhost"):
             raise ValueError(f"{self.host}: the injector sends to the loopback interface only")
         if self.is_topic and (self.events_each != 1 or self.workers != 1):
@@ -41,5 +41,5 @@ class Order:
 
     @property
     def events(self) -> int:
-        """In all requests of the schedule."""
+        """The number of events in all requests of the schedule."""
         return self.schedule.requests * self.events_each

@@ -1,4 +1,4 @@
-"""What came of a run: every request of the schedule is in it, answered or not."""
+"""The outcome of a run, with every request of the schedule, answered or not."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from bench.load.latencies import Latencies, merged
 
 UNANSWERED, FAILED = 0, -1
-"""In `Trace.status`: nothing came before the end of the run; the connection broke."""
+"""Values of `Trace.status`: no answer came before the end of the run; the connection broke."""
 
 
 class Trace:
-    """What happened to n requests, noted by whoever sends them: at one place each, so that noting costs little.
+    """What happened to n requests. The driver notes it, in one place for each request, so that noting costs little.
 
     due_ns, sent_ns, done_ns: int64[n] on the monotonic clock, 0 where it did not happen.  status int32[n]: what the
     answer said (200 to 299: good), UNANSWERED or FAILED.  good: int64[n] events answered well.
@@ -66,22 +66,22 @@ class Outcome:
 
     @property
     def latencies(self) -> Latencies:
-        """Those of all phases."""
+        """Return the latencies of all phases."""
         return merged(self.by_phase)
 
     @property
     def bad(self) -> int:
-        """Events that were not answered well."""
+        """The number of events that were not answered well."""
         return self.events - self.good
 
     @property
     def events_per_s(self) -> float:
-        """Events answered well, by the time from the first sending to the last answer."""
+        """The rate of events answered well, from the first sending to the last answer."""
         seconds = (self.last_done_ns - self.first_sent_ns) / 1e9
         return self.good / seconds if seconds > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` takes."""
+        """Return the outcome as JSON, which `from_json` takes."""
         return {
             "by_phase": [each.to_text() for each in self.by_phase],
             "from_send": self.from_send.to_text(),
@@ -91,7 +91,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> Self:
-        """What `to_json` said."""
+        """Make the outcome that `to_json` returned."""
         return cls(
             [Latencies.from_text(text) for text in said["by_phase"]],
             Latencies.from_text(said["from_send"]),
@@ -101,7 +101,7 @@ class Outcome:
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """What came of the parts of one schedule, which ran side by side."""
+    """Merge the outcomes of the parts of one schedule, which ran side by side."""
     parts = list(outcomes)
     whole = Outcome([merged(each) for each in zip(*(part.by_phase for part in parts), strict=True)])
     whole.from_send = merged(part.from_send for part in parts)

@@ -1,4 +1,4 @@
-"""When requests are due: a plan made before the clock runs, which no slow answer can delay."""
+"""The schedule by which requests are due. It is made before the run, so no slow answer can delay it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ REQUESTS_MAX, SECONDS_MAX = 20_000_000, 4 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """`requests` of them, evenly spaced over `seconds`; all at once where that is 0."""
+    """A part of a schedule: `requests`, evenly spaced over `seconds`; all at once if that is 0."""
 
     requests: int
     seconds: float
@@ -35,31 +35,31 @@ class Schedule:
 
     @classmethod
     def constant(cls, rate_per_s: float, seconds: float) -> Self:
-        """One rate throughout."""
+        """Make a schedule of one rate."""
         return cls.stepped([rate_per_s], seconds)
 
     @classmethod
     def stepped(cls, rates_per_s: Sequence[float], seconds_each: float) -> Self:
-        """One rate after another, each for as long."""
+        """Make a schedule of one rate after another, each for the same time."""
         return cls(tuple(Phase(round(rate * seconds_each), seconds_each) for rate in rates_per_s))
 
     @classmethod
     def burst(cls, requests: int) -> Self:
-        """All due at once: as fast as connections allow."""
+        """Make a schedule of requests that are all due at once, so they go as fast as connections allow."""
         return cls((Phase(requests, 0.0),))
 
     @property
     def requests(self) -> int:
-        """How many, in all phases."""
+        """The number of requests in all phases."""
         return sum(phase.requests for phase in self.phases)
 
     @property
     def seconds(self) -> float:
-        """How long, in all phases."""
+        """The seconds of all phases together."""
         return sum(phase.seconds for phase in self.phases)
 
     def due_ns(self) -> NDArray[np.int64]:
-        """int64[requests], not falling: ns after the start."""
+        """Return when each request is due, in ns after the start: int64[requests], not falling."""
         starts_s = np.cumsum([0.0, *(phase.seconds for phase in self.phases)])
         each = [
             start_s + np.arange(phase.requests) * (phase.seconds / max(1, phase.requests))
@@ -69,5 +69,5 @@ class Schedule:
         return due
 
     def phase_of(self) -> NDArray[np.int64]:
-        """int64[requests]: the place of each request's phase."""
+        """Return the index of each request's phase: int64[requests]."""
         return np.repeat(np.arange(len(self.phases)), [phase.requests for phase in self.phases])

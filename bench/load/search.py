@@ -1,4 +1,4 @@
-"""The highest rate at which something holds."""
+"""Searches for the highest rate at which a condition holds."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ _FIRST_PER_S, _STEP, _CLOSE = 1_000.0, 1.5, 1.05
 
 
 def highest_rate(holds: Callable[[float], bool], at_most_per_s: float) -> float:
-    """Tried in growing steps until it does not hold, then closed in on to a twentieth. 0 where nothing holds.
+    """Find the highest rate, to a twentieth: in growing steps until it does not hold, then in between. 0 if none holds.
 
     A rate that fails is tried once more: a single pause of the machine shall not end the search. After SEARCH_S it is
     closed in on no further. Each step is told on standard error.
@@ -41,7 +41,7 @@ def highest_rate(holds: Callable[[float], bool], at_most_per_s: float) -> float:
 
 
 def holds_below(found: Outcome, limit_ms: float, settle_s: float) -> bool:
-    """Was every event answered well, and is p99.9 below a limit? Where not, what piled up gets so long to pass."""
+    """Whether every event was answered well and p99.9 is below a limit. If not, wait `settle_s` for the backlog."""
     fast = found.bad == 0 and found.latencies.quantile_ms(0.999) < limit_ms
     if not fast:
         time.sleep(settle_s)

@@ -1,4 +1,4 @@
-"""A process that injects its share of a schedule: prepares it, says so, begins at the moment it is told.
+"""A process that injects its share of a schedule. It prepares, reports that, and begins at a given moment.
 
 python -m bench.load.worker: the order as JSON on the first line of standard input, the moment on the second.
 """
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _prepared(order: Order) -> Callable[[Trace, int], None]:
-    """What sends the requests of an order and notes what came of them, up to a moment."""
+    """Return the function that sends the requests of an order and notes their outcomes, up to a moment."""
     lines = _own_lines(order)
     if order.is_topic:
         topic = KafkaDriver(f"{order.host}:{order.port}", order.path, order.first_event)
@@ -50,7 +50,7 @@ def _prepared(order: Order) -> Callable[[Trace, int], None]:
 
 
 def _own_lines(order: Order) -> Lines:
-    """The lines of every request that is this worker's."""
+    """Return the lines of this worker's requests."""
     whole = payment_lines(order.payments, order.first_event, order.events)
     if order.workers == 1:
         return whole

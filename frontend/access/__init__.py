@@ -1,1 +1,1 @@
-"""Carries out decisions about requests: notes who asks, limits how much they send, and logs who was refused."""
+"""Carries out decisions about requests: notes the caller, limits how much it sends, and logs refusals."""

@@ -1,4 +1,4 @@
-"""Logs who did what that the catalogue does not keep, and who was refused."""
+"""Logs the actions of callers that the catalogue does not record, and refused requests."""
 
 import logging
 from collections.abc import MutableMapping
@@ -16,13 +16,13 @@ _CHANGING, _INSPECTING = ("define:", "operate"), "inspect:"
 
 
 def note(scope: MutableMapping[str, Any], what: str) -> None:
-    """Log what was done for the caller of a request."""
+    """Log an action that was done for the caller of a request. what: the action in words."""
     origin = origin_of(scope)
     _log.info(what, extra=fields(who=origin.who, client=origin.address))
 
 
 def note_refusal(scope: MutableMapping[str, Any], error: AccessError, *, is_logged: bool = True) -> None:
-    """Count a request that was refused because of who asks. is_logged: whether to log it too."""
+    """Count a request that its caller may not make. is_logged: whether to log it too."""
     refusals.note_request(
         error,
         scope["method"],
@@ -35,8 +35,8 @@ def note_refusal(scope: MutableMapping[str, Any], error: AccessError, *, is_logg
 def has_line(error: AccessError, route: Route | None) -> bool:
     """Return whether the log names a refused request.
 
-    It does if nobody is known to stand behind the request, if a change was asked for, or if the values of a key were.
-    route: the row of the request; None if it has none.
+    It does if the caller is not known, if a change was asked for, or if the values of a key were asked for.
+    route: of the request; None if it has none.
     """
     if error.status == UNAUTHORIZED:
         return True

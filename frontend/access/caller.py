@@ -1,4 +1,4 @@
-"""Keeps who asks in the scope of a request."""
+"""Keeps the caller of a request in the request's ASGI scope."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -11,19 +11,19 @@ _CALLER = "railgun.caller"
 
 
 def set_caller(scope: MutableMapping[str, Any], caller: Caller) -> None:
-    """Note who asks, once that is decided."""
+    """Note the caller of a request, once it is known."""
     scope[_CALLER] = caller
 
 
 def caller_of(scope: MutableMapping[str, Any]) -> Caller:
-    """Return who asks; UNAUTHENTICATED if the request was not authorized."""
+    """Return the caller of a request; UNAUTHENTICATED if the request was not authorized."""
     found = scope.get(_CALLER, UNAUTHENTICATED)
     assert isinstance(found, Caller)
     return found
 
 
 def origin_of(scope: MutableMapping[str, Any]) -> Origin:
-    """Return who asks for a change and from which address. Behind a proxy, the address is the proxy's."""
+    """Return the name and the address of a request's caller. Behind a proxy, the address is the proxy's."""
     client = scope.get("client")
     return Origin(caller_of(scope).name, client[0] if client else None)
 

@@ -1,4 +1,4 @@
-"""Limits what authorized callers go on doing: events per second, and requests that outlive the token."""
+"""Limits authorized callers: how many events they send per second, and how long a request may go on."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
 
 CHECK_S = 1.0
-"""A request that runs for long is decided about again this often."""
+"""How often it is decided again whether a long request may go on."""
 _OUTDATED = (
     "other clients' certificates are good by now; send what has no answer again, on another connection"
 )
@@ -32,7 +32,7 @@ def no_certificate() -> Certificate:
 
 
 def check_rate(guard: Guard, caller: Caller, events: int) -> None:
-    """Count the events of a request. Raises ProblemError (429) if its caller has sent as many as they may."""
+    """Count the events of a request. Raises ProblemError (429) if its caller has sent as many as it may."""
     wait_s = guard.wait_s(caller, events)
     if wait_s > 0:
         limit = f"the token {caller.name} may send {caller.limit_per_s} events per second"
@@ -47,7 +47,7 @@ class PermissionEndedError(ProblemError):
 
 
 class Permission:
-    """A caller's permission to go on with a request that runs for long. found: the row of the request.
+    """A caller's permission to go on with a request that runs for long. found: the route of the request.
 
     certificate: returns the standing of the certificate of the request's connection.
     on_end: called once with the reason when the permission ends.
@@ -115,5 +115,5 @@ class Permission:
         return events
 
     def give_back(self, events: int) -> None:
-        """Take events off the count that were refused for another reason."""
+        """Take events off the caller's count, because they were refused for another reason."""
         self._guard.give_back(self._caller, events)

@@ -1,1 +1,1 @@
-"""What stands behind the HTTP port, as protocols: an engine in this process, or a cluster behind a broker."""
+"""The protocols of what stands behind the HTTP port: an engine in this process, or a cluster behind a broker."""

@@ -1,4 +1,4 @@
-"""The seam between the HTTP server and what scores: an engine in this process, or a cluster behind a broker."""
+"""The protocol between the HTTP server and its backend: an engine in this process, or a cluster behind a broker."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -13,9 +13,9 @@ from railgun.telemetry.recording import Recording
 
 
 class Backend(Protocol):
-    """The parts that answer requests. Each is there from the beginning, and refuses (503) before the start.
+    """The parts that answer requests. Each is there from the beginning, and refuses requests (503) before the start.
 
-    Whoever needs a part looks it up once.
+    A part is never replaced, so its users look it up once.
     """
 
     @property
@@ -42,26 +42,26 @@ class Backend(Protocol):
 
 
 class ServedBackend(Backend, Protocol):
-    """A backend that a server starts and closes, and that says for monitoring how it stands."""
+    """A backend that a server starts, closes and monitors."""
 
     cancels_start: bool
     """Whether a `start` under way is cancelled when the server stops. Else it is waited for."""
 
     async def start(self) -> None:
-        """Make it ready. Raises EngineError."""
+        """Make the backend ready. Raises EngineError."""
 
     def stop_starting(self) -> None:
-        """Have a `start` under way end soon, with CompilingStoppedError where it can. Harmless when it is over."""
+        """Have a `start` under way end soon, with CompilingStoppedError if that is possible. Harmless after its end."""
 
     async def close(self) -> None:
-        """Stop, after what was taken is durable and a checkpoint; harmless when done already."""
+        """Stop, once the events that were taken are durable and a checkpoint is done. Harmless if it is closed."""
 
     @property
     def recording(self) -> Recording:
         """The notes for monitoring; empty before there is anything to note."""
 
     def reading(self) -> EngineReading | None:
-        """Return how tasks in this process stood lately; None if there are none here."""
+        """Return the latest state of the tasks in this process; None if there are none here."""
 
     def disk(self) -> DiskReading | None:
-        """Return what lies on the disk now; None if nothing does. Takes as long as there are files."""
+        """Return what is on the disk now; None if nothing is. It looks at each file."""

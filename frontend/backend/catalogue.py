@@ -1,4 +1,4 @@
-"""The streams and metrics of a backend: shown, registered, changed and dropped."""
+"""The protocol by which a backend's streams and metrics are shown, registered, changed and dropped."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -10,36 +10,42 @@ from railgun.registry.origin import Origin
 
 
 class StreamCatalogue(Protocol):
-    """Every coroutine raises ProblemError, and nothing else on purpose. origin: who asks for a change."""
+    """Streams and metrics. Every coroutine raises ProblemError; other exceptions are defects.
+
+    origin: the caller who asks for a change.
+    """
 
     async def streams(self) -> Sequence[StreamDefinition]:
-        """Return all streams, in the order created."""
+        """Return all streams, in the order in which they were created."""
 
     async def create_stream(self, definition: StreamDefinition, origin: Origin) -> bool:
-        """Register a stream; return False if the same is registered already. A 409 says what differs."""
+        """Register a stream. Return False if an equal one is registered already. A 409 says what differs."""
 
     async def evolve_stream(
         self, stream: str, settings: Mapping[str, Any], origin: Origin
     ) -> StreamDefinition:
-        """Add fields, change lateness or retention, by the keys of definitions; return the new definition."""
+        """Add fields, change lateness or retention. Return the new definition. settings: by the keys of definitions."""
 
     async def drop_stream(self, stream: str, origin: Origin) -> None:
         """Remove a stream with its metrics and events."""
 
     async def add_metrics(self, stream: str, sql: str, origin: Origin) -> tuple[list[MetricStatus], bool]:
-        """Register a query's metrics, which may be warming still; return False if the same are registered already."""
+        """Register a query's metrics. Return them, and False if they were registered already.
+
+        New metrics may still be warming: they do not answer until they have read the stream's past.
+        """
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
-        """Return a stream's metrics and how they stand."""
+        """Return a stream's metrics, each with its state."""
 
     async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
         """End the metric registered under this name."""
 
     async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
-        """Return who changed what, as `ChangeLog.newest` does."""
+        """Return changes with their authors, as `ChangeLog.newest` does."""
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
 
     async def status(self) -> dict[str, Any]:
-        """Return how streams, metrics and tasks stand, for people and `railgun status`."""
+        """Return the state of streams, metrics and tasks, for people and `railgun status`."""

@@ -1,25 +1,25 @@
-"""The cluster of a backend: its nodes and copies, and orders to whoever leads it."""
+"""The protocol for a backend's cluster: its nodes, its copies of tasks, and orders to the node that leads it."""
 
 from typing import Any, Protocol
 
 
 class ClusterOperations(Protocol):
-    """Every coroutine raises ProblemError, and nothing else on purpose."""
+    """A cluster. Every coroutine raises ProblemError; other exceptions are defects."""
 
     async def overview(self) -> dict[str, Any]:
-        """Return the nodes, the copies of each task, and who leads."""
+        """Return the nodes, the copies of each task, and the node that leads."""
 
     async def what_if(self, change: str) -> dict[str, Any]:
-        """Return what a change of the cluster would move."""
+        """Return which copies a change of the cluster would move."""
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
-        """Empty a node; return how it stands. A 409 says why that is refused."""
+        """Have a node emptied. Return its state. A 409 says why that is refused."""
 
     async def undrain(self, node: str) -> dict[str, Any]:
-        """Use a node again; return how it stands."""
+        """Have a node used again. Return its state."""
 
     async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
-        """Have a task go on without records that its log has lost; return which these are.
+        """Have a task go on without records that its log has lost. Return which records these are.
 
         A 409 says why that is refused.
         """

@@ -1,4 +1,4 @@
-"""Deepenings: live streams get older history than their logs have."""
+"""The protocol for deepenings. A deepening gives a live stream older history than its log has."""
 
 from typing import Any, Protocol
 
@@ -6,16 +6,16 @@ from railgun.registry.origin import Origin
 
 
 class DeepeningOperations(Protocol):
-    """A stream has one at most. Every coroutine raises ProblemError, and nothing else on purpose."""
+    """Deepenings, at most one for each stream. Every coroutine raises ProblemError; other exceptions are defects."""
 
     async def begin(self, stream: str, cut_ms: int | None) -> dict[str, Any]:
-        """Let older history be built; return how the deepening stands. A 409 says why it cannot be."""
+        """Let older history be built. Return the state of the deepening. A 409 says why it cannot be built."""
 
     async def install(self, stream: str, origin: Origin) -> dict[str, Any]:
-        """Let what was built take over, in its own time; return how the deepening stands. origin: who asks."""
+        """Begin to let the tasks that were built take over. Return the state of the deepening. origin: the caller."""
 
     async def standing(self, stream: str) -> dict[str, Any]:
-        """Return how the deepening of a stream stands."""
+        """Return the state of the deepening of a stream."""
 
     async def give_up(self, stream: str) -> None:
-        """Let go of what there is of a deepening."""
+        """Give up a deepening, and delete what was built of it."""

@@ -1,4 +1,4 @@
-"""Turns the errors of a backend's calls into problems: with which status, which places, whether they pass."""
+"""Turns the errors of a backend's calls into problems, with a status and the places of mistakes."""
 
 import logging
 import time
@@ -41,7 +41,7 @@ _failures = FailureLog()
 
 
 def as_problem(error: EngineError) -> ProblemError:
-    """Return what a client is told of an error. One that is nobody's mistake is logged, as a failure."""
+    """Return the problem that a client gets for an error. An error that is no mistake of the client is logged."""
     detail = str(error)
     match error:
         case registry_errors.UnknownStreamError():
@@ -62,5 +62,5 @@ def _definition(error: DefinitionsError) -> ProblemError:
     if isinstance(cause, DefinitionError):
         detail = cause.message + (f"; {cause.hint}" if cause.hint else "")
         return refusal(422, str(cause), [(cause.loc, detail)])
-    # What is right by itself and does not fit what is registered.
+    # A definition that is right by itself and does not fit what is registered gets a 409.
     return refusal(409 if isinstance(cause, CatalogError) or cause is None else 422, str(error))

@@ -1,4 +1,4 @@
-"""Whether a backend takes requests."""
+"""The readiness of a backend: whether it takes requests, and why not."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,11 @@ from frontend.problems import ProblemError, failed, refusal
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """ready: events are taken.  reason: why they are not, for people.  failed: the backend stopped, and stays so until
-    it is started again."""
+    """Whether a backend takes requests.
+
+    reason: why it takes none, for people.
+    failed: the backend has stopped for good; it takes requests only after a new start.
+    """
 
     ready: bool
     reason: str = ""

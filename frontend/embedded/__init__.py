@@ -1,1 +1,1 @@
-"""The backend in this process: the engine, and a server around it."""
+"""The service in one process: its backend is an engine of this process."""

@@ -16,12 +16,13 @@ from railgun.telemetry.recording import Recording
 
 
 class EmbeddedBackend:
-    """open_engine: opens the engine, in a thread; `start` waits for it. Used in one event loop.
+    """`ServedBackend` over an engine. Used in one event loop.
 
+    open_engine: opens the engine, in a thread; `start` waits for it.
     stop_opening: has `open_engine` raise CompilingStoppedError, unless it is opening the data already.
     """
 
-    # What is being recovered can only be closed once it is open.
+    # An engine that is recovering can be closed only once it is open.
     cancels_start = False
     cluster = None
 
@@ -35,7 +36,7 @@ class EmbeddedBackend:
         self.deepenings = EmbeddedDeepenings(self.running)
 
     async def start(self) -> None:
-        """Recover and compile. Raises EngineError; CompilingStoppedError after `stop_starting`."""
+        """Open the engine and take requests. Raises EngineError; CompilingStoppedError after `stop_starting`."""
         self.scoring.start(await self.running.open())
         self.running.begin()
 
@@ -46,7 +47,7 @@ class EmbeddedBackend:
         return self.running.readiness()
 
     def unanswered(self) -> list[dict[str, Any]]:
-        """None: all tasks are in this process, and are answered as long as it is ready."""
+        """Return none: all tasks are in this process, and answer as long as it is ready."""
         return []
 
     @property

@@ -1,6 +1,6 @@
-"""The deepenings of the streams of this process.
+"""The deepenings of the streams of this process. A deepening gives a live stream older history than its log has.
 
-They are installed in threads of their own, since they follow the log until they have caught up.
+Each is installed in a thread of its own, since its tasks follow the log until they have caught up.
 """
 
 import dataclasses
@@ -49,14 +49,14 @@ class EmbeddedDeepenings:
 
 
 class _Installs:
-    """By stream: the install under way, or how the last one ended. Used in one event loop."""
+    """The installs of deepenings that are under way, and the failures of those that ended. Used in one event loop."""
 
     def __init__(self) -> None:
         self._threads: dict[str, threading.Thread] = {}
         self._failures: dict[str, str] = {}
 
     def begin(self, stream: str, install: Callable[[], None]) -> None:
-        """Begin an install, unless one of the stream is under way."""
+        """Begin an install, unless another one of this stream is under way."""
         known = self._threads.get(stream)
         if known is not None and known.is_alive():
             return
@@ -68,7 +68,7 @@ class _Installs:
         thread.start()
 
     def failure(self, stream: str) -> str | None:
-        """Why the last install of a stream came to nothing; None if it did not."""
+        """Return why the last install of a stream failed; None if it did not fail."""
         return self._failures.get(stream)
 
     def _run(self, stream: str, install: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The errors of an engine in this process as problems, beside those of every backend."""
+"""Turns the errors of an engine in this process into problems, beside those of every backend."""
 
 from frontend.backend import failures
 from frontend.problems import FailureError, ProblemError, refusal
@@ -7,7 +7,7 @@ from railgun.registry.errors import EngineError
 
 
 def as_problem(error: EngineError) -> ProblemError:
-    """Return what a client is told of an engine's error."""
+    """Return the problem that a client gets for an engine's error."""
     match error:
         case EventError():
             return refusal(422, str(error), list(error.errors))
@@ -19,9 +19,9 @@ def as_problem(error: EngineError) -> ProblemError:
 
 
 def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
-    """Return what a client is told of an error that events met. has_stopped: whether the engine takes nothing any more.
+    """Return the problem that a client gets for an error of scoring. has_stopped: whether the engine has stopped.
 
-    An engine that stopped in this very call may have the events in its log.
+    If it stopped during this call, its log may have the events.
     """
     found = as_problem(error)
     if not has_stopped or found.problem.status != 503 or isinstance(error, EngineStoppedError):

@@ -1,4 +1,4 @@
-"""The engine of a server, from its opening to its end: asked in threads, changed by one request at a time."""
+"""The engine of a server, from its opening to its end. Threads call it; one request at a time changes it."""
 
 import asyncio
 import threading
@@ -18,10 +18,12 @@ _STARTING = Readiness(False, "starting: the data is being recovered")
 
 
 class RunningEngine:
-    """Used in one event loop. open_engine: opens the engine, in a thread.
+    """An engine that is opened, called and closed. Used in one event loop.
 
-    engine: None before it is open and once it is closed.  views: what the scoring route needs to know of each stream.
-    recording: what the engine notes for monitoring; empty before it is open.
+    open_engine: opens the engine, in a thread.
+    engine: None before it is open and once it is closed.
+    views: each stream as the scoring route needs it.
+    recording: the engine's notes for monitoring; empty before it is open.
     """
 
     def __init__(self, open_engine: Callable[[], Engine]) -> None:
@@ -29,19 +31,19 @@ class RunningEngine:
         self.engine: Engine | None = None
         self.views: dict[str, StreamView] = {}
         self.recording = Recording()
-        # Changes wait in the event loop: its threads are few, and those that waited would keep out whoever only looks.
+        # Changes wait in the event loop. If they waited in its few threads, calls that only read would find none free.
         self._changing, self._turns = threading.Lock(), asyncio.Lock()
         self._standing = self._starting = _STARTING
 
     async def open(self) -> Engine:
-        """Recover and compile. Raises EngineError, CompilingStoppedError."""
+        """Open the engine: recover its data and compile its kernels. Raises EngineError, CompilingStoppedError."""
         engine = self.engine = await asyncio.to_thread(self._open_engine)
         self.recording = engine.recording
         await asyncio.to_thread(self.refresh)
         return engine
 
     def is_doing(self, what: str) -> None:
-        """Note what the opening is about, for people. Any thread may call it."""
+        """Note what the opening does now, for people. Any thread may call it."""
         self._starting = Readiness(False, f"starting: {what}")
 
     def begin(self) -> None:
@@ -63,7 +65,7 @@ class RunningEngine:
         return self._standing
 
     def view(self, stream: str) -> StreamView:
-        """Return what the scoring route needs to know of a stream. Raises ProblemError."""
+        """Return a stream as the scoring route needs it. Raises ProblemError."""
         found = self.views.get(stream)
         if found is None:
             self.ready()
@@ -71,14 +73,14 @@ class RunningEngine:
         return found
 
     def ready(self) -> Engine:
-        """Return the engine. Raises ProblemError (503) where requests are not taken."""
+        """Return the engine. Raises ProblemError (503) if requests are not taken."""
         standing = self.readiness()
         if self.engine is None or not standing.ready:
             raise unavailable(standing)
         return self.engine
 
     async def call(self, do: Callable[[Engine], T]) -> T:
-        """Return what a call of the engine gives, made in a thread. Raises ProblemError."""
+        """Call the engine in a thread and return the result. Raises ProblemError."""
         engine = self.ready()
         try:
             return await asyncio.to_thread(do, engine)
@@ -86,10 +88,10 @@ class RunningEngine:
             raise as_problem(error) from error
 
     async def change(self, do: Callable[[Engine], T]) -> T:
-        """The same for a call that changes what is registered: one after another."""
+        """Call the engine like `call`, to change what is registered: one change after another."""
 
         def changed(engine: Engine) -> T:
-            # A change that nobody waits for any more may still be made beside the next one.
+            # A change whose caller has gone leaves its turn, but may still run when the next one begins.
             with self._changing:
                 try:
                     return do(engine)
@@ -101,7 +103,7 @@ class RunningEngine:
             return await self.call(changed)
 
     def refresh(self) -> None:
-        """Note the streams there are now, for the scoring route. To be called after each change of the engine."""
+        """Note the present streams for the scoring route. To be called after each change of the engine."""
         engine = self.engine
         if engine is None:
             return

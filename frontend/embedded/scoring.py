@@ -28,24 +28,24 @@ from railgun.ingest.value_queries import KeyValues, QueryRefusedError, ValueRequ
 from railgun.registry.errors import EngineError
 from railgun.telemetry.recording import Recording
 
-# Value queries that may wait.
+# How many value queries may wait.
 _QUERIES_MAX = 256
 _log = logging.getLogger("railgun.frontend")
 
 
 class EmbeddedScoring(InThread):
-    """Used in one event loop."""
+    """`Scoring` by an engine of this process. Used in one event loop."""
 
     def __init__(self, running: RunningEngine) -> None:
         self._running = running
-        # Each event looks its stream up: it takes no call more than that.
+        # Each event looks its stream up, so that costs one call only.
         self.view = running.view
         self._thread: ScoringThread | None = None
-        # A thread of their own: they may wait for events, and nobody shall wait for them.
+        # Value queries have a thread of their own: they may wait for events, and no other call must wait for them.
         self._query_thread, self._queries = ThreadPoolExecutor(1, "values"), 0
 
     def start(self, engine: Engine) -> None:
-        """Score by an engine from now on."""
+        """Score by this engine from now on."""
         self._thread = ScoringThread(asyncio.get_running_loop(), partial(self._score, engine))
 
     @property
@@ -61,7 +61,7 @@ class EmbeddedScoring(InThread):
             return await self._values(stream, request, timeout_ms)
 
     async def close(self) -> None:
-        """Score what waits, then end."""
+        """Score the events that wait, then end."""
         thread, self._thread = self._thread, None
         if thread is not None:
             await asyncio.to_thread(thread.close)
@@ -98,7 +98,7 @@ class EmbeddedScoring(InThread):
         return unanswered(submission, self._running.views.get(submission.stream))
 
     def _score(self, engine: Engine, batch: list[Submission]) -> list[Outcome]:
-        """In the scoring thread."""
+        """Score submissions. The scoring thread calls it."""
         by_stream: dict[str, list[Submission]] = {}
         for submission in batch:
             by_stream.setdefault(submission.stream, []).append(submission)
@@ -125,7 +125,7 @@ class EmbeddedScoring(InThread):
 
 
 def _shared(own: Sequence[Submission], scored: ScoredBatch) -> list[Outcome]:
-    """The answers of a batch, each request's own."""
+    """Return for each submission its own of the batch's answers. own: the submissions, in the order of their texts."""
     replies: dict[tuple[str, ...] | None, list[Answer | None]] = {}
     outcomes: list[Outcome] = []
     first = 0

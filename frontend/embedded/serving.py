@@ -1,4 +1,4 @@
-"""The service in one process: the engine is opened behind the port, and both end together."""
+"""Runs the service in one process: an HTTP port with an engine behind it. Both end together."""
 
 import contextlib
 import gc
@@ -33,11 +33,12 @@ def serve(
     on_ready: Callable[[str], None] | None = None,
     reload: Reload | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where the engine stopped by itself.
+    """Serve until SIGTERM or SIGINT. Return the exit code: 0, or 1 if the engine stopped by itself.
 
-    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.  reload: what
-    SIGHUP does.
-    Raises AddressError and EngineError where it cannot begin.
+    definitions: streams and metrics that are registered at the start if they are missing.
+    on_ready: called with the URL once events are taken.
+    reload: called at SIGHUP.
+    Raises AddressError and EngineError if the service cannot begin.
     """
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -56,15 +57,16 @@ def open_engine(
     notify: Callable[[str], None],
     compiling: Compiling,
 ) -> Engine:
-    """The engine of a data folder, every kernel loaded. notify: told what takes long.
+    """Open the engine of a data folder, with every kernel loaded. Kernels are the functions that are compiled.
 
-    Raises EngineError; CompilingStoppedError, with nothing opened, where the compiling was stopped.
+    notify: called with the name of a step that takes long.
+    Raises EngineError; CompilingStoppedError, with nothing opened, if the compiling was stopped.
     """
     if not is_image():
-        # What would keep it from being opened is not to be told after minutes.
+        # Compiling takes minutes, so a folder that another process uses is refused before it.
         with as_engine_errors():
             check_not_in_use(Path(settings.data_folder))
-        # Before it is opened: what the log holds would be processed by kernels that are compiled one by one.
+        # Kernels are compiled before the engine is opened. Else it would compile them one by one as it reads its log.
         _log.info(COMPILING)
         notify(COMPILING)
         gc.enable()

@@ -1,1 +1,1 @@
-"""Events out to the topics of their tasks, and answers back."""
+"""Sends events and value queries to the topics of their tasks, and gathers the answers."""

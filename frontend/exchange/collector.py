@@ -29,7 +29,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Collector:
-    """Begins at the topic's end. failure: why it reads no more; None while it does."""
+    """Reads replies from the end that the topic has now. failure: why it stopped by itself; None while it reads."""
 
     def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
         self._transport, self._pending_table = transport, waiting
@@ -43,11 +43,11 @@ class Collector:
         self._thread.start()
 
     def finish(self, pending: PendingRequest) -> None:
-        """Finish a request that has its error already. From any thread."""
+        """Pass on a request that needs no more replies to its callback. Any thread may call it."""
         self._failed.append(pending)
 
     def close(self) -> None:
-        """Read no more; what still waits is told so."""
+        """Read no more, and wait for the thread to end."""
         self._stopped.set()
         self._thread.join()
 
@@ -84,7 +84,7 @@ class Collector:
         return finished
 
     def _mend(self, error: TransportError) -> None:
-        """Go on after what passes, or can be made good."""
+        """Mend what an error says, if that is possible, and pause; else stop for good with `failure`."""
         _log.warning("replies cannot be read for now: %s", error)
         try:
             if isinstance(error, TopicMissingError):
@@ -103,7 +103,7 @@ class Collector:
 
 
 def _tell(finished: Sequence[PendingRequest]) -> None:
-    """Each that waits is called once for all that is its."""
+    """Call each callback once, with all of its requests."""
     by_callback: dict[OnAnswered, list[PendingRequest]] = {}
     for pending in finished:
         by_callback.setdefault(pending.on_answered, []).append(pending)

@@ -1,4 +1,4 @@
-"""Events out to the topics of their tasks, answers back: the two ways of a front-end on Kafka."""
+"""Sends the events of a front-end to the topics of their tasks on Kafka, and has the answers gathered."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -31,14 +31,17 @@ from railgun.registry.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may wait for answers."""
+    """How much may wait for answers at a time."""
 
     events: int = 50_000
     size_bytes: int = 128 << 20
 
 
 class Exchange:
-    """Every method may be called from any thread. Raises TransportError where no broker answers at the start."""
+    """The way of a front-end to the tasks of a cluster and back. Any thread may call every method.
+
+    Raises TransportError if no broker answers at the start.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class Exchange:
         )
         self._transport = KafkaTransport(settings)
         self._homes: dict[str, Homes] = {}
-        # By name and place of creation.
+        # The key is a stream's name and the place in the catalogue at which it was created.
         self._timelines: dict[tuple[str, int], Timeline] = {}
         try:
             self._collector = Collector(self._transport, self._replies_topic, self.pending_table)
@@ -75,16 +78,16 @@ class Exchange:
 
     @property
     def failure(self) -> str | None:
-        """Why it takes no more; None while it does."""
+        """Why replies are read no more; None while they are."""
         return self._collector.failure
 
     @property
     def unconfirmed(self) -> int:
-        """How many records were published of which it is not known whether the broker has them."""
+        """The number of published records that the broker has not confirmed yet."""
         return self._transport.unconfirmed
 
     def read(self, begun: Catalog) -> None:
-        """Take note of changes that began: replies may name them. Those that were held until now are finished."""
+        """Note changes that began, since replies may name them. Requests that waited for these changes are finished."""
         for name, entry in begun.streams.items():
             timeline = self._timelines.get((name, entry.created))
             if timeline is None:
@@ -95,7 +98,7 @@ class Exchange:
             self._collector.finish(pending)
 
     def know(self, catalog: Catalog) -> None:
-        """The streams there are, as the catalogue says now. What waits for others hears that they are gone."""
+        """Take over the streams of the catalogue. Requests that wait for a dropped stream fail."""
         self.read(catalog)
         self._homes = {
             name: Homes.of(entry, self._timelines[name, entry.created], catalog.last_place)
@@ -113,10 +116,10 @@ class Exchange:
     def submit(
         self, stream: str, accepted: AcceptedBatch, positions: Sequence[Position] | None, timeout_ms: int
     ) -> Future[list[Reply | Problem]]:
-        """Publish events; the future gets the answer to each of them, in order.
+        """Publish events. The future gets the answer to each of them, in order.
 
-        positions: by event, where they came from an input topic.  Raises ProblemError: 503 where too much waits or
-        the broker does not take it, 404 for a stream that there is not.
+        positions: of each event in its input topic; None if the events came from none.
+        Raises ProblemError: 503 if too much waits or the broker does not take it, 404 if there is no such stream.
         """
         future: Future[list[Reply | Problem]] = Future()
         future.set_running_or_notify_cancel()
@@ -136,10 +139,10 @@ class Exchange:
         on_answered: OnAnswered,
         context: object = None,
     ) -> PendingRequest:
-        """The same for callers that have many at once.
+        """Publish events like `submit`, for callers that have many requests at once.
 
-        on_answered: called in the collector's thread with all of its requests that the same records have finished.
-        context: for the caller to know them by.
+        on_answered: called in the collector's thread with all of its requests that are finished by then.
+        context: by which the caller recognises a request.
         """
         if len(accepted) > EVENTS_MAX:
             raise refusal(413, f"{len(accepted)} events together; at most {EVENTS_MAX} are taken")
@@ -167,16 +170,16 @@ class Exchange:
         return pending
 
     def publish(self, stream: str, accepted: AcceptedBatch) -> Future[list[int]]:
-        """Publish events that want no answers; the future is done once they are durable."""
+        """Publish events that want no answers. The future is done once they are durable."""
         created = self._homes_of(stream).created
         return self._send(stream, created, accepted, accepted.task_batches(UNASKED))
 
     def ask_values(
         self, stream: str, created: int, query: ValueQuery, timeout_ms: int
     ) -> Future[list[KeyValues] | Problem]:
-        """Ask tasks for values, as `QuerySender.ask`. created: the stream's, when the query was read.
+        """Ask tasks for values, as `QuerySender.ask` does. Raises ProblemError (404, 413, 503).
 
-        Raises ProblemError (404, 413, 503).
+        created: the place at which the stream was created that the query was read by.
         """
         homes = self._homes_of(stream)
         if homes.created != created:
@@ -184,7 +187,7 @@ class Exchange:
         return self._values.ask(stream, query, homes, timeout_ms)
 
     def close(self) -> None:
-        """Send what was published, tell what waits that nothing will come, let go of the broker."""
+        """Fail the requests that wait, send what was published, and close the connections to the broker."""
         self._values.close()
         self._collector.close()
         for pending in self.pending_table.all():
@@ -194,7 +197,7 @@ class Exchange:
             if self.front_end.is_passing:
                 self._transport.delete_topic(self._replies_topic)
         except TransportError:
-            # It has a retention of an hour, and costs nothing.
+            # A topic that is left over costs little: its records are kept for an hour.
             pass
         finally:
             self._transport.close()
@@ -206,7 +209,7 @@ class Exchange:
         return found
 
     def _is_gone(self, pending: PendingRequest) -> bool:
-        """Whether its stream was dropped since its events were taken."""
+        """Whether the stream of a request was dropped since its events were taken."""
         homes = self._homes.get(pending.stream)
         return homes is None or homes.created != pending.homes.created
 
@@ -242,7 +245,7 @@ class Exchange:
         task_batches: Sequence[Sequence[TaskBatch]],
         sent: Future[list[int]],
     ) -> None:
-        """Note where records are that the broker has acknowledged. In the producer's thread."""
+        """Note the offsets of records that the broker has acknowledged. The producer's thread calls it."""
         if sent.exception() is None:
             batches = (each for of_home in task_batches for each in of_home)
             for each, first in zip(batches, sent.result()):

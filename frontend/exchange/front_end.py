@@ -1,4 +1,4 @@
-"""Who a front-end is: its name, and the number and incarnation by which replies find back to it."""
+"""The identity of a front-end: its name, and the number and incarnation by which replies find their way to it."""
 
 import hashlib
 import os
@@ -12,10 +12,11 @@ _NUMBER_BITS = 31
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """One run of a front-end. name: no two that run at the same time may share it.
+    """One run of a front-end.
 
-    incarnation: ms since 1970 at the start; replies to an older run are dropped.  is_passing: the name was made up:
-    nobody will go by it again.
+    name: no two front-ends that run at the same time may share it.
+    incarnation: ms since 1970 at the start. Replies to an older run are dropped.
+    is_passing: the name was made up, and no later run will have it.
     """
 
     name: str
@@ -24,11 +25,11 @@ class FrontEnd:
 
     @property
     def number(self) -> int:
-        """What records name it by: 31 bits of a hash of the name."""
+        """The number by which records name the front-end: 31 bits of a hash of its name."""
         digest = hashlib.blake2b(self.name.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 64 - _NUMBER_BITS
 
 
 def made_up() -> FrontEnd:
-    """One that nobody has named."""
+    """Return a front-end whose name is made up."""
     return FrontEnd(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", is_passing=True)

@@ -1,4 +1,7 @@
-"""The answers of one partitioner's tasks to a run of events, as reply records bring them, column by column."""
+"""Gathers the answers of one partitioner's tasks to events that were published together, from the records of replies.
+
+`PendingRequest` makes one `Gathered` for each partitioner.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,13 +19,13 @@ _LATE = np.uint8(ReplyFlag.REWRITTEN | ReplyFlag.DISCARDED)
 
 
 class Gathered(Answers):
-    """Answers to n events, of which some were sent to this partitioner.
+    """Answers to n events. A row is the index of an event; some of the events were not sent to this partitioner.
 
-    waiting bool[n]: sent and not answered yet.
-    sets: which metrics records spoke of, and the place that their tasks had come to. Tasks may differ while a metric is
-        being added.
-    codes int32[n]: whose set each row has, -1 before its answer.
-    schema int64[n]: the version that the task's record is under; -1 where that is not known.
+    waiting bool[n]: whether the event was sent and is not answered yet.
+    sets: the different sets of metrics in the answers, each with its task's place in the catalogue. Tasks may differ
+        while a metric is being added.
+    codes int32[n]: the index in `sets` of each answer's set; -1 before the answer.
+    schema int64[n]: the version of the schema of the task's record; -1 if it is not known.
     """
 
     def __init__(self, n: int) -> None:
@@ -31,19 +34,19 @@ class Gathered(Answers):
         self.codes = np.full(n, -1, np.int32)
         self.sets: list[Answered] = []
         self.schema = np.full(n, -1, np.int64)
-        # By code. Of all rows at once: the record's own.
+        # One block of results for each set. `_whole` is the block of a record that answered all events at once.
         self._blocks: list[ResultBlock | None] = []
         self._whole: ResultBlock | None = None
 
     def expect(self, rows: NDArray[np.int64] | None) -> int:
-        """These rows were sent, or all; how many."""
+        """Note that these rows were sent; None: all. Return how many they are."""
         self.waiting[slice(None) if rows is None else rows] = True
         return len(self.waiting) if rows is None else len(rows)
 
     def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
-        """Put rows first..after - 1 of a record where its events stand; how many were waited for.
+        """Take the answers first..after - 1 of a record. Return how many of them were waited for.
 
-        A row that was answered before keeps its first answer.
+        rows: the rows of these answers' events. A row that was answered before keeps its first answer.
         """
         accepted: slice | NDArray[np.int64] = slice(first, after)
         fresh = self.waiting[rows]
@@ -75,11 +78,15 @@ class Gathered(Answers):
         """Do nothing: replies to events do not say where their tasks were."""
 
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
-        """The answers of some rows, or all, that have one set. code −1: they were not sent; `absent` is null."""
+        """Return the answers to some rows, which all have the same set of metrics.
+
+        rows: ascending; None: all.
+        code: the index of the set; −1: the rows were not sent, and each metric of `absent` is null.
+        """
         if code >= 0:
             self.put(self._of_set(code))
             if rows is None:
-                # All is there, and stays as it is: single events come this way.
+                # Nothing is to be copied. Single events come this way.
                 return self
         n = len(self.codes) if rows is None else len(rows)
         made = Answers(n, NO_METRICS)
@@ -97,7 +104,7 @@ class Gathered(Answers):
         return self.sets.index(answered)
 
     def _of_set(self, code: int) -> ResultBlock:
-        """The results of a set, for all rows: null for those that have another."""
+        """Return the results of a set for all rows, null for rows with another set."""
         held = self._blocks[code] if self._whole is None else self._whole
         assert held is not None
         return held
@@ -127,14 +134,15 @@ class Gathered(Answers):
                     self.partials.append((batch.source.metrics[metric].name, bound_ms, own))
 
 
-# Sources are few, live long and are large: they are known by what they are, not by what they say.
+# A source says which task answered, and with which metrics. Sources are few, live long and are large, so they are
+# looked up by identity: to compare their contents for each record would take longer.
 _known_sources: dict[int, tuple[ReplySource, ResultForm]] = {}
 _known_forms: dict[tuple[tuple[str, Type], ...], ResultForm] = {}
 _KNOWN_MAX = 4_096
 
 
 def _known_form(metrics: Iterable[tuple[str, Type]]) -> ResultForm:
-    """The form of metrics: of equal ones the same."""
+    """Return the form of metrics, which is one object for equal metrics."""
     listed = tuple(metrics)
     if listed not in _known_forms and len(_known_forms) >= _KNOWN_MAX:
         _known_forms.clear()
@@ -156,7 +164,7 @@ def _form_of(source: ReplySource) -> ResultForm:
 def _partials_of(
     partials: Sequence[tuple[str, int, NDArray[np.int64]]], rows: NDArray[np.int64], n: int
 ) -> list[tuple[str, int, NDArray[np.int64]]]:
-    """Partials by place among some rows, which ascend."""
+    """Return the partials of some rows, which ascend. They name each row by its index in `rows`."""
     places = np.full(n, -1, np.int64)
     places[rows] = np.arange(len(rows))
     found = [(name, bound_ms, places[own][places[own] >= 0]) for name, bound_ms, own in partials]

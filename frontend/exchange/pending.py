@@ -1,4 +1,4 @@
-"""Events that were published together and wait for the answers of all their partitioners."""
+"""A request: events that were published together and wait for the answers of all their partitioners."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ from railgun.plan.result_block import ResultForm
 from railgun.wire.columns import EventColumns
 from railgun.wire.reply import ReplyBatch
 
-# What an event that waits costs beyond its text: its parts in Python, and its row in columns to come.
+# The memory of an event that waits, beside its text: Python objects, and its row in the columns of answers.
 EVENT_OVERHEAD_BYTES = 1_000
 _NOBODY: tuple[str, ...] = ()
-# In the place of a set's code where an event was sent and is not answered: -1 is of those that were not sent.
+# The code of an event that was sent to a partitioner and not answered. -1 is that of an event that was not sent to it.
 _WAITING = -2
 
 OnAnswered = Callable[[list["PendingRequest"]], None]
@@ -33,10 +33,12 @@ OnAnswered = Callable[[list["PendingRequest"]], None]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The metrics of a stream when its events were published, by partitioner.
+    """The metrics of a stream when its events were published, by the partitioner whose tasks compute them.
 
-    timeline: those of other times too.  place: in the catalogue.
-    has_id: whether its events bring ids of their own.  created: tells the stream from others of its name.
+    timeline: the metrics at other times too.
+    place: how far the catalogue was read by then.
+    has_id: whether the events have an id field.
+    created: the place of the stream's creation, which tells it from others of its name.
     """
 
     metrics: dict[str, ResultForm]
@@ -47,7 +49,7 @@ class Homes:
 
     @classmethod
     def of(cls, entry: StreamEntry, timeline: Timeline, place: int) -> "Homes":
-        """What the catalogue says at a place."""
+        """Make them from a stream's entry, as the catalogue has it at a place."""
         metrics = (add.metric for add in entry.metrics.values())
         forms = forms_of(entry.stream.partitioners, metrics)
         return cls(forms, timeline, place, entry.stream.id is not None, entry.created)
@@ -57,10 +59,12 @@ class Homes:
 class PendingRequest:
     """n events of one stream, published and waiting for answers.
 
-    on_answered: called in the collector's thread with the requests that are finished.  context: the caller's own.
-
-    left: answers that are still to come, over all events and partitioners.  error: why none will come.
-    logged_s: when the broker had all of them, of perf_counter; 0 before.  place: the latest that a task answered at.
+    on_answered: called in the collector's thread with the requests that are finished.
+    context: anything by which the caller recognises the request.
+    left: how many answers are still to come, over all events and partitioners.
+    error: why none will come.
+    logged_s: when the broker had all events, by perf_counter; 0 before.
+    place: the latest place in the catalogue at which a task has answered.
     """
 
     number: int
@@ -100,7 +104,7 @@ class PendingRequest:
         self.error = problem(404, f"the stream {self.stream[:80]!r} was dropped, and the event with it")
 
     def gather(self, batch: ReplyBatch, first: int, after: int, rows: NDArray[np.int64]) -> int:
-        """Take rows of a reply record; how many were waited for."""
+        """Take the answers first..after - 1 of a reply record. Return how many of them were waited for."""
         into = self.gathered.get(batch.source.partitioner)
         if into is None or not len(rows) or int(rows.max()) >= len(self):
             return 0
@@ -111,16 +115,17 @@ class PendingRequest:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the catalogue was read as far as the tasks were that have answered."""
+        """Whether the catalogue was read as far as the tasks that have answered have read it."""
         return self.place <= self.homes.timeline.place
 
     def answers(
         self, selection: Sequence[str] | None = None, *, takes_partial: bool = False
     ) -> list[Reply | Problem]:
-        """What there is to say of each event by now. selection: only these metrics; None: all.
+        """Return the reply to each event, or its problem, by the answers that are there now.
 
-        takes_partial: an event that some of its partitioners have answered gets a reply with their metrics, which names
-        the others; without it, a problem. One that none has answered gets a problem in any case.
+        selection: only these metrics; None: all.
+        takes_partial: an event that only some of its partitioners have answered gets a reply with their metrics, which
+            names the others. Otherwise it gets a problem, as does an event without any answer.
         """
         if self.error is not None:
             return [msgspec.structs.replace(self.error, id=each) for each in self.accepted.ids]
@@ -132,7 +137,7 @@ class PendingRequest:
         return self._one_set_at_a_time(selection, takes_partial=takes_partial)
 
     def missing(self, row: int) -> tuple[str, ...]:
-        """The partitioners that have not answered an event."""
+        """Return the partitioners that have not answered an event."""
         if not self.left:
             return _NOBODY
         return tuple(name for name, each in self.gathered.items() if each.waiting[row])
@@ -167,7 +172,7 @@ class PendingRequest:
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
     ) -> list[Reply]:
-        """Of events whose answers have the same metrics. codes: by partitioner."""
+        """Return the replies to events whose answers have the same metrics. codes: of their sets, by partitioner."""
         answers, answered = self._chosen(rows, codes)
         missing = sorted(name for name in self.gathered if name not in answers)
         named = self.homes.timeline.named(answered, missing, self.homes.place)
@@ -182,9 +187,9 @@ class PendingRequest:
     def _chosen(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int]
     ) -> tuple[dict[str, Answers], list[Answered]]:
-        """The answers of the partitioners that have answered, to events whose answers have the same metrics.
+        """Return the answers to events whose answers have the same metrics, by partitioner that has answered.
 
-        codes: by partitioner.
+        codes: of the events' sets, by partitioner.
         """
         answers: dict[str, Answers] = {}
         answered: list[Answered] = []
@@ -197,9 +202,10 @@ class PendingRequest:
         return answers, answered
 
     def _recorded(self, rows: NDArray[np.int64] | None) -> Recorded | None:
-        """Under which schemas the tasks' records are; None: all under the one of their acceptance.
+        """Return the schemas of the tasks' records; None if all have the schema that accepted the events.
 
-        Records of one event may differ where it was delivered again: then a field counts that all of them have.
+        The records of one event may differ if it was delivered again. Then the oldest schema counts, whose fields all
+        of them have.
         """
         unknown = self.accepted.schema.version
         versions = [np.where(each.schema < 0, unknown, each.schema) for each in self.gathered.values()]
@@ -211,14 +217,14 @@ class PendingRequest:
 def by_codes(
     rows: NDArray[np.int64], codes_of_rows: NDArray[np.int32]
 ) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
-    """Some rows, apart by their codes: rows that have the same, and these. codes_of_rows: int32[n, partitioners]."""
+    """Group rows by their codes. Yields each group with its codes. codes_of_rows: int32[n, partitioners]."""
     kinds, which = np.unique(codes_of_rows[rows], axis=0, return_inverse=True)
     for kind, codes in enumerate(kinds.tolist()):
         yield rows[which.reshape(-1) == kind], codes
 
 
 def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None, *, with_events: bool) -> AcceptedBatch:
-    """The ids and times of some of the events, and the events where they are needed."""
+    """Return the ids and times of some of the events, and with `with_events` the events too."""
     if rows is None:
         return accepted
     ids, times = ([column[row] for row in rows.tolist()] for column in (accepted.ids, accepted.times))

@@ -15,7 +15,7 @@ from railgun.wire.reply import ReplyBatch
 
 
 class PlacedAnswers(Gathered):
-    """The answers of one partitioner's tasks to keys. places: notes where the tasks were."""
+    """The answers of one partitioner's tasks to keys. places: notes the time and offset that each task had come to."""
 
     def __init__(self, partitioner: str, n: int, places: Places) -> None:
         super().__init__(n)
@@ -31,9 +31,9 @@ class PlacedAnswers(Gathered):
 class PendingQuery(PendingRequest):
     """A query of n keys.
 
-    places: takes where the tasks were.
-    after: by partitioner and partition, the offset from which on the task may answer.
-    again_s: when it is sent once more to the tasks that have not answered, of the monotonic clock.
+    places: notes the time and offset that each task had come to.
+    after: the offset that a task must have processed before it answers, by partitioner and partition; -1 if any.
+    again_s: when the query is sent again to the tasks that have not answered, by the monotonic clock.
     """
 
     query: ValueQuery
@@ -55,7 +55,7 @@ class PendingQuery(PendingRequest):
         self.error = problem(500, detail)
 
     def unanswered(self) -> Iterator[tuple[Share, list[int]]]:
-        """The keys that tasks have not answered yet, by task."""
+        """Yield the tasks that have not answered, each with the indices of its unanswered keys."""
         for shares in self.accepted.shares:
             for share in shares:
                 assert share.rows is not None
@@ -64,7 +64,7 @@ class PendingQuery(PendingRequest):
                     yield share, rows.tolist()
 
     def values(self) -> list[KeyValues] | Problem:
-        """The answers, or why there are none."""
+        """Return the answer to each key, in order, or why there are none."""
         if self.error is not None:
             return self.error
         if self.left or not self.is_readable:
@@ -87,7 +87,7 @@ class PendingQuery(PendingRequest):
         return [each for each in found if each is not None]
 
     def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
-        """Of keys whose answers have the same metrics. codes: by partitioner."""
+        """Return the values of keys whose answers have the same metrics. codes: of their sets, by partitioner."""
         answers, answered = self._chosen(rows, codes)
         timeline = self.homes.timeline
         named = timeline.named(answered, (), self.query.place)

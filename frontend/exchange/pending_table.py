@@ -1,4 +1,4 @@
-"""What was published and waits for answers, by the sequences that replies name; bounded in events and bytes."""
+"""The table of requests that wait for answers. Replies name them by sequences; events and bytes are bounded."""
 
 import heapq
 import threading
@@ -18,14 +18,16 @@ from railgun.wording import counted
 
 ROW_BITS = 20
 EVENTS_MAX = 1 << ROW_BITS
-"""Events that may be published together: a sequence is a number of what was asked, and a row in it."""
+"""Events that may be published together. A sequence is the number of a request, then a row in it in `ROW_BITS` bits."""
 _ROW_MASK = EVENTS_MAX - 1
 
 
 class PendingTable:
-    """Used by several threads. counts: of answers that came, by what became of them.  seen: is told of their offsets.
+    """Requests that wait for answers. Several threads use it.
 
-    lock: held while answers are put in; hold it to look at what may be half answered.
+    counts: of answers that came, by what became of them.
+    seen: is told the offsets of answered records.
+    lock: held while answers are taken. Hold it to read a request that may get answers meanwhile.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class PendingTable:
         self._last = 0
 
     def check(self, events: int, size_bytes: int) -> None:
-        """Raise ProblemError (503) where so much does not fit now."""
+        """Raise ProblemError (503) if this many events and bytes do not fit now."""
         if self.events and self.events + events > self.events_limit:
             raise refusal(
                 503,
@@ -55,13 +57,13 @@ class PendingTable:
             )
 
     def number(self) -> int:
-        """One for what will be asked; its events' sequences are number << ROW_BITS and on."""
+        """Return a new number for a request. The sequences of its events begin at number << ROW_BITS."""
         with self.lock:
             self._last += 1
             return self._last
 
     def add(self, pending: PendingRequest) -> None:
-        """Expect its answers. Raises ProblemError (503) where it is full."""
+        """Let a request wait for its answers. Raises ProblemError (503) if there is no room for it."""
         with self.lock:
             self.check(len(pending), pending.size_bytes)
             self._by_number[pending.number] = pending
@@ -72,12 +74,12 @@ class PendingTable:
             heapq.heappush(self._deadlines, (pending.begun_s + pending.timeout_ms / 1000, pending.number))
 
     def remove(self, pending: PendingRequest) -> bool:
-        """Expect nothing any more; False where that is so already."""
+        """Let a request wait no longer. Return False if it did not wait."""
         with self.lock:
             return self._remove(pending)
 
     def gather(self, batch: ReplyBatch) -> list[PendingRequest]:
-        """Take a reply record; what has all its answers by that, and is not expected any more."""
+        """Take a reply record. Return the requests that have all their answers now; they wait no longer."""
         own = batch.incarnation == self._incarnation
         self.counts["records"] += 1
         if not own.all():
@@ -110,7 +112,7 @@ class PendingTable:
         return finished
 
     def refuse(self, refusal: Refusal) -> list[PendingRequest]:
-        """Take the refusal of a query; it is not expected any more, if it was."""
+        """Take the refusal of a query. Return the query, which waits no longer; nothing if it did not wait."""
         found: list[PendingRequest] = []
         with self.lock:
             pending = self._queries.get(refusal.number)
@@ -121,7 +123,7 @@ class PendingTable:
         return found
 
     def take_held(self) -> list[PendingRequest]:
-        """What has all its answers, and waited for the catalogue to be read. It is not expected any more."""
+        """Return the requests that had all answers and waited for the catalogue to be read; they wait no longer."""
         with self.lock:
             found = [each for each in self._by_number.values() if not each.left and each.is_readable]
             for pending in found:
@@ -129,7 +131,7 @@ class PendingTable:
         return found
 
     def overdue(self, now_s: float) -> list[PendingRequest]:
-        """What has waited for too long, and is not expected any more."""
+        """Return the requests whose time is over; they wait no longer. now_s: by the monotonic clock."""
         found: list[PendingRequest] = []
         with self.lock:
             while self._deadlines and self._deadlines[0][0] <= now_s:
@@ -140,17 +142,17 @@ class PendingTable:
         return found
 
     def all(self) -> list[PendingRequest]:
-        """Everything that waits."""
+        """Return all requests that wait, value queries among them."""
         with self.lock:
             return list(self._by_number.values())
 
     def queries(self) -> list[PendingQuery]:
-        """The value queries that wait."""
+        """Return the value queries that wait."""
         with self.lock:
             return list(self._queries.values())
 
     def oldest_s(self) -> float:
-        """How long the oldest has waited, in seconds; 0 where nothing waits."""
+        """Return how long the oldest request has waited, in seconds; 0 if none waits."""
         with self.lock:
             first = next(iter(self._by_number.values()), None)
             return 0.0 if first is None else monotonic() - first.begun_s
@@ -161,7 +163,7 @@ class PendingTable:
         self._queries.pop(pending.number, None)
         self.events -= len(pending)
         self.size_bytes -= pending.size_bytes
-        # Those that were answered stay until their time; they are cleared where they outnumber the others.
+        # The deadlines of answered requests stay until their time. They are cleared when they outnumber the others.
         if len(self._deadlines) > 64 + 2 * len(self._by_number):
             self._deadlines = [each for each in self._deadlines if each[1] in self._by_number]
             heapq.heapify(self._deadlines)

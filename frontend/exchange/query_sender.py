@@ -31,7 +31,7 @@ _log = logging.getLogger("railgun.frontend")
 class QuerySender:
     """Sends value queries to tasks.
 
-    Any thread may call `ask`. A thread of its own asks again: sending may wait for the broker.
+    Any thread may call `ask`. A thread of its own sends queries again, since sending may wait for the broker.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class QuerySender:
     def ask(
         self, stream: str, query: ValueQuery, homes: Homes, timeout_ms: int
     ) -> Future[list[KeyValues] | Problem]:
-        """Send a query; the future gets the answer to each key, in order, or why there are none.
+        """Send a query. The future gets the answer to each key, in order, or why there are none.
 
-        homes: the stream, by which the query was read. Raises ProblemError (413, 503).
+        homes: the metrics of the stream. Raises ProblemError (413, 503).
         """
         batch = query.batch
         if len(batch) > EVENTS_MAX:
@@ -99,7 +99,7 @@ class QuerySender:
         return future
 
     def close(self) -> None:
-        """Ask no more."""
+        """Send no query again, and wait for the thread to end."""
         self._stopped.set()
         self._asked.set()
         self._thread.join()
@@ -108,7 +108,7 @@ class QuerySender:
         while not self._stopped.is_set():
             waiting = self._table.queries()
             if not waiting:
-                # Whoever adds one sets it afterwards, and whoever stops this thread.
+                # `ask` sets it after it has added a query, and `close` to end this thread.
                 self._asked.wait()
                 self._asked.clear()
                 continue

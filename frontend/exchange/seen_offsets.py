@@ -1,4 +1,4 @@
-"""The greatest offset of each task that a front-end has seen: a value query is answered no earlier than there."""
+"""The greatest offset that a front-end has seen of each task. A task answers a value query no earlier than there."""
 
 import threading
 from collections.abc import Collection
@@ -11,7 +11,7 @@ Task = tuple[str, int, str, int]
 
 
 class SeenOffsets:
-    """Any thread may call every method."""
+    """Notes the greatest offset of each task. Any thread may call every method."""
 
     def __init__(self) -> None:
         self._greatest: dict[Task, int] = {}
@@ -24,10 +24,10 @@ class SeenOffsets:
                 self._greatest[task] = offset
 
     def of(self, task: Task) -> int:
-        """Return the greatest offset that was noted; -1 where none was."""
+        """Return the greatest offset that was noted for a task; -1 if none was."""
         return self._greatest.get(task, NOTHING)
 
     def keep(self, created: Collection[int]) -> None:
-        """Forget the tasks of other streams than those created at these places."""
+        """Forget all tasks but those of the streams that were created at these places."""
         with self._lock:
             self._greatest = {task: at for task, at in self._greatest.items() if task[1] in created}

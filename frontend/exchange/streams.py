@@ -18,7 +18,10 @@ from railgun.wire.validator import Roles
 
 
 class StreamIntake:
-    """Not to be shared between threads. before: the one that it replaces: its ids and arrival times go on."""
+    """Checks the texts of events against one definition of a stream. Not to be shared between threads.
+
+    before: the intake that this one replaces. Its ids and arrival times go on.
+    """
 
     def __init__(self, entry: StreamEntry, before: "StreamIntake | None" = None) -> None:
         self.entry = entry
@@ -29,15 +32,18 @@ class StreamIntake:
         self._clock: _Clock = _Clock() if before is None else before._clock
 
     def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> AcceptedBatch:
-        """Check texts. now_ms: what `max_future` is read from, and when events without a time arrive.  ids: for a
-        stream without an id field; None makes them up."""
+        """Check texts and return the events that are accepted.
+
+        now_ms: the time from which `max_future` counts, and at which events without a time arrive.
+        ids: gives the ids of a stream without an id field; None makes them up.
+        """
         clock = self._clock
         clock.arrived_ms = max(clock.arrived_ms, now_ms)
         return self._intake.take(texts, clock.ids if ids is None else ids, now_ms, clock.arrived_ms)
 
 
 class _Clock:
-    """What outlives a change of the stream's definition."""
+    """The ids and the arrival time of a stream, which outlive a change of its definition."""
 
     def __init__(self) -> None:
         self.ids, self.arrived_ms = IdMaker(), 0
@@ -45,7 +51,7 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The catalogue at one moment, and what was made of it."""
+    """The catalogue at one moment, and the objects that were made from it, by stream."""
 
     catalog: Catalog
     intakes: dict[str, StreamIntake]
@@ -53,7 +59,7 @@ class Known:
     query_readers: dict[str, QueryReader] = field(default_factory=dict)
 
     def query_reader(self, stream: str) -> QueryReader:
-        """What reads value queries of a stream; made when it is first needed."""
+        """Return the reader of a stream's value queries. It is made when it is first needed."""
         found = self.query_readers.get(stream)
         if found is None:
             entry = self.catalog.streams[stream]
@@ -62,7 +68,7 @@ class Known:
 
 
 class StreamIntakes:
-    """Told of changes by any thread; `now` is replaced as a whole."""
+    """Follows the catalogue. Any thread may tell it of changes. `now` has the present state, replaced as a whole."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -70,7 +76,7 @@ class StreamIntakes:
         self.now = Known(Catalog(), {}, {})
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Take over what is done; an older snapshot than the last changes nothing."""
+        """Take over a snapshot of the catalogue. A snapshot that is older than the last one changes nothing."""
         with self._changing:
             catalog = snapshot.catalog
             self._exchange.read(snapshot.begun)

@@ -1,4 +1,4 @@
-"""What replies to the events of a stream name, by the places in the catalogue that the answering tasks had come to."""
+"""The names of metrics in a reply, by the places in the catalogue that the answering tasks had come to."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ _KNOWN_MAX = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """How a partitioner's task stood when it answered an event. form: the metrics that it answered.
+    """How a partitioner's task stood when it answered an event.
 
-    place: of the newest change in force there; None where the event was not sent to the partitioner.
+    form: the metrics that it answered.
+    place: of the newest change that was in force at the task; None if the event was not sent to the partitioner.
     """
 
     form: ResultForm
@@ -25,7 +26,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The names in a reply, in the order added; and the derived metrics among them."""
+    """The names of metrics in a reply, in the order in which they were added, and the derived metrics among them."""
 
     names: tuple[str, ...]
     derived: DerivedMetrics
@@ -33,7 +34,7 @@ class Named:
 
 @dataclass(slots=True)
 class _Read:
-    """The catalogue's entry as it was read last. known: what was found by it."""
+    """The catalogue's entry of the stream as it was read last. known, derived: keep what was found from it."""
 
     place: int
     registered: Sequence[Registered]
@@ -42,27 +43,27 @@ class _Read:
     derived: dict[tuple[int, ...], DerivedMetrics] = field(default_factory=dict)
 
     def is_of(self, entry: StreamEntry) -> bool:
-        """Whether the entry is as it was."""
+        """Whether an entry says what this one said."""
         return self.registered == list(entry.registered) and self.schemas == entry.schemas
 
 
 class Timeline:
-    """The metrics of a stream through time. One thread updates it; others may read meanwhile."""
+    """The metrics of a stream through time. One thread at a time updates it; others may read meanwhile."""
 
     def __init__(self, entry: StreamEntry, place: int) -> None:
         self._read = _Read(place, list(entry.registered), dict(entry.schemas))
 
     def update(self, entry: StreamEntry, place: int) -> None:
-        """Take over the catalogue as it was read up to a place, with what began and is not done."""
+        """Take over the entry of a catalogue that was read up to a place, with changes that began and are not done."""
         if self._read.is_of(entry):
-            # Another stream has changed. What was found, and compiled, stays right.
+            # Another stream has changed. The names that were found and the derived metrics stay right.
             self._read.place = place
             return
         self._read = _Read(place, list(entry.registered), dict(entry.schemas))
 
     @property
     def place(self) -> int:
-        """Up to where the catalogue was read: what a reply of a later place names is not known yet."""
+        """The place up to which the catalogue was read. Replies of a later place may name metrics not known yet."""
         return self._read.place
 
     @property
@@ -71,7 +72,7 @@ class Timeline:
         return self._read.schemas
 
     def unchanged(self, place: int, places: Iterable[int]) -> frozenset[str]:
-        """The names that stand for the same metrics at one place and at several others."""
+        """Return the names that stand for the same metrics at one place and at several others."""
         names: dict[str, int] | None = None
         for at in (place, *places):
             in_force = {each.name: each.added for each in self._read.registered if each.is_in_force(at)}
@@ -81,9 +82,10 @@ class Timeline:
         return frozenset(names or ())
 
     def named(self, answered: Sequence[Answered], missing: Sequence[str], place: int) -> Named:
-        """What a reply names. missing: the partitioners that have not answered.
+        """Return what a reply names.
 
-        place: for an event that was sent to no task.
+        missing: the partitioners that have not answered.
+        place: the place that counts for a partitioner to which the event was not sent.
         """
         read = self._read
         key = (*answered, *missing, place)
@@ -104,7 +106,7 @@ def _named(read: _Read, answered: Sequence[Answered], missing: Sequence[str], pl
         at = place if each.place is None else each.place
         in_force = {there.name: there.added for there in read.registered if there.is_in_force(at)}
         for name in each.form.names:
-            # An earlier release does not say its place.
+            # A task of an earlier release does not say its place.
             added[name] = in_force.get(name, read.place)
     derived = [
         there
@@ -126,7 +128,7 @@ def _named(read: _Read, answered: Sequence[Answered], missing: Sequence[str], pl
 
 
 def _lacks(derived: Registered, registered: Iterable[Registered], missing: Sequence[str]) -> bool:
-    """Whether a derived metric reads one that is at home at a partitioner which has not answered."""
+    """Whether a derived metric reads a metric of a partitioner that has not answered."""
     assert derived.derived is not None
     operands = derived.derived.operands
     return bool(missing) and any(

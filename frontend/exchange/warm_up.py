@@ -1,4 +1,4 @@
-"""What events meet in a front-end is compiled, or loaded, before the first of them comes."""
+"""Has the code that handles events in a front-end compiled, or loaded, before the first event comes."""
 
 from frontend.exchange.streams import StreamIntake
 from railgun.catalog.catalog import Catalog
@@ -24,7 +24,7 @@ _FEW, _MANY = 1, 200
 
 
 def warm_up() -> None:
-    """Take events of a stream that nobody has, few and many at once, and make their records."""
+    """Check events of a made-up stream, one alone and many at once, and make their records."""
     catalog = Catalog(evolution.missing(Catalog(), parse_definitions(_STREAM)))
     intake = StreamIntake(catalog.streams["warmup"])
     for count in (_FEW, _MANY):

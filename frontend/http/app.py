@@ -1,4 +1,7 @@
-"""The HTTP application: scoring on a raw route, all else where it belongs; every error is a problem object."""
+"""The HTTP application: decides who may ask, hands requests to scoring, probes or pages, and answers errors.
+
+Every error is answered with a problem object. Probes are the routes for monitoring: health, readiness, `/metrics`.
+"""
 
 import asyncio
 import logging
@@ -47,14 +50,15 @@ class Telemetry(Protocol):
     """What `/metrics` answers with."""
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """(body, content type) for an Accept header."""
+        """Return the body and its content type for an Accept header."""
 
 
 class Application:
-    """An ASGI application over a backend. stopping: set when streams of lines are to end.
+    """An ASGI application over a backend.
 
-    telemetry: for `/metrics`; without it there is no such route.  guard: decides about each request before anything of
-    its body is read, and before anything is looked up.
+    stopping: set when streams of lines are to end.
+    telemetry: the text of `/metrics`; None: that route answers 404.
+    guard: decides about each request before its body is read and before its stream is looked up.
     Raises ConfigError, TokenFileError and OSError for tokens that cannot be used.
     """
 
@@ -86,7 +90,7 @@ class Application:
         except GoneError:
             return
         except asyncio.CancelledError:
-            # The server waits no longer for what is in flight.
+            # The server stops, and waits no longer for requests that are under way.
             if answering.started or not self.stopping.is_set():
                 raise
             await answer_problem(scope, send, uncertain(_UNANSWERED))
@@ -99,7 +103,7 @@ class Application:
             await answer_problem(scope, send, of_defect())
 
     def prepare(self) -> None:
-        """Make the pages, which takes half a second, on any thread. Until then they wait; events need not."""
+        """Make the pages, which takes half a second, on any thread. Requests for pages wait for it; events do not."""
         with self._preparing:
             if self._pages is None:
                 from frontend.http.pages import pages_of
@@ -144,7 +148,7 @@ class Application:
         await answer(send, 200, encoder.encode(said))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page. The framework reads bodies of any length, so it is given one that has been read."""
+        """Answer with a page. The framework would read a body of any length, so it is given one that was read here."""
         limit_bytes = min(REGISTRATION_LIMIT_BYTES, self._settings.body_limit_bytes)
         check_length(scope, limit_bytes)
         body = Body(receive, self.in_flight, limit_bytes)
@@ -170,7 +174,7 @@ def _may_see(caller: Caller, stream: str) -> bool:
 
 
 def _check_route(found: RouteMatch, scope: Scope) -> Route:
-    """The row of a request. Raises ProblemError (404, 405) if it has none."""
+    """Return the route of a request. Raises ProblemError (404, 405) if it has none."""
     if found.route is not None:
         return found.route
     method, path = scope["method"], scope["path"]
@@ -178,7 +182,7 @@ def _check_route(found: RouteMatch, scope: Scope) -> Route:
 
 
 class _Answering:
-    """Passes messages on, and knows whether an answer has begun, and whether it is sent as a whole."""
+    """Passes the messages of an answer on, and notes whether the answer has begun and whether all of it was sent."""
 
     def __init__(self, send: Send) -> None:
         self._send, self.started, self.is_whole = send, False, False

@@ -1,4 +1,4 @@
-"""The little of ASGI that raw routes need: types, sending a whole answer, and reading a bounded body."""
+"""What routes without the framework need of ASGI: types, sending a whole answer, and reading a bounded body."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
@@ -22,13 +22,13 @@ NDJSON_TYPE = b"application/x-ndjson"
 PROBLEM_TYPE = b"application/problem+json"
 
 AT_WORK = "railgun.at_work"
-"""In a scope, where a body is answered while it comes: a function that says whether the server is at work on it."""
+"""In a scope, if a body is answered while it comes: a function that returns whether the client waits for the server."""
 
 HAS_CERTIFICATE = "railgun.has_certificate"
 """In a scope: whether the client showed a certificate that was verified."""
 
 CERTIFICATE = "railgun.certificate"
-"""In a scope, over TLS: a function that says how the client's certificate stands by now."""
+"""In a scope, over TLS: a function that returns the present standing of the client's certificate."""
 
 encoder = msgspec.json.Encoder()
 
@@ -52,7 +52,7 @@ async def answer_problem(
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """A header's value, the first of them; None where there is none. name: in lower case."""
+    """Return the value of the first header of a name, in lower case; None if there is none."""
     for key, value in scope["headers"]:
         if key == name:
             return bytes(value)
@@ -60,8 +60,9 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def ends_waiting_body(scope: Scope) -> list[Header]:
-    """The header of a refusal for who waits for leave to send a body: they may send it all the same, or not, and nobody
-    can tell.
+    """Return the header that closes the connection, if a refused request has `Expect`.
+
+    Its client waits for leave to send the body, and may send it or not: the server could not find the next request.
     """
     return [(b"connection", b"close")] if header(scope, b"expect") is not None else []
 
@@ -71,14 +72,14 @@ class GoneError(Exception):
 
 
 def check_length(scope: Scope, limit_bytes: int) -> None:
-    """Raise ProblemError (413) for a request that says itself that it is too large."""
+    """Raise ProblemError (413) if the length that a request states is too large."""
     length = header(scope, b"content-length")
     if length is not None and int(length) > limit_bytes:
         raise too_large(limit_bytes)
 
 
 def too_large(limit_bytes: int) -> Exception:
-    """The error for a body above the limit."""
+    """Return the error for a body above the limit."""
     return refusal(
         413,
         f"a body of more than {limit_bytes} bytes; send less at a time, events also as lines (application/x-ndjson)",
@@ -93,7 +94,7 @@ class Body:
         self._held_bytes = 0
 
     async def read(self, timeout_s: float) -> bytes:
-        """All of it. Raises ProblemError (408, 413, 429) and GoneError."""
+        """Return the whole body. Raises ProblemError (408, 413, 429) and GoneError."""
         message = await self._next()
         if not message.get("more_body", False):
             return bytes(message["body"])
@@ -120,7 +121,7 @@ class Body:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What was read counts as in flight until the block is left."""
+        """Count the bytes that are read as in flight until the block is left."""
         try:
             yield
         finally:

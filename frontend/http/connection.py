@@ -1,7 +1,8 @@
-"""One connection of a client: uvicorn's, with what it lacks: limits of heads, of connections, and of patience.
+"""One connection of a client. It adds to uvicorn's: limits for heads, for the number of connections, and for time.
 
-Nothing here costs a timer per request: one sweep a second looks at all connections. Requests that are plainly single
-events are not made into messages for the application, which costs more than all else that is done for them here.
+No request has a timer of its own: one sweep a second looks at all connections. A request that is plainly a single event
+is scored without messages for the application, since these cost more than all else that is done for the event here.
+The head of a request is its first line and its headers.
 """
 
 import asyncio
@@ -27,15 +28,15 @@ from railgun.access.tls import certificate_end_s
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_SHARE_MAX = 16
-"""Bytes that are no body (sizes of chunks, trailers) for each that is, beside those of a head."""
+"""How many bytes of framing (sizes of chunks, trailers) may come for each byte of a body."""
 HEAD_S, DISCARD_S = 10.0, 10.0
-"""How long a head may take to arrive, the first one from when the connection was made; how long what is left of a
-request is read once it is answered."""
+"""How long a head may take to arrive, and how long the rest of a request is read that is answered already. The time of
+the first head begins with the connection."""
 CLOSING_S = 0.25
-"""How long a client that has had all its answers may take to say that it has seen the end of TLS. It need not."""
+"""How long the server waits for a client to confirm the end of TLS. A client need not confirm it."""
 _CLOSE: Header = (b"connection", b"close")
 _WHOLE_S = 1.0
-"""How long the body of a single event may take before the application minds it, which limits bodies in time."""
+"""How long the body of a single event may take. After that the application reads it, with its own time limit."""
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -47,11 +48,11 @@ class _Stage(Enum):
 
 
 class _Answering:
-    """What uvicorn asks of a request that is answered beside the application."""
+    """The state of a request that is answered without the application, with the attributes that uvicorn reads."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
     more_body = False
-    # Nobody waits for it.
+    # uvicorn sets it; nothing waits for it.
     message_event = asyncio.Event()
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class _Answering:
 
 
 class _HeadersOfAll:
-    """The headers of every answer as bytes: uvicorn makes a new list of them each second, for the date."""
+    """Keeps the headers that every answer has, as bytes. uvicorn makes a new list of them each second, for the date."""
 
     __slots__ = ("_headers", "_lines")
 
@@ -69,16 +70,17 @@ class _HeadersOfAll:
         self._lines = b""
 
     def lines(self, headers: Sequence[Header]) -> bytes:
-        """Those of a list, which nobody changes."""
+        """Return the bytes of a list of headers. Nobody changes a list, so its bytes are kept until another comes."""
         if headers is not self._headers:
             self._headers, self._lines = headers, _lines(headers)
         return self._lines
 
 
 class Connection(HttpToolsProtocol):
-    """limit, patience_s, single_events, of_all: set by `connection_type`.
+    """A connection from its beginning to its end.
 
-    is_outdated: says over TLS whether other clients are good by now than when it shook hands.
+    limit, patience_s, single_events, of_all: set by `connection_type`. of_all: the headers of every answer.
+    is_outdated: over TLS, whether other clients' certificates are accepted now than at this connection's handshake.
     """
 
     limit = 1024
@@ -101,18 +103,18 @@ class Connection(HttpToolsProtocol):
         self._unsent_bytes, self._unsent_s = 0, self._since_s
         self._discarding_s: float | None = None
         self._closing_s: float | None = None
-        # Of a request that may be a single event: where it goes, and what is there of its body.
+        # A request that may be a single event: who sends it where, and the part of its body that has arrived.
         self._admitted: Admitted | None = None
         self._text = b""
         self._has_certificate = self._is_secure = self._is_last = False
         self._certificate_end_s = -math.inf
         self._offers_upgrade = False
-        # Of several requests that came together, the one that the application is at; uvicorn knows the last only.
+        # If several requests came together: the one that the application answers now. uvicorn knows only the last.
         self._running: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Over TLS it has shaken hands just now.
+        # Over TLS the handshake has just ended.
         self._since_s = self._heard_s = self.loop.time()
         secured = transport.get_extra_info("ssl_object")
         if secured is not None:
@@ -148,7 +150,7 @@ class Connection(HttpToolsProtocol):
             self._close()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that has sent all it will may still wait for its answer. Over TLS the event loop sends none then."""
+        """Keep the connection open if a client that sends no more waits for an answer. Over TLS that cannot be done."""
         if self._is_secure:
             return False
         if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
@@ -159,8 +161,9 @@ class Connection(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Parse what has arrived. Raises HttpParserError.
 
-        An `Upgrade` to another protocol is ignored, as a server may (RFC 9110, 7.8): some clients offer HTTP/2 with
-        each request. The parser takes the body of such a request for the other protocol; another one parses it without.
+        An `Upgrade` to another protocol is ignored, as RFC 9110 (7.8) allows: some clients offer HTTP/2 with each
+        request. The parser would take such a request's body for the other protocol, so a new parser gets the head
+        without the offer, then the body.
         """
         while data:
             self._offers_upgrade = False
@@ -173,7 +176,7 @@ class Connection(HttpToolsProtocol):
                 return
             head = _head_without_upgrade(self.parser.get_method(), self.url, self.headers)
             self.parser = HttpRequestParser(self)
-            # As uvicorn's.
+            # uvicorn sets this for its own parser.
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             self._offers_upgrade = False
             self.parser.feed_data(head)
@@ -187,7 +190,7 @@ class Connection(HttpToolsProtocol):
         self._enter(_Stage.HEAD)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What follows the body (trailers) is no part of the head, by which requests are decided about.
+        # Trailers, which follow the body, are left out: the head alone decides about a request.
         if self._stage is _Stage.HEAD:
             super().on_header(name, value)
 
@@ -229,8 +232,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """As uvicorn's, but for its timer: the sweep ends connections that are kept for nothing."""
-        # However long the answer took: the client's time begins now.
+        """Do what uvicorn does, but set no timer: the sweep ends idle connections."""
+        # The client's time begins now, however long the answer took.
         self._heard_s = self.loop.time()
         self.server_state.total_requests += 1
         if self.transport.is_closing():
@@ -251,8 +254,9 @@ class Connection(HttpToolsProtocol):
             self._wait_no_longer()
 
     def end(self) -> None:
-        """Close after the answer that is under way, or that to a request which has reached this machine already, as a
-        whole: one whose head is half there is not taken.
+        """Close once the request that is under way, or has arrived, is answered.
+
+        A request whose head is not whole yet gets no answer.
         """
         self._is_last = True
         if self.transport.is_closing():
@@ -270,9 +274,9 @@ class Connection(HttpToolsProtocol):
         self._refuse(400, msg)
 
     def sweep(self, now_s: float) -> None:
-        """End the connection where the client has kept it waiting for too long."""
+        """End the connection if its client has kept it waiting for too long."""
         if self.transport.is_closing():
-            # It waits for the client to take what it was sent last.
+            # The connection closes once the client has taken the last bytes that were sent.
             if not self._is_sent(now_s) or (self._is_secure and self._is_unanswered(now_s)):
                 self.transport.abort()
             return
@@ -302,13 +306,13 @@ class Connection(HttpToolsProtocol):
             self._discarding_s = None
 
     def _certificate(self) -> Certificate:
-        """How the client's stands, over TLS."""
+        """Return the standing of the client's certificate, over TLS."""
         if time.time() > self._certificate_end_s:
             return Certificate.NONE
         return Certificate.OUTDATED if self.is_outdated() else Certificate.GOOD
 
     def _is_free(self) -> bool:
-        """May the next request be answered at once, and the connection stay as it is then?"""
+        """Whether the next request can be answered at once, with the connection kept open after it."""
         return (
             (self.cycle is None or self.cycle.response_complete)
             and not self.flow.write_paused
@@ -317,14 +321,14 @@ class Connection(HttpToolsProtocol):
         )
 
     def _leave_to_application(self) -> None:
-        """The request whose head, and what there is of its body, was kept here."""
+        """Hand the application a request whose head, and part of its body, were kept here."""
         text, self._admitted, self._text = self._text, None, b""
         self._make_cycle()
         if text:
             super().on_body(text)
 
     def _make_cycle(self) -> None:
-        """Have the application answer the request whose head is there."""
+        """Have the application answer the request whose head has arrived."""
         before = self.cycle
         super().on_headers_complete()
         if self._is_last and self.cycle is not None and self.cycle is not before:
@@ -333,7 +337,7 @@ class Connection(HttpToolsProtocol):
     def _answer(
         self, cycle: _Answering, status: int, body: bytes, content_type: bytes, headers: Sequence[Header]
     ) -> None:
-        """As uvicorn does it for an application."""
+        """Send an answer as uvicorn sends that of an application."""
         if cycle.disconnected or self.transport.is_closing():
             return
         described = [(b"content-type", content_type), _length(body), *headers]
@@ -346,11 +350,11 @@ class Connection(HttpToolsProtocol):
         self.on_response_complete()
 
     def _is_answered(self) -> bool:
-        """Whether all that was left to the application, or scored beside it, has its answer."""
+        """Whether the last request has its answer, from the application or from `single_events`."""
         return self.cycle is None or self.cycle.response_complete
 
     def _is_answering(self) -> bool:
-        """Is the server at work on what has arrived, or not reading what it could?"""
+        """Whether the client waits for the server, which works on what has arrived or has paused reading."""
         if self.cycle is None or self.cycle.response_complete:
             return False
         if not self.cycle.more_body or self.flow.read_paused:
@@ -359,9 +363,7 @@ class Connection(HttpToolsProtocol):
         return is_at_work is not None and bool(is_at_work())
 
     def _close_unread(self) -> None:
-        """Close, unless something has come that the loop has not got round to read: the client would find its request
-        reset.
-        """
+        """Close, unless bytes have arrived that the event loop has not read yet: the client would see a reset."""
         arrived = select.poll()
         arrived.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if not arrived.poll(0):
@@ -372,19 +374,19 @@ class Connection(HttpToolsProtocol):
         self._wait_no_longer()
 
     def _wait_no_longer(self) -> None:
-        """Closing TLS waits for the client to say that it has seen it; one that idles does not look."""
+        """End a TLS connection soon: closing it waits for the client to confirm, and an idle client does not."""
         if self._is_secure:
             self.loop.call_later(CLOSING_S, self._drop)
 
     def _drop(self) -> None:
-        """Let go of a client that has been sent everything."""
+        """End the connection if everything was sent; else look again later."""
         if self.transport.get_write_buffer_size() == 0:
             self.transport.abort()
         elif self in self.connections:
             self._wait_no_longer()
 
     def _is_unanswered(self, now_s: float) -> bool:
-        """Whether a client that was sent all has not said for long that it has seen the end of TLS."""
+        """Whether a client that was sent everything has not confirmed the end of TLS within `DISCARD_S`."""
         if self._closing_s is None:
             self._closing_s = now_s
         return now_s - self._closing_s > DISCARD_S and self.transport.get_write_buffer_size() == 0
@@ -393,21 +395,21 @@ class Connection(HttpToolsProtocol):
         return now_s - self._heard_s > (min(HEAD_S, self.patience_s) if self._is_new else self.patience_s)
 
     def _is_sent(self, now_s: float) -> bool:
-        """Does the client take what it is sent?"""
+        """Whether the client takes what it is sent: within `patience_s` the number of unsent bytes has changed."""
         unsent_bytes = self.transport.get_write_buffer_size()
         if unsent_bytes == 0 or unsent_bytes != self._unsent_bytes:
             self._unsent_bytes, self._unsent_s = unsent_bytes, now_s
         return now_s - self._unsent_s <= self.patience_s
 
     def _discard(self, now_s: float) -> None:
-        """The rest of a request that is answered already is read for a while, so that the answer arrives."""
+        """Read the rest of a request that is answered already for a while, so that the answer arrives; then close."""
         if self._discarding_s is None:
             self._discarding_s = now_s
         elif now_s - self._discarding_s > DISCARD_S:
             self.transport.close()
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Answer beside any application, and close."""
+        """Answer with a problem, without the application, and close."""
         body = encoder.encode(problem(status, detail))
         passes = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if status == 503 else []
         described = [(b"content-type", PROBLEM_TYPE), *passes, _length(body), _CLOSE]
@@ -415,7 +417,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _response(self, status: int, headers: Sequence[Header], body: bytes) -> bytes:
-        """An answer. headers: beside those of every answer."""
+        """Return an answer as bytes. headers: beside those of every answer."""
         of_all = self.of_all.lines(self.server_state.default_headers)
         return b"".join((STATUS_LINE[status], of_all, _lines(headers), b"\r\n", body))
 
@@ -429,7 +431,7 @@ def _lines(headers: Sequence[Header]) -> bytes:
 
 
 def _head_without_upgrade(method: bytes, url: bytes, headers: Sequence[Header]) -> bytes:
-    """The head of a request of HTTP/1.1 that offers no other protocol."""
+    """Return the head of a request of HTTP/1.1 without its offer of another protocol."""
     kept = [(name, value) for name, value in headers if name not in (b"upgrade", b"http2-settings")]
     options = [
         option.strip()
@@ -445,7 +447,11 @@ def _head_without_upgrade(method: bytes, url: bytes, headers: Sequence[Header]) 
 
 
 def connection_type(limit: int, patience_s: float, single_events: SingleEvents) -> type[Connection]:
-    """Connections of a server. limit: how many at a time.  patience_s: for a client that neither sends nor takes."""
+    """Return the class of a server's connections.
+
+    limit: how many there may be at a time.
+    patience_s: how long a client may neither send nor take anything.
+    """
     own = {
         "limit": limit,
         "patience_s": patience_s,

@@ -1,9 +1,8 @@
-"""Connections over TLS: accepted and counted here, and made connections of the server once they have shaken hands.
+"""Accepts connections over TLS, counts them, and hands them to the server after their handshakes.
 
-The server's own way to accept counts a client only after its handshake, and has one certificate for all of them. TLS
-begins once the client's first record is there as a whole: until then a socket, a reader and a timer belong to it. The
-50 objects of a TLS connection for each of thousands of slow clients would make garbage collections stop the event loop
-for 40 ms.
+uvicorn's own way to accept counts a client only after its handshake, and has one certificate for all clients. Here TLS
+begins once a client's first record is there as a whole. Until then a client is a socket, a reader and a timer. A TLS
+connection is 50 objects: for each of thousands of slow clients, collecting garbage would stop the event loop for 40 ms.
 """
 
 import asyncio
@@ -18,25 +17,27 @@ from railgun.access import clear_text
 from railgun.access.tls import HANDSHAKE_LEAST_S, HANDSHAKE_S, Certificates, Tls
 
 _OF_ONE_CLIENT = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.ECONNRESET})
-"""An accept that failed says no more than that one client is gone."""
+"""Errors of an accept that mean only that one client is gone."""
 _AGAIN_S = 1.0
-"""After one that failed otherwise, as it does when there are too many open files, or too many that are watched."""
+"""The pause after an accept that failed otherwise: too many files may be open, or too many are watched."""
 _LOOK_AGAIN_S = 0.1
-"""When the system says too early that a record is there."""
+"""The pause after the system has said too early that a record is there."""
 _CLOSED_WITHIN_S = 3_600.0
-"""How long closing may take, for the event loop. Connections end sooner: they look at how much the client takes."""
+"""How long the event loop lets closing take. Connections end sooner by themselves, if the client takes nothing."""
 _HEADER_BYTES, _CONTENT_BYTES_MAX = 5, 1 << 14
-"""Of a record of TLS (RFC 8446, 5.1)."""
+"""The size of a TLS record's header, and the greatest size of its content (RFC 8446, 5.1)."""
 _HANDSHAKE, _VERSION = b"\x16", b"\x03"
 """The first two bytes of a record of a handshake: its type, and the major version, which is that of SSL 3."""
 _log = logging.getLogger("railgun.frontend")
 
 
 class TlsServer:
-    """Accepts connections until it is closed. listener: listens already, and is closed by its owner.
+    """Accepts connections until it is closed.
 
-    connections: those that have shaken hands.  limit: of these and of handshakes under way; beyond it connections are
-    closed at once.  make: the protocol of a connection, by the certificates that it shook hands with.
+    listener: listens already, and is closed by its owner.
+    connections: those whose handshakes are done.
+    limit: the greatest number of these and of handshakes under way. Further connections are closed at once.
+    make: returns the protocol of a connection, given the certificates of its handshake.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class TlsServer:
         self._listener, self._tls, self._make = listener, tls, make
         self._connections, self._limit = connections, limit
         self._loop = asyncio.get_running_loop()
-        # Clients whose first record is not there yet, and what ends each.
+        # Clients whose first record is not there yet, each with the timer that ends it.
         self._slow: dict[socket.socket, asyncio.TimerHandle] = {}
         self._handshakes: set[asyncio.Task[None]] = set()
         listener.setblocking(False)
@@ -64,7 +65,7 @@ class TlsServer:
             each.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until nothing of it runs any more."""
+        """Wait until accepting and all handshakes have ended."""
         await asyncio.gather(self._accepting, *self._handshakes, return_exceptions=True)
 
     async def _accept(self) -> None:
@@ -83,7 +84,7 @@ class TlsServer:
                 await asyncio.sleep(_AGAIN_S)
 
     def _await_first_byte(self, client: socket.socket, address: str) -> None:
-        """Have a client's handshake begin when it says something. Raises OSError, the client's connection closed."""
+        """Have a client's handshake begin when it sends something. Raises OSError after closing its connection."""
         due_s = self._loop.time() + HANDSHAKE_S
         try:
             client.setblocking(False)
@@ -95,14 +96,15 @@ class TlsServer:
         self._slow[client] = self._loop.call_at(due_s, self._late, client)
 
     def _watch(self, client: socket.socket, address: str, due_s: float, size_bytes: int) -> None:
-        """Look at what a client has sent once so many bytes are there, or it has ended."""
+        """Call `_look` once this many bytes of a client are there, or its connection has ended."""
         if client in self._slow:
             self._loop.add_reader(client, self._look, client, address, due_s, size_bytes)
 
     def _look(self, client: socket.socket, address: str, due_s: float, awaited_bytes: int) -> None:
-        """Begin the handshake if the first record is there. due_s: until then the handshake has to be over.
+        """Begin the handshake if the first record is there.
 
-        awaited_bytes: how many have to be there before the system calls this.
+        due_s: when the handshake has to be over, by the loop's clock.
+        awaited_bytes: how many bytes had to be there before the system called this.
         """
         try:
             sent = client.recv(_HEADER_BYTES + _CONTENT_BYTES_MAX, socket.MSG_PEEK)
@@ -121,11 +123,11 @@ class TlsServer:
         elif is_there:
             self._begin(client, address, due_s)
         elif size_bytes > awaited_bytes:
-            # Else the loop would be called for what is there already, again and again, until the rest is.
+            # Else the loop would call this again and again for the bytes that are there, until the rest comes.
             _call_when_there(client, size_bytes)
             self._watch(client, address, due_s, size_bytes)
         else:
-            # Where memory is short, for one, the system does not wait for all of them.
+            # The system may not wait for all of the bytes, for instance if memory is short.
             self._loop.remove_reader(client)
             self._loop.call_later(_LOOK_AGAIN_S, self._watch, client, address, due_s, size_bytes)
 
@@ -175,9 +177,9 @@ class TlsServer:
 
 
 def _record_bytes(sent: bytes) -> int:
-    """How long the record of TLS is that begins what was sent, as far as that tells: not less than its header.
+    """Return the size of the TLS record that a client's bytes begin with; the header's size if that is not known yet.
 
-    0: it is none of a handshake, or nothing was sent.
+    0 if it is no record of a handshake, or nothing was sent.
     """
     if sent[:1] != _HANDSHAKE or (len(sent) > 1 and sent[1:2] != _VERSION):
         return 0
@@ -188,8 +190,8 @@ def _record_bytes(sent: bytes) -> int:
 
 
 def _call_when_there(client: socket.socket, size_bytes: int) -> None:
-    """Have the system say that there is something to read only when there is so much, or the client has ended."""
-    # Where it cannot, it is looked at now and then.
+    """Have the system report a client as readable only once this many bytes are there, or the client has ended."""
+    # If the system cannot do that, `_look` looks again after a pause.
     with contextlib.suppress(OSError):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size_bytes)
 

@@ -1,4 +1,4 @@
-"""What was taken and not answered yet, over all requests: bounded in events and bytes."""
+"""Counts the events and bytes that were taken and not answered yet, over all requests, and bounds them."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ _FULL = "as much is in flight as may be ({limit} {what}); send it again a little
 
 
 class InFlight:
-    """Belongs to one event loop. Requests are refused when it is full; streams of lines wait."""
+    """The counts of one event loop. If there is no room, `take` refuses a request, and `wait` lets a stream wait."""
 
     def __init__(self, events_limit: int, bytes_limit: int) -> None:
         self.events_limit, self.bytes_limit = events_limit, bytes_limit
@@ -19,7 +19,7 @@ class InFlight:
         self._waiting: deque[tuple[int, int, asyncio.Future[None]]] = deque()
 
     def take(self, events: int, size_bytes: int) -> None:
-        """Count them in. Raises ProblemError: 413 for what can never fit, 429 for what does not fit now."""
+        """Count events and bytes in. Raises ProblemError: 413 if they can never fit, 429 if they do not fit now."""
         if events > self.events_limit or size_bytes > self.bytes_limit:
             limits = f"{self.events_limit} events and {self.bytes_limit} bytes"
             keys = "http.in_flight_limit_events, http.in_flight_limit_bytes"
@@ -34,9 +34,10 @@ class InFlight:
     async def wait(
         self, events: int, size_bytes: int, timeout_s: float, check: Callable[[], None], check_s: float
     ) -> None:
-        """Count them in once they fit, in the order of asking. Raises ProblemError when that takes too long.
+        """Wait until events and bytes fit, and count them in. Callers take turns in the order in which they came.
 
-        check: called each `check_s` meanwhile; what it raises ends the waiting.
+        check: called each `check_s` meanwhile; an exception that it raises ends the waiting.
+        Raises ProblemError: 413 if they can never fit, 429 after `timeout_s`.
         """
         if not self._waiting and self._fits(events, size_bytes):
             self.take(events, size_bytes)
@@ -64,7 +65,7 @@ class InFlight:
             raise
 
     def release(self, events: int, size_bytes: int) -> None:
-        """Count out what was answered."""
+        """Count out events and bytes that were answered, and let others in."""
         self.events -= events
         self.size_bytes -= size_bytes
         self._grant()

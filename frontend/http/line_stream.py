@@ -1,4 +1,4 @@
-"""A request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
+"""Answers a request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
 
 import asyncio
 import contextlib
@@ -19,14 +19,15 @@ from frontend.scoring.scoring_thread import InOrder
 from railgun.config.settings import HttpSettings
 
 BLOCKS_IN_FLIGHT_MAX = 4
-_UNSENT_SHARE = 4  # of all bytes that may be in flight: what one client that does not read may hold
+# A client that does not read may hold one part in so many of all bytes that may be in flight.
+_UNSENT_SHARE = 4
 
 Stopping = asyncio.Event
 
 
 @dataclass(slots=True)
 class _Block:
-    """n lines that are scored together. size_bytes: counted in flight for them."""
+    """n lines that are scored together. size_bytes: how many bytes are counted in flight for them."""
 
     answers: asyncio.Future[list[Answer | None]]
     n: int
@@ -34,9 +35,9 @@ class _Block:
 
 
 class LineStream:
-    """One such request: what comes in is scored in blocks, blocks are encoded in order, what is encoded is sent.
+    """A request with lines. One task reads lines and submits them in blocks, one encodes answers, one sends them.
 
-    Clients may send everything before they read: so much is kept for them as `_UNSENT_SHARE` says.
+    A client may send all its lines before it reads. Replies that it has not read are kept, within `_UNSENT_SHARE`.
     """
 
     def __init__(
@@ -61,7 +62,10 @@ class LineStream:
         self._changed = asyncio.Condition()
 
     async def answer(self, stream: str, options: ScoreOptions, receive: Receive, send: Send) -> int:
-        """Answer it; the status. Raises ProblemError before a byte of the answer is sent, GoneError."""
+        """Answer the request and return the status.
+
+        Raises ProblemError only before a byte of the answer is sent; GoneError if the client went away.
+        """
         tasks = [asyncio.ensure_future(each) for each in (self._encode(options), self._send(options, send))]
         out = asyncio.gather(*tasks)
         try:
@@ -79,7 +83,7 @@ class LineStream:
         return 200 if options.reply else 202
 
     def is_at_work(self) -> bool:
-        """Is it the server that the client waits for: with lines that wait for room, or for their answers?"""
+        """Whether the client waits for the server: lines wait for room, or blocks wait for answers."""
         return self._is_held_up or bool(self._blocks)
 
     # --- in ----------------------------------------------------------------------------------------
@@ -110,7 +114,7 @@ class LineStream:
     async def _piece(
         self, receive: Receive, stop: asyncio.Future[Any], out: asyncio.Future[Any]
     ) -> tuple[bytes, bool]:
-        """The next piece of the body, and whether more follow. Nothing more when the server stops."""
+        """Return the next piece of the body, and whether more follow. None follow once the server stops."""
         arriving = asyncio.ensure_future(receive())
         try:
             await self._wait(arriving, stop, out)
@@ -127,8 +131,9 @@ class LineStream:
         return message["body"], message.get("more_body", False)
 
     async def _wait(self, *awaited: asyncio.Future[Any]) -> None:
-        """Wait until one of these is done. The permission is checked when it is time, also where a client sends little
-        at a time, and often. Raises PermissionEndedError.
+        """Wait until one of the futures is done. Raises PermissionEndedError.
+
+        The permission is checked every `CHECK_S`, even if a client sends often, and little at a time.
         """
         loop, is_done = asyncio.get_running_loop(), False
         while not is_done:
@@ -147,7 +152,7 @@ class LineStream:
             lines = lines[n:]
 
     async def _end_with(self, error: PermissionEndedError) -> None:
-        """End with a line that says why. Raises it where no line was taken: then the request is refused as a whole."""
+        """End the answer with a line that says why. If no line was taken, raise the error: the request is refused."""
         if not self._blocks and not self._is_taken:
             raise error
         answers: asyncio.Future[list[Answer | None]] = asyncio.get_running_loop().create_future()
@@ -157,17 +162,17 @@ class LineStream:
             self._changed.notify_all()
 
     def _keep(self, size_bytes: int) -> None:
-        """Count a line that is not whole yet. Raises ProblemError where there is no room for it."""
+        """Count the bytes of a line that is not whole yet. Raises ProblemError if there is no room for them."""
         self._in_flight.release(0, self._kept_bytes)
         self._kept_bytes = 0
         self._in_flight.take(0, size_bytes)
         self._kept_bytes = size_bytes
 
     async def _room(self) -> bool:
-        """Wait while as much is under way as may be: nothing is read meanwhile. False where the request has failed.
+        """Wait until another block may be submitted. Return False if the request has failed.
 
-        The first block goes alone: where it is refused, so is the request, of which nothing may have been taken then.
-        Raises PermissionEndedError: a client that does not read may have it wait for long.
+        The first block goes alone: if it is refused, the whole request is, and nothing else of it may have been taken.
+        Raises PermissionEndedError, since a client that does not read can make this wait long.
         """
         async with self._changed:
             while not self._has_room():
@@ -195,7 +200,7 @@ class LineStream:
             self._permission.give_back(len(lines))
             if not self._is_taken or isinstance(error, PermissionEndedError):
                 raise
-            # Lines before them count: these alone were refused.
+            # Lines before these were taken, so only these are refused.
             answers, size_bytes = asyncio.get_running_loop().create_future(), 0
             answers.set_result([error.problem] * len(lines))
         async with self._changed:
@@ -237,7 +242,7 @@ class LineStream:
             self._changed.notify_all()
 
     async def _encode(self, options: ScoreOptions) -> None:
-        """Blocks to bytes, in order. Raises ProblemError where the first block was refused as a whole."""
+        """Encode the answers of blocks, in order. Raises ProblemError if the first block was refused as a whole."""
         is_first = True
         while True:
             async with self._changed:
@@ -257,7 +262,7 @@ class LineStream:
                 made = encoder.encode_lines(answers)
                 self._encoded.append(made)
                 self._encoded_bytes += len(made)
-                # It is there already: whether there is room for it was asked when its block was taken in.
+                # It is counted without a check. `_has_room` checked the unsent bytes before the block was submitted.
                 self._in_flight.size_bytes += len(made)
             else:
                 self._receipt.note(answers)

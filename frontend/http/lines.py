@@ -1,4 +1,4 @@
-"""Lines out of the pieces of a body, in blocks that are scored together."""
+"""Cuts the pieces of a body into lines, and lines into blocks that are scored together."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,17 @@ BLOCK_BYTES_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """In the place of a line that is longer than a line may be."""
+    """Stands in the place of a line that is too long."""
 
 
 Line = bytes | TooLong
 
 
 class LineSplitter:
-    """Feeds on pieces; holds what is not a whole line yet, at most `limit_bytes`. Blank lines are no events."""
+    """Takes the pieces of a body and returns their lines. It holds the line that is not whole yet, up to `limit_bytes`.
+
+    Blank lines are left out.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -25,11 +28,11 @@ class LineSplitter:
 
     @property
     def held_bytes(self) -> int:
-        """Of the line that is not whole yet."""
+        """The size of the line that is not whole yet."""
         return self._rest_bytes
 
     def feed(self, piece: bytes) -> list[Line]:
-        """The lines that this piece ends."""
+        """Return the lines that end in this piece."""
         whole, newline, rest = piece.rpartition(b"\n")
         lines: list[Line] = []
         if newline:
@@ -44,11 +47,11 @@ class LineSplitter:
         return lines
 
     def end(self) -> list[Line]:
-        """The last line, where no line feed ended it."""
+        """Return the last line, if no line feed ended it."""
         return self._ended(b"")
 
     def _ended(self, last: bytes) -> list[Line]:
-        """The line that began in earlier pieces and ends with `last`."""
+        """Return the line that began in earlier pieces and ends with `last`; nothing if it is blank."""
         too_long = self._skipping or self._rest_bytes + len(last) > self._limit_bytes
         line = b"" if too_long else b"".join((*self._rest, last)) if self._rest else last
         self._rest, self._rest_bytes, self._skipping = [], 0, False
@@ -67,7 +70,7 @@ class LineSplitter:
 
 
 def blocks(lines: list[Line]) -> list[list[Line]]:
-    """Lines cut into blocks that are scored together, in order; one line alone may exceed the bytes."""
+    """Cut lines into blocks that are scored together, in order. Only a block of one line exceeds `BLOCK_BYTES_MAX`."""
     found: list[list[Line]] = []
     size_bytes = 0
     for line in lines:

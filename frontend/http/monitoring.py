@@ -1,4 +1,4 @@
-"""The `/metrics` page of this server: a registry of this process's own, and its text."""
+"""Makes the text of this server's `/metrics` from a registry of its own."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from railgun.telemetry.collector import RailgunCollector
 
 
 class Exposition:
-    """The collector's families, and what Python and the system say of this process."""
+    """The families of the collector, and those of Python's garbage collector and of the process."""
 
     def __init__(self, collector: RailgunCollector) -> None:
         self.registry = CollectorRegistry()
@@ -23,13 +23,13 @@ class Exposition:
         GCCollector(registry=self.registry)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """(body, content type) for an Accept header: Prometheus' text, or OpenMetrics where it is asked for."""
+        """Return the body and its content type: Prometheus' text, or OpenMetrics if the Accept header asks for it."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 
 
 def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Collector] = ()) -> Exposition:
-    """Everything that is noted and read of a backend. more: of its own."""
+    """Return the families of a backend. more: collectors of this kind of backend."""
     made = Exposition(
         RailgunCollector(
             lambda: backend.recording,

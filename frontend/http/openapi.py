@@ -1,7 +1,7 @@
 """The OpenAPI description and its page, `/docs`.
 
-FastAPI describes its own pages; what it cannot know of the raw routes is added here. The page loads nothing from
-elsewhere.
+FastAPI describes the pages that it answers. The other routes, which it does not know, are added here. `/docs` loads
+nothing from elsewhere.
 """
 
 import html
@@ -18,7 +18,7 @@ from frontend.pages.values.models import KeyValues, ValueQuery
 
 _METHODS = ("get", "post", "patch", "delete")
 DOCS_POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'"
-"""What `/docs` may load: its style. That it is in no frame is said of every answer."""
+"""The policy of `/docs`: it may load its style alone. Every answer has the header that forbids frames."""
 DOCS_STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -35,7 +35,7 @@ border-bottom: 1px solid var(--line); vertical-align: top; } th { font-weight: 6
 
 
 def docs_page(openapi: Mapping[str, Any]) -> str:
-    """The page, whole."""
+    """Return the whole page `/docs`, made from the description."""
     info = openapi["info"]
     title = html.escape(f"{info['title']} {info['version']}")
     parts = [
@@ -142,7 +142,7 @@ _MODELS = (
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The whole description."""
+    """Return the whole OpenAPI description."""
     made: dict[str, Any] = app.openapi()
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     for model in _MODELS:
@@ -158,7 +158,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 
 def _raw() -> dict[str, Any]:
-    """What the framework does not know of, by the name of the handler."""
+    """Return the descriptions of the routes that the framework does not know, by the name of the handler."""
     return {
         "score": _scoring(),
         "alive": _probe("The process is alive"),
@@ -176,7 +176,7 @@ def _raw() -> dict[str, Any]:
 
 
 def _probe(says: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """more: answers beside a plain 200, or in its place."""
+    """Describe a route for monitoring. more: answers beside a plain 200, or in its place."""
     return {"summary": says, "responses": {"200": {"description": "yes"}, **(more or {})}}
 
 
@@ -256,6 +256,6 @@ def _problem(says: str) -> dict[str, Any]:
 def _parameter(
     name: str, where: str, type_: str, says: str, values: Sequence[str] = (), *, required: bool = False
 ) -> dict[str, Any]:
-    """values: all that it may be; none where that is not listed."""
+    """Describe a parameter. values: all that it may be; empty if they are not listed."""
     schema = {"type": type_, "enum": list(values)} if values else {"type": type_}
     return {"name": name, "in": where, "required": required, "schema": schema, "description": says}

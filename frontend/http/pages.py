@@ -1,7 +1,7 @@
-"""The pages: what the framework answers, which is all but scoring and the probes.
+"""Makes the pages: all routes that the framework, FastAPI, answers. Scoring and the probes are not among them.
 
-Imported once events are taken, or when the first of them is asked for (`Application.prepare`): the framework takes a
-third of the time of all that a server imports.
+`Application.prepare` imports this file once events are taken, or at the first request for a page: the framework takes
+a third of the time of all imports of a server.
 """
 
 import asyncio
@@ -28,18 +28,18 @@ from frontend.pages.whoami import callers
 from frontend.problems import ProblemError, of_defect
 from railgun.config.settings import HttpSettings
 
-# The framework makes each parameter's type in a way that its library of types warns of, and hides that: from one thread
-# at a time, while several servers of a process may make their pages at once.
+# The framework makes types in a way that its library, pydantic, warns of. It hides the warning, but not safely among
+# threads, and several servers of a process may make their pages at once.
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
 def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
-    """The pages as an application of the framework. Not on a thread with an event loop."""
+    """Return the pages as an application of the framework. Not to be called on a thread with an event loop."""
     pages = FastAPI(
         title="Railgun",
         version=railgun.__version__,
         description="Exact sliding-window metrics for every event.",
-        # A redirect would have clients send bodies twice, or drop them.
+        # At a redirect, clients would send bodies twice, or drop them.
         redirect_slashes=False,
         openapi_url=None,
         docs_url=None,
@@ -57,7 +57,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
 
 
 def _descriptions(pages: FastAPI) -> dict[str, PageHandler]:
-    """The handlers of the pages that describe all routes."""
+    """Return the handlers of the pages that describe all routes."""
     page = PageHandlers(include_in_schema=False)
 
     @cache
@@ -80,7 +80,7 @@ def _descriptions(pages: FastAPI) -> dict[str, PageHandler]:
 
 
 async def _tried(pages: FastAPI) -> None:
-    """Have the framework make its routes, which it puts off to a first request: events would wait for that."""
+    """Send the pages a first request, at which the framework makes its routes. Later, events would wait for that."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
@@ -88,7 +88,7 @@ async def _tried(pages: FastAPI) -> None:
     async def send(message: Message) -> None:
         pass
 
-    # One that there is not: all are looked at.
+    # There is no such path, so the framework looks at all routes.
     path = "/-"
     scope = {
         "type": "http",
@@ -102,7 +102,7 @@ async def _tried(pages: FastAPI) -> None:
 
 
 async def _on_defect(request: Request, error: Exception) -> Response:
-    """The framework raises the error once this is sent; whoever called it logs that."""
+    """Answer a defect. The framework raises the error again after that, and `Application` logs it."""
     return await _on_problem(request, of_defect())
 
 

@@ -1,4 +1,4 @@
-"""What a client gets that wants no replies: how many events were taken, and why others were not."""
+"""The answer to a client that wants no replies: how many events were taken, and why others were not."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ from frontend.problems import SHOWN_ERRORS_MAX, Problem
 
 
 class RefusedEvent(msgspec.Struct):
-    """event: its place in the request, from 0."""
+    """An event that was refused. event: its place in the request, from 0."""
 
     event: int
     problem: Problem
 
 
 class Receipt(msgspec.Struct):
-    """accepted, refused: how many events.  problems: of the first that were refused."""
+    """The answer. accepted, refused: the numbers of events.  problems: those of the first refused events."""
 
     accepted: int = 0
     refused: int = 0

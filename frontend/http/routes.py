@@ -1,4 +1,4 @@
-"""Every HTTP route of the service, and what a caller needs for it. What is not a row here is refused."""
+"""The table of all HTTP routes of the service, with the scopes that a caller needs. All other routes are refused."""
 
 from enum import StrEnum
 
@@ -7,10 +7,11 @@ from railgun.access.scopes import OPEN, PROBE, TOKEN, needs
 
 
 class ServedBy(StrEnum):
-    """The part of the service that answers.
+    """The part of the service that answers a route.
 
-    EVENTS: `single_events.py`, beside the application; for the requests that it leaves, `scoring_route.py`.  PROBES:
-    `app.py`.  PAGES: functions that the framework calls (`pages.py`; they are in `frontend/pages/`).
+    EVENTS: `single_events.py`, without the application; `scoring_route.py` answers the requests that it leaves.
+    PROBES: `app.py`.
+    PAGES: functions in `frontend/pages/`, which the framework calls (`pages.py`).
     """
 
     EVENTS = "events"

@@ -1,4 +1,4 @@
-"""What the query of a scoring request says: which metrics, whether replies are wanted, how long to wait, what then."""
+"""Reads the options of a scoring request from the query of its URL."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,15 +9,20 @@ from railgun.catalog.errors import no_metric
 from railgun.language.errors import nearest
 
 KNOWN_BYTES_MAX = 1024
-"""Longer queries, and URLs, are read each time: whoever asks could have much memory kept for them."""
+"""Longer queries and URLs are not kept once they are read, so that a client cannot fill the memory with them."""
 _PARAMETERS = ("metrics", "on_timeout", "reply", "timeout_ms")
 ON_TIMEOUT = ("error", "partial")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
-    """metrics: None for all.  timeout_ms: None for the server's own.  takes_partial: once that time is over, the
-    results that have come are an answer."""
+    """The options of a scoring request.
+
+    metrics: only these; None: all.
+    reply: whether replies are wanted.
+    timeout_ms: how long to wait for an answer; None: the server's time limit.
+    takes_partial: once that time is over, the results that have come are an answer.
+    """
 
     metrics: tuple[str, ...] | None = None
     reply: bool = True
@@ -64,7 +69,7 @@ _known_options = lru_cache(maxsize=1024)(_options)
 
 
 def check_metrics(options: ScoreOptions, view: StreamView) -> None:
-    """Raise ProblemError (422) where a metric is asked for that the stream does not have."""
+    """Raise ProblemError (422) if a metric is asked for that the stream does not have."""
     for name in options.metrics or ():
         if name not in view.metrics:
             raise wrong_parameter("metrics", no_metric(view.definition.name, name, view.metrics))

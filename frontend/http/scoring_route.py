@@ -1,4 +1,4 @@
-"""`POST /v1/streams/{stream}/events`: raw ASGI, since an event costs less than a framework's way to it."""
+"""Answers `POST /v1/streams/{stream}/events` without the framework, which would cost more than scoring an event."""
 
 import logging
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ _SPACE = b" \t\r\n"
 
 
 class ScoringRoute:
-    """Events in, replies out. stopping: set when the server is to stop: streams of lines end then."""
+    """Answers requests with one event, an array, or lines. stopping: set when streams of lines are to end."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ScoringRoute:
         self._stopping, self._guard = stopping, guard
 
     async def __call__(self, found: RouteMatch, scope: Scope, receive: Receive, send: Send) -> int:
-        """Answer an authorized request; the status that it got. found: its row."""
+        """Answer an authorized request and return the status. found: the request's route."""
         stream = found.parameters["stream"]
         try:
             return await self._answer(found, scope, receive, send)
@@ -134,7 +134,7 @@ class ScoringRoute:
     ) -> list[Answer | None]:
         self._in_flight.take(len(texts), 0)
         try:
-            # After that: what there is no room for does not count against the limit of its token.
+            # The rate is checked last: events without room do not count against their token's limit.
             check_rate(self._guard, caller, len(texts))
             return await self._scoring.score(
                 stream,
@@ -155,7 +155,7 @@ class ScoringRoute:
 
 
 def _content_type(scope: Scope) -> bytes:
-    """The media type. Raises ProblemError (415)."""
+    """Return the media type of a request. Raises ProblemError (415)."""
     given = header(scope, b"content-type") or b""
     media, _, parameters = given.partition(b";")
     media = media.strip().lower()

@@ -1,4 +1,4 @@
-"""A server over a backend: the port, signals, and a clean end."""
+"""Runs a server over a backend: listens, handles signals, starts the backend, and ends in order."""
 
 import asyncio
 import contextlib
@@ -33,24 +33,24 @@ from railgun.registry.errors import EngineError
 
 BACKLOG = 2_048
 SWITCH_INTERVAL_S = 0.0005
-"""How long a thread keeps the interpreter while another wants it: the event loop shall not wait for a batch."""
+"""How long a thread keeps the interpreter while another wants it. The event loop must not wait for a whole batch."""
 COLLECTIONS = (10_000, 2, 5)
-"""When garbage is looked for: what is young fourteen times more seldom than Python does by itself, so that the events
-under way are gone by then and not looked through in vain; what is oldest half as often."""
+"""The thresholds of garbage collection. Young objects are collected fourteen times more seldom than by default: events
+under way are answered by then, and are not looked at in vain. The oldest objects are collected half as often."""
 _LONG_START_S = 10.0
 _IN_LOOP_S = 60.0
 Reload = Callable[[Guard, Tls | None], None]
-"""Reads tokens and certificates again, for the guard and the TLS of a server. In a thread of its own."""
+"""Reads tokens and certificates again, for the guard and the TLS of a server. It is called in a thread of its own."""
 _NAME_ANOTHER = "name an address of this machine and a port that may be used"
 _log = logging.getLogger("railgun.frontend")
 
 
 class AddressError(Exception):
-    """The address cannot be listened on: which, and why."""
+    """The server cannot listen on an address. The message names the address and the reason."""
 
 
 def listen(settings: HttpSettings) -> socket.socket:
-    """A socket that listens. Raises AddressError, ExposedError."""
+    """Return a socket that listens. Raises AddressError; ExposedError if the settings forbid this address."""
     place = f"{settings.host}:{settings.port}"
     try:
         found = socket.getaddrinfo(
@@ -73,8 +73,13 @@ def listen(settings: HttpSettings) -> socket.socket:
 
 
 class Service:
-    """One run of the server. listener: a socket that listens already.  url: where that is.  collectors: for `/metrics`,
-    beside those of every server.  reload: what SIGHUP does, with the guard and TLS.
+    """One run of the server.
+
+    listener: a socket that listens already.
+    url: the server's URL.
+    on_ready: called with the URL once events are taken.
+    collectors: for `/metrics`, beside those of every server.
+    reload: called at SIGHUP with the guard and TLS.
 
     Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
     """
@@ -104,14 +109,14 @@ class Service:
         self._server: _Server | None = None
 
     def stop(self) -> None:
-        """End `run` as a first signal does. From any thread; harmless when it is over."""
+        """End `run` as a first signal does. Any thread may call it; it does nothing if `run` is over."""
         if self._stop is not None:
-            # The loop may be closed by the time it is asked.
+            # The loop may be closed by now.
             with contextlib.suppress(RuntimeError):
                 self._stop()
 
     async def run(self) -> int:
-        """Serve until a signal or a failure; the exit code. Raises EngineError where the engine cannot be opened."""
+        """Serve until a signal or a failure, and return the exit code. Raises EngineError if the start fails."""
         for warning in clear_text_warnings(self.url, self._address, self._settings):
             _log.warning(warning)
         server = self._server = _Server(self._config(), self._backend, self.application, self.tls)
@@ -133,7 +138,7 @@ class Service:
         return code
 
     def _hangup(self) -> Callable[[], object] | None:
-        """What SIGHUP does; None: what it always does."""
+        """Return the function that SIGHUP calls; None if SIGHUP keeps its usual effect."""
         if self._reload is None or hangup_ends_it():
             return None
         loop = asyncio.get_running_loop()
@@ -141,13 +146,13 @@ class Service:
         return partial(loop.run_in_executor, None, self._reload, self.application.guard, self.tls)
 
     async def _close(self) -> int:
-        """Let go of the backend; the exit code. Raises EngineError where it had not failed before."""
+        """Close the backend and return the exit code. Raises EngineError, but not if the backend had failed before."""
         standing = self._backend.readiness()
         if not standing.failed:
             await self._backend.close()
             return 0
         _log.error("the engine stopped: %s", standing.reason)
-        # What stopped it may keep it from being closed in order too; that says nothing new.
+        # The failure may also keep the backend from closing in order. That error would say nothing new.
         with contextlib.suppress(EngineError):
             await self._backend.close()
         return 1
@@ -156,8 +161,8 @@ class Service:
         started_s = asyncio.get_running_loop().time()
         with _stopped_by_failure(server):
             await self._backend.start()
-        # What is there by now stays as long as the server runs: collections need not look at it again, nor now: the
-        # garbage of a start is a megabyte, and to find it takes longer than to listen.
+        # The objects of the start stay as long as the server runs, so they are frozen: collections leave them out.
+        # After a short start its garbage, a megabyte, is not collected first: finding it takes longer than listening.
         if asyncio.get_running_loop().time() - started_s > _LONG_START_S:
             gc.collect()
         gc.freeze()
@@ -193,7 +198,7 @@ class Service:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which also looks after its connections, speaks TLS and stops where the backend does."""
+    """uvicorn's server, which also sweeps its connections, speaks TLS, and stops if the backend has failed."""
 
     def __init__(
         self, config: uvicorn.Config, backend: ServedBackend, application: Application, tls: Tls | None
@@ -203,14 +208,14 @@ class _Server(uvicorn.Server):
         self._tls = tls
 
     def stop(self) -> None:
-        """Take no more connections, answer what is in flight; a start that is under way goes no further."""
+        """Take no more connections, answer requests under way, and end a start that is under way."""
         self.should_exit = True
         self._stopping.set()
         self._backend.stop_starting()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are not uvicorn's to handle."""
+        """Leave signals alone: `_signals` handles them, not uvicorn."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -232,7 +237,7 @@ class _Server(uvicorn.Server):
             self.servers.append(cast(asyncio.Server, server))
 
     def _end_connections(self) -> None:
-        """Other clients are good than before: nobody goes on with a connection that was made by the old ones."""
+        """End all connections, since other clients' certificates are accepted now than at their handshakes."""
         for connection in self._connections():
             connection.end()
 
@@ -241,7 +246,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter == 0:
-            # At the start, and once a day: uvicorn counts tenths of a second up to that.
+            # At the start, and once a day: uvicorn's counter of tenths of a second begins anew each day.
             for warning in (*self._guard.warnings(), *(() if self._tls is None else self._tls.warnings())):
                 _log.warning(warning)
         if counter % 10 == 0:
@@ -254,8 +259,9 @@ class _Server(uvicorn.Server):
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> bool:
-    """Call a function in an event loop, from another thread, and wait until it has returned; whether it has. Where it
-    has not, it is called once the loop comes to that, unless the loop ends.
+    """Call a function in an event loop, from another thread, and wait for it. Return whether it has returned.
+
+    If it has not within `_IN_LOOP_S`, it is still called once the loop comes to it.
     """
 
     async def called() -> None:
@@ -275,7 +281,7 @@ def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> bool:
 
 @contextlib.contextmanager
 def _stopped_by_failure(server: _Server) -> Iterator[None]:
-    """What fails in the block ends the server: `run` raises it."""
+    """Stop the server if the block fails. `Service.run` raises the exception then."""
     try:
         yield
     except BaseException:
@@ -285,7 +291,10 @@ def _stopped_by_failure(server: _Server) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals(server: _Server, hangup: Callable[[], object] | None) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops the server, a second one ends the process at once. hangup: for SIGHUP."""
+    """Handle signals while the block runs: a first SIGTERM or SIGINT stops the server, a second ends the process.
+
+    hangup: called at SIGHUP.
+    """
 
     def on_signal(number: int) -> None:
         if server.should_exit:
@@ -302,7 +311,7 @@ def _signals(server: _Server, hangup: Callable[[], object] | None) -> Iterator[N
             loop.add_signal_handler(signal.SIGHUP, hangup)
             handled.append(signal.SIGHUP)
     except (ValueError, RuntimeError):
-        # Another thread's loop: whoever runs it stops it.
+        # Signals cannot be handled in the loop of a thread other than the main one. Its owner calls `stop`.
         yield
         return
     try:

@@ -1,7 +1,7 @@
-"""Single events on the shortest way from a connection to the backend, and the replies back: no task, no message.
+"""Takes single events the shortest way from a connection to the backend and back, without a task or ASGI messages.
 
-Taken here is what is plainly one event. Whatever is not, and what is refused before it is scored, is left to the
-application, so that one place says what is wrong with requests.
+Only requests that are plainly one event are taken here. All others, and those that are refused before they are scored,
+are left to the application, so that one place says what is wrong with requests.
 """
 
 import logging
@@ -24,7 +24,7 @@ from railgun.config.settings import HttpSettings
 
 METHOD = SCORE.method.encode()
 BODY_BYTES_MAX = 16 << 10
-"""Of those that are taken here: a connection may hold so much that is not counted in flight yet."""
+"""The greatest body that is taken here. A connection holds this much before it is counted in flight."""
 _JSON_TYPES = frozenset({JSON_TYPE, b"application/json; charset=utf-8", b"application/json;charset=utf-8"})
 _LEFT = frozenset({b"content-encoding", b"expect", b"transfer-encoding", b"upgrade"})
 _log = logging.getLogger("railgun.frontend")
@@ -35,7 +35,7 @@ Reply = Callable[[int, bytes, bytes, Sequence[Header]], None]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a URL asks for. found: its row."""
+    """The stream and the options that a URL names. found: its route, with the stream."""
 
     found: RouteMatch
     options: ScoreOptions
@@ -46,14 +46,14 @@ class Target:
 
 
 class Admitted(NamedTuple):
-    """A request that may be scored, by its head."""
+    """A request that may be scored, as far as its head tells."""
 
     target: Target
     caller: Caller
 
 
 class SingleEvents:
-    """Belongs to one event loop, as all that it uses."""
+    """Admits requests by their heads and has their events scored. `Connection` calls it, in one event loop."""
 
     def __init__(self, scoring: Scoring, settings: HttpSettings, in_flight: InFlight, guard: Guard) -> None:
         self._scoring, self._in_flight, self._timeout_ms = scoring, in_flight, settings.timeout_ms
@@ -63,10 +63,11 @@ class SingleEvents:
     def admit(
         self, url: bytes, headers: Sequence[Header], *, has_certificate: bool = False
     ) -> Admitted | None:
-        """Where a `METHOD` with such a head goes, if its body may be an event and whoever sends it may; None: it is the
-        application's.
+        """Return the target and the caller of a request, if it may be a single event and its caller may send it.
 
-        headers: their names in lower case.  has_certificate: whether the client showed one.
+        None if the request is left to the application.
+        url, headers: of a `METHOD` request; the headers' names are in lower case.
+        has_certificate: whether the client showed a certificate that was verified.
         """
         kind = length = None
         for name, value in headers:
@@ -92,7 +93,10 @@ class SingleEvents:
         return Admitted(target, caller)
 
     def score(self, admitted: Admitted, text: bytes, reply: Reply) -> bool:
-        """Have an event scored. reply: called in the event loop, once.  False: it is the application's."""
+        """Have an event scored. Return False if the request is left to the application.
+
+        reply: called once, in the event loop; never if this returns False.
+        """
         if text[:1] != b"{":
             return False
         target, caller = admitted

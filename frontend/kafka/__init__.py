@@ -1,1 +1,1 @@
-"""The front-end on Kafka: events to the topics of tasks, replies back, the catalogue followed."""
+"""A front-end of a cluster on Kafka as a process: events to the topics of their tasks, and replies back."""

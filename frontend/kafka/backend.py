@@ -18,13 +18,16 @@ from railgun.telemetry.recording import Recording
 
 
 class KafkaBackend:
-    """definitions: created at the start where missing.  waits_for: it is not ready before this was true once.
+    """`ServedBackend` over a cluster. Used in one event loop.
 
-    Used in one event loop; `start` waits for the broker, however long that takes.
+    definitions: streams and metrics that are registered at the start if they are missing.
+    now_ms: the clock of events; None: the system's.
+    waits_for: the backend is not ready before this has returned true once.
+    `start` waits for the broker, however long that takes.
     """
 
     cancels_start = True
-    # Between the job that builds the history and the units: docs/spark.md.
+    # On Kafka, the units take a deepening over from the job that builds it (docs/spark.md), without the front-end.
     deepenings = None
 
     def __init__(
@@ -40,12 +43,12 @@ class KafkaBackend:
         self.cluster = KafkaOperations(self.running)
 
     async def start(self) -> None:
-        """Reach the broker, read the catalogue, have a reply topic. Raises EngineError."""
+        """Reach the broker, read the catalogue, and make the reply topic. Raises EngineError."""
         self.scoring.start(await self.running.open())
         self.running.begin()
 
     def stop_starting(self) -> None:
-        """Nothing: it is cancelled."""
+        """Do nothing: a start under way is cancelled."""
 
     def readiness(self) -> Readiness:
         return self.running.readiness()
@@ -59,31 +62,31 @@ class KafkaBackend:
         return self.scoring.recording
 
     def reading(self) -> EngineReading | None:
-        """None: tasks are read where they are, in units."""
+        """Return None: the tasks are in units, and are measured there."""
         return None
 
     def disk(self) -> DiskReading | None:
-        """None: there is nothing of the cluster on this disk."""
+        """Return None: a front-end keeps nothing on a disk."""
         return None
 
     @property
     def exchange(self) -> Exchange | None:
-        """Once it has started."""
+        """The exchange; None before the start and after the end."""
         return None if self.running.parts is None else self.running.parts.exchange
 
     @property
     def inputs(self) -> Inputs | None:
-        """Once it has started."""
+        """The inputs of streams; None before the start and after the end."""
         return None if self.running.parts is None else self.running.parts.inputs
 
     @property
     def unanswered_tasks(self) -> UnansweredTasks | None:
-        """Once it has started."""
+        """The tasks that nobody answers; None before the start and after the end."""
         return None if self.running.parts is None else self.running.parts.unanswered
 
     @property
     def place(self) -> int:
-        """The place of the last change of the catalogue that it knows; 0 before there is one."""
+        """The place of the last change of the catalogue that this front-end knows; 0 if it knows none."""
         parts = self.running.parts
         return 0 if parts is None else parts.intakes.now.catalog.last_place
 

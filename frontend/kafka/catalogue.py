@@ -21,7 +21,7 @@ from railgun.telemetry.recording import Recording
 
 
 class KafkaCatalogue:
-    """`StreamCatalogue` of a cluster on Kafka. recording: what is noted of streams is forgotten with them."""
+    """`StreamCatalogue` of a cluster on Kafka. recording: its notes of a stream are dropped with the stream."""
 
     def __init__(self, running: RunningCluster, cluster: Cluster, recording: Recording) -> None:
         self._running, self._cluster, self._recording = running, cluster, recording

@@ -1,5 +1,7 @@
-"""Changes of the catalogue, one after another. Nobody waits long for a broker that is away: what had not begun by then
-never takes effect."""
+"""Makes changes of the catalogue, one after another, without waiting long for a broker that is away.
+
+A change that had not begun when its caller stopped waiting never takes effect.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -18,15 +20,22 @@ _LOOK_S = 0.25
 
 
 class Changes:
-    """Used in one event loop. away: why the broker is known not to answer; None while nothing is known to be wrong."""
+    """Makes changes one after another. Used in one event loop.
+
+    away: returns why the broker does not answer; None if nothing is known to be wrong.
+    limit_s: how long a change waits for a broker that is away.
+    """
 
     def __init__(self, away: Callable[[], str | None], limit_s: float = CHANGE_S) -> None:
         self._away, self._limit_s = away, limit_s
-        # One thread at a time: one that was left behind keeps the next ones waiting, not more threads busy.
+        # One thread at a time. If a change is left behind, the next ones wait in this loop and use no threads.
         self._turn = asyncio.Lock()
 
     async def make(self, change: Callable[[CancellationToken], T]) -> T:
-        """What a change gives. Raises what it raises; ProblemError (503) where the broker is away for too long."""
+        """Make a change and return its result.
+
+        Raises the change's exceptions; ProblemError (503) if the broker is away for too long.
+        """
         cancellation, begun_s = CancellationToken(), monotonic()
         made = asyncio.ensure_future(self._in_turn(change, cancellation))
         made.add_done_callback(_heard)
@@ -45,7 +54,7 @@ class Changes:
 
 
 def unfinished(has_started: bool, reason: str) -> ProblemError:
-    """The problem of a change that the broker did not confirm. reason: what is wrong with the broker."""
+    """Return the exception for a change that the broker did not confirm. reason: what is wrong with the broker."""
     if has_started:
         return refusal(
             503,
@@ -58,6 +67,6 @@ def unfinished(has_started: bool, reason: str) -> ProblemError:
 
 
 def _heard(made: "asyncio.Task[Any]") -> None:
-    """What became of one that nobody waits for any more."""
+    """Take the exception of a change, so that asyncio logs nothing if nobody waits for the change any more."""
     if not made.cancelled():
         made.exception()

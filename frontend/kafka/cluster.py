@@ -1,4 +1,4 @@
-"""Where the cluster of a front-end is, and what the front-end may take up."""
+"""The configuration of a front-end of a cluster: where the cluster is, and the front-end's limits."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,14 @@ from railgun.registry.topics import PREFIX
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name.  input: of topics that
-    events come from; schemas: of those that are Avro."""
+    """A front-end's cluster and its limits.
+
+    prefix: of the names of the cluster's topics.
+    front_end: the identity of the front-end; None makes up a name.
+    limits: how much may wait for answers.
+    input: settings of the topics that events are read from.
+    schemas: the Avro schemas of these events; None if none are configured.
+    """
 
     kafka: KafkaSettings
     prefix: str = PREFIX

@@ -1,4 +1,4 @@
-"""What a front-end knows of its cluster, and the orders that it passes on to whoever leads."""
+"""What a front-end knows of its cluster, and the orders that it passes on to the node that leads the cluster."""
 
 import math
 import threading
@@ -35,14 +35,14 @@ from railgun.registry.cluster_topics import make_topics
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 
-# The leader decides on an order within a round of its own.
+# How long to wait for the leader, which decides on an order in its next round, and how often to look.
 _DECIDED_S, _AGAIN_S = 10.0, 0.1
 
 
 class ClusterState:
-    """Reads what is new when it is asked. Any thread may call every method; each raises TransportError.
+    """Reads what is new when it is called. Any thread may call every method; each raises TransportError.
 
-    states: reads what the units report, and the plan.
+    states: reads the reports of units, and the plan.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ClusterState:
         self._observed = ObservedCluster(policy, time.monotonic(), states.reports)
         self._plan = Plan()
         self._leader: str | None = None
-        # Nodes log what cannot be read.
+        # Records that cannot be read are left out, since nodes log them.
         self._tail = Tail(transport, {self._nodes: each_record(self._take_statement, leave_out)})
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
@@ -86,7 +86,7 @@ class ClusterState:
             return {**found, "warnings": [*outdated, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
-        """Return what a change would move. Raises ProblemError."""
+        """Return which copies a change would move. Raises ProblemError."""
         with self._lock:
             self._refresh()
             plan, nodes = self._plan, self._observed.nodes.values()
@@ -104,8 +104,9 @@ class ClusterState:
     def order(
         self, node: str, tasks: Iterable[TaskKey], *, is_on: bool, fewer_copies: bool = False
     ) -> dict[str, Any]:
-        """Pass on an order to empty a node or to use it again, and return how the node stands once the leader has
-        accepted that. Raises ProblemError.
+        """Pass on an order to empty a node or to use it again. Return the node's state once the leader has accepted it.
+
+        Raises ProblemError.
         """
         with self._lock:
             self._refresh()
@@ -121,9 +122,9 @@ class ClusterState:
             )
             if is_on or was_drained:
                 self._send(order)
-                # What was ordered before is not taken for this order any more.
+                # From now on an earlier order to the node is not taken for this one.
                 self._refresh()
-        # Others may order something else meanwhile: the leader decides on what was ordered last.
+        # Another order may follow meanwhile: the leader decides on the newest one.
         plan = self._await(lambda plan: _is_decided(plan, node, self._observed.orders.get(node)))
         self._check_outcome(order, plan.drains.get(node))
         with self._lock:
@@ -132,7 +133,7 @@ class ClusterState:
         return found if is_on else {**found, "was_drained": was_drained}
 
     def _check_outcome(self, order: DrainOrder, drain: Drain | None) -> None:
-        """Raise ProblemError if an order is not followed. drain: what became of the newest order to the node."""
+        """Raise ProblemError if an order is not followed. drain: the plan's answer to the newest order to the node."""
         node = order.node
         if order.is_on and drain is None:
             raise refusal(409, f"{node} is not drained: a later order has it used again")
@@ -144,7 +145,7 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost, and return which these are.
+        """Have a task go on without the records that its log has lost. Return which records these are.
 
         Raises ProblemError.
         """
@@ -166,7 +167,7 @@ class ClusterState:
         }
 
     def _lost(self, task: TaskKey) -> LogPoint:
-        """Return the last point that a copy has found missing in its log, and that nobody has accepted."""
+        """Return the last point that a copy has found missing in its log and that no order has accepted yet."""
         accepted = self._plan.cuts.get(task)
         found = [
             LogPoint(*copy.status.lost) for copy in self._observed.reports.copies(task) if copy.status.lost
@@ -187,7 +188,7 @@ class ClusterState:
         self._transport.submit([entry]).result()
 
     def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
-        """Return the plan in which something is decided. Raises ProblemError."""
+        """Wait for a plan for which `is_decided` is true, and return it. Raises ProblemError."""
         until_s = time.monotonic() + _DECIDED_S
         while not is_decided(plan := self._plan):
             if time.monotonic() > until_s:
@@ -209,10 +210,10 @@ class ClusterState:
             raise refusal(404, f"there is no node {name[:80]!r}; {hint}")
 
     def _refresh(self) -> None:
-        # First, as that soon tells whether the broker is away.
+        # The members are read first, since that soon shows if the broker is away.
         members = self._members.now()
         if not self._tail.offsets:
-            # No node may have started yet.
+            # Nodes make these topics, but none may have started yet.
             make_topics(self._transport, self._topics)
         now_s = time.monotonic()
         self._plan = self._states.plan.newest()
@@ -225,7 +226,7 @@ class ClusterState:
 
 
 def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:
-    """Return what a log has lost, if it had a point and does not have it any more. Raises TransportError."""
+    """Return where a log was cut that had a point and does not have it any more. Raises TransportError."""
     offset, epoch = first_of_later_epoch(transport, where, point.epoch)
     return Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
 

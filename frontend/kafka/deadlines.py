@@ -1,4 +1,4 @@
-"""How long a front-end of a cluster waits for a broker and for units."""
+"""The times that a front-end of a cluster waits for a broker and for units."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,13 @@ from railgun.cluster.silence import UNANSWERED_S
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """In seconds. A call to a broker that is away can take longer than there is.
+    """Times in seconds. The end of a front-end has a limit, since a call to a broker that is away can take very long.
 
-    over_s: for the end, once no request is under way.  away_over_s: for the end where the broker is known not to
-    answer.  lost_over_s: for the end where it cannot answer.  silent_s: to hear of a task; one of which nothing is
-    heard for so long does not run, and one of which no copy is heard answering for so long is not answered
-    (`unanswered.py`).
+    over_s: for the end, once no request is under way.
+    away_over_s: for the end if the broker is known not to answer.
+    lost_over_s: for the end if the clients of the broker have failed.
+    silent_s: for a task's report. A task without one for so long does not run. A task without a report of a copy that
+        answers is not answered (`unanswered.py`).
     """
 
     over_s: float = 60.0
@@ -22,4 +23,4 @@ class Deadlines:
 
 
 DEADLINES = Deadlines()
-"""The ones in use; tests hand in shorter ones."""
+"""The deadlines in use. Tests hand in shorter ones."""

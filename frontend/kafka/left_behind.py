@@ -1,4 +1,4 @@
-"""A call that waits for the broker can be left: a broker that is away answers no sooner for being waited for."""
+"""Runs a call to the broker in a thread that the caller can abandon, since a broker that is away may never answer."""
 
 import asyncio
 import threading
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def left_behind(call: Callable[[], T]) -> T:
-    """What a call gives, made in a thread that nobody waits for once this is cancelled: not even the process's end."""
+    """Make a call in a daemon thread and return its result. If this is cancelled, nothing waits for the thread."""
     made: Future[T] = Future()
-    # From here on whoever leaves cancels only the waiting.
+    # The future cannot be cancelled from here on: a caller that leaves cancels only its waiting.
     made.set_running_or_notify_cancel()
 
     def run() -> None:

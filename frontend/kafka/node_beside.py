@@ -1,4 +1,4 @@
-"""Runs a node beside the front-end, for one machine: with the end of either both end."""
+"""Runs a node beside the front-end, for a cluster on one machine. If either ends, both do."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class NodeBeside:
-    """A node that runs as long as a block. has_failed: whether it ended before."""
+    """A node that runs as long as the block of `running`. has_failed: whether it ended before the block."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
@@ -29,11 +29,11 @@ class NodeBeside:
         self._has_to_reload = False
 
     def is_ready(self) -> bool:
-        """Whether all its units have caught up once, but for copies that have failed."""
+        """Whether all units of the node have caught up once, except for copies that have failed."""
         return self._ready.is_set()
 
     def reloading_too(self, reload: Reload) -> Reload:
-        """A reload that the node hears of."""
+        """Return a reload that is passed on to the node."""
 
         def both(guard: Guard, tls: Tls | None) -> None:
             reload(guard, tls)
@@ -49,7 +49,8 @@ class NodeBeside:
             self._process.send_signal(signal.SIGHUP)
 
     def _note_ready(self) -> None:
-        """Have it reload if that was asked for before: it may not have got so far as to know the signal."""
+        """Note that the node is ready. A reload that came before is passed on now: the node may not handle SIGHUP yet
+        while it starts."""
         with self._signalling:
             self._ready.set()
             if self._has_to_reload:
@@ -58,16 +59,16 @@ class NodeBeside:
 
     @contextlib.contextmanager
     def running(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Run it; `stop` is called where it ends by itself."""
+        """Run the node while the block runs. `stop` is called if the node ends by itself."""
         leaving = threading.Event()
-        # Nothing is written: its input ends when this process does, however that comes.
+        # Nothing is written to its input, whose end tells the node that this process has ended, however that came.
         process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._process = process
 
         def watch() -> None:
             assert process.stdout is not None
             for line in process.stdout:
-                # Events are taken all the same where a copy has failed: another node answers them.
+                # A node that is not ready because a copy has failed counts too: another node answers for the copy.
                 if line.strip() == NODE_READY.encode() or line.startswith(NODE_NOT_READY.encode()):
                     self._note_ready()
             code = process.wait()

@@ -1,4 +1,4 @@
-"""What people ask of the nodes of a cluster: how they stand, and orders to whoever leads."""
+"""The state of a cluster's nodes, and orders to the node that leads, as coroutines over `ClusterState`."""
 
 from typing import Any
 

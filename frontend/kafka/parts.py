@@ -1,4 +1,4 @@
-"""What a front-end of a cluster is made of once it has started, and how that is opened."""
+"""The parts of a front-end of a cluster, and how they are opened."""
 
 import dataclasses
 import logging
@@ -30,7 +30,7 @@ _log = logging.getLogger("railgun.frontend")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts; each may be called from any thread. opened: closes them all."""
+    """The parts of a front-end that has started. Any thread may call each. opened: closes them all."""
 
     registry: KafkaRegistry
     follower: Follower
@@ -50,7 +50,7 @@ class Parts:
         return list(self.intakes.now.catalog.task_keys)
 
     def show(self) -> None:
-        """Take over the catalogue as it is now, for whoever asks next."""
+        """Have the parts take over the catalogue as it is now."""
         _follow(self.intakes, self.unanswered, self.registry.snapshot())
         self.task_states.forget(self.intakes.now.catalog)
 
@@ -63,8 +63,9 @@ def open_parts(
 ) -> Parts:
     """Open the parts. Raises TransportError, EngineError, and errors of definitions.
 
-    definitions: created where missing.  now_ms: the clock of events; None for the system's.  is_away: whether the
-    broker is known not to answer.
+    definitions: streams and metrics that are registered if they are missing.
+    now_ms: the clock of events; None: the system's.
+    is_away: returns whether the broker is known not to answer.
     """
     with ExitStack() as opening:
         registry = opening.enter_context(
@@ -113,7 +114,7 @@ def _means(cluster: Cluster, registry: KafkaRegistry, exchange: Exchange, intake
 
 
 def _make_query_topics(registry: KafkaRegistry) -> None:
-    """Make the topics that an earlier release has not made. Events are served without them."""
+    """Make the topics of value queries, which an earlier release did not make. Events are served without them."""
     try:
         registry.make_query_topics()
     except TransportError as error:

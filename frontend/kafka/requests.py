@@ -1,4 +1,4 @@
-"""Requests of the HTTP server as the exchange sees them: published together, answered each by itself."""
+"""Publishes the events of HTTP requests together, and gives each request its own answers."""
 
 import asyncio
 import logging
@@ -27,7 +27,11 @@ _log = logging.getLogger("railgun.frontend")
 
 @dataclass(slots=True, eq=False)
 class Request(Submission):
-    """asked: what it was published with, its first text there being the one at `first`."""
+    """A submission to a cluster.
+
+    pending: the request of the exchange that its events were published in; None before that.
+    first: the index of its first text among all texts that were published together.
+    """
 
     pending: PendingRequest | None = None
     first: int = 0
@@ -35,7 +39,7 @@ class Request(Submission):
 
 @dataclass(frozen=True, slots=True)
 class _Together:
-    """Requests whose events were published together. n: texts of all of them.  sent_s: of perf_counter."""
+    """Requests whose events were published together. n: the number of their texts.  sent_s: when, by perf_counter."""
 
     requests: list[Request]
     accepted: AcceptedBatch
@@ -44,7 +48,7 @@ class _Together:
 
 
 class Requests:
-    """Publishes in the scoring thread; outcomes reach the event loop from whichever thread has them."""
+    """Publishes events in the scoring thread. Other threads hand the outcomes to the event loop."""
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Requests:
         self._replies, self._recording, self._now_ms = replies, recording, now_ms
 
     def publish(self, batch: list[Submission]) -> list[Outcome]:
-        """Have all events sent; the outcomes of what is refused at once."""
+        """Have all events sent. Return the outcomes of requests that have theirs at once, such as refusals."""
         together: dict[tuple[str, bool], list[Request]] = {}
         for each in batch:
             assert isinstance(each, Request)
@@ -79,7 +83,7 @@ class Requests:
         return outcomes
 
     def answers(self, request: Request) -> list[Answer | None]:
-        """What there is to say of a request's events by now, some of which wait."""
+        """Return the answers to a request's events by now. Events that still wait get problems."""
         pending = request.pending
         assert pending is not None
         with self._exchange.pending_table.lock:
@@ -119,7 +123,7 @@ class Requests:
         return []
 
     def _finish(self, finished: list[PendingRequest]) -> None:
-        """In the collector's thread."""
+        """Make the outcomes of finished requests. The collector's thread calls it."""
         outcomes: list[Outcome] = []
         for pending in finished:
             context: _Together = pending.context
@@ -144,7 +148,7 @@ class Requests:
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
     def _recorded(self, pending: PendingRequest, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes that can be delivered now: what is recorded is so before its client hears of it."""
+        """Return the outcomes that can be delivered now: none if replies must be recorded in the output topic first."""
         try:
             written = self._replies.record(pending)
         except TransportError as error:
@@ -155,13 +159,13 @@ class Requests:
         return []
 
     def _written(self, outcomes: list[Outcome], written: Future[list[int]]) -> None:
-        """In the producer's thread."""
+        """Deliver outcomes whose replies are recorded. The producer's thread calls it."""
         error = written.exception()
         due = outcomes if error is None else _unrecorded(outcomes, error)
         self._loop.call_soon_threadsafe(deliver, due)
 
     def _sent(self, stream: str, context: _Together, sent: Future[list[int]]) -> None:
-        """In the producer's thread."""
+        """Deliver the outcomes of events that want no replies and are durable. The producer's thread calls it."""
         error = sent.exception()
         record = self._recording.stream(stream)
         record.stages["durable"].add(perf_counter() - context.sent_s)

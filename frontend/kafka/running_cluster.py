@@ -1,4 +1,4 @@
-"""A front-end's part of a cluster, from the start to the end: whether it takes requests, and calls of its parts."""
+"""Opens the parts of a front-end of a cluster, calls them, closes them, and says whether requests are taken."""
 
 import asyncio
 import logging
@@ -45,9 +45,11 @@ _NOBODY_ANSWERS = Readiness(
 
 
 class RunningCluster:
-    """Used in one event loop. definitions: created at the start where missing.  now_ms: the clock of events; None for
-    the system's.  waits_for: requests are not taken before this was true once.
+    """A front-end that is opened, called and closed. Used in one event loop.
 
+    definitions: streams and metrics that are registered at the start if they are missing.
+    now_ms: the clock of events; None: the system's.
+    waits_for: requests are not taken before this has returned true once.
     parts: None before the start and after the end.
     """
 
@@ -61,7 +63,7 @@ class RunningCluster:
         self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
         self._waits_for = waits_for
         self.parts: Parts | None = None
-        # A start that nobody waits for any more has opened it all the same.
+        # Kept here for a start that goes on after it was abandoned: what it opens is closed too.
         self._opened = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka, _log)
@@ -69,7 +71,7 @@ class RunningCluster:
         self.changes = Changes(lambda: self._wait.reason)
 
     async def open(self) -> Parts:
-        """Wait for the broker, however long that takes; read the catalogue, have a reply topic. Raises EngineError."""
+        """Wait for the broker as long as it takes; read the catalogue; make the reply topic. Raises EngineError."""
         self._watchdog.start()
         parts = self.parts = await left_behind(self._open)
         return parts
@@ -88,7 +90,7 @@ class RunningCluster:
                 self._wait.away(error)
 
     def begin(self) -> None:
-        """Take requests from now on, unless the end has begun; look whether the broker is there."""
+        """Take requests from now on, unless the end has begun, and watch whether the broker answers."""
         if self._standing is _STARTING:
             self._standing = READY
         self._wait.watch()
@@ -101,7 +103,7 @@ class RunningCluster:
     def readiness(self) -> Readiness:
         """Whether requests are taken now, and somebody answers them."""
         standing, waits, parts = self._own_standing(), self._wait.reason, self.parts
-        # Events are taken all the same: the broker, or a unit, may be back before their time is over.
+        # `ready` takes events all the same: the broker, or a unit, may be back before their time is over.
         if standing.ready and waits is not None:
             return Readiness(False, waits)
         if standing.ready and parts is not None and parts.unanswered.is_every_task():
@@ -109,7 +111,7 @@ class RunningCluster:
         return standing
 
     def _own_standing(self) -> Readiness:
-        """Whether requests are taken, whatever the broker does since the start."""
+        """Whether requests are taken, even if the broker is away after the start."""
         parts, waits = self.parts, self._wait.reason
         if self._watchdog.reason is not None and not self._standing.failed:
             self._standing = Readiness(False, self._watchdog.reason, failed=True)
@@ -128,7 +130,7 @@ class RunningCluster:
         return self._standing
 
     def view(self, stream: str) -> StreamView:
-        """Return what the scoring route needs to know of a stream. Raises ProblemError."""
+        """Return a stream as the scoring route needs it. Raises ProblemError."""
         parts = self.ready()
         found = parts.intakes.now.views.get(stream)
         if found is None:
@@ -136,14 +138,14 @@ class RunningCluster:
         return found
 
     def ready(self) -> Parts:
-        """Return the parts. Raises ProblemError (503) where requests are not taken."""
+        """Return the parts. Raises ProblemError (503) if requests are not taken."""
         standing = self._own_standing()
         if self.parts is None or not standing.ready:
             raise unavailable(standing)
         return self.parts
 
     async def call(self, do: Callable[[Parts], T]) -> T:
-        """Return what a call of the parts gives, made in a thread. Raises ProblemError."""
+        """Call a function with the parts in a thread and return the result. Raises ProblemError."""
         parts = self.ready()
         try:
             return await asyncio.to_thread(as_engine_errors()(do), parts)
@@ -151,7 +153,7 @@ class RunningCluster:
             raise as_problem(error) from error
 
     async def change(self, request: Callable[[Catalog], Sequence[Change]], origin: Origin) -> list[Change]:
-        """Return the changes of the catalogue that a request made. Raises ProblemError."""
+        """Make a change of the catalogue and return its records. Raises ProblemError."""
         parts = self.ready()
 
         @as_engine_errors()
@@ -165,7 +167,7 @@ class RunningCluster:
             except (TransportError, ChangeWithdrawnError):
                 raise
             except Exception:
-                # What is in its way may be new here.
+                # Another front-end's change may be in its way, which this one has not seen yet.
                 parts.show()
                 raise
 
@@ -175,7 +177,7 @@ class RunningCluster:
             raise as_problem(error) from error
 
     async def close(self, end: Callable[[], None]) -> None:
-        """Take no more requests, let go of the parts. end: called before, in a thread; it ends the scoring."""
+        """Take no more requests, and close the parts. end: called before that, in a thread; it ends the scoring."""
         if not self._standing.failed:
             self._standing = STOPPING
         deadlines = self._cluster.deadlines

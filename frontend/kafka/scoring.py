@@ -18,13 +18,13 @@ from railgun.telemetry.recording import Recording
 
 
 class KafkaScoring(InThread):
-    """Used in one event loop. now_ms: the clock of events; None for the system's."""
+    """`Scoring` by a cluster. Used in one event loop. now_ms: the clock of events; None: the system's."""
 
     submission_type = Request
 
     def __init__(self, running: RunningCluster, now_ms: Callable[[], int] | None = None) -> None:
         self._running, self._now_ms = running, now_ms
-        # Each event looks its stream up: it takes no call more than that.
+        # Each event looks its stream up, so that costs one call only.
         self.view = running.view
         self._thread: ScoringThread | None = None
         self._requests: Requests | None = None
@@ -38,7 +38,7 @@ class KafkaScoring(InThread):
         self._thread = ScoringThread(loop, self._requests.publish)
 
     def end(self) -> None:
-        """Publish what waits, then end. Blocks until then."""
+        """Publish the events that wait, then end. Blocks until then."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.close()

@@ -1,4 +1,4 @@
-"""A front-end of a cluster as a process: the port and the backend on Kafka, and a node beside them if one is wanted."""
+"""Runs a front-end of a cluster: an HTTP port, the backend on Kafka, and a node beside them if one is wanted."""
 
 import contextlib
 import sys
@@ -28,12 +28,14 @@ def serve_frontend(
     reload: Reload | None = None,
     node: Sequence[str] | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 where it stopped by itself.
+    """Serve until SIGTERM or SIGINT. Return the exit code: 0, or 1 if the front-end stopped by itself.
 
-    definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
-    reload: what SIGHUP does.  node: the command of a node that is to live as long, and reloads too; with its end
-    everything ends.  Raises AddressError and EngineError where
-    it cannot begin, ConfigError for a setting of Kafka's clients that cannot be passed through.
+    definitions: streams and metrics that are registered at the start if they are missing.
+    on_ready: called with the URL once events are taken.
+    reload: called at SIGHUP.
+    node: the command of a node that runs beside, and is told of SIGHUP. If it ends, the front-end ends too.
+    Raises AddressError and EngineError if the front-end cannot begin, ConfigError for a setting of Kafka's clients that
+    cannot be passed through.
     """
     cluster = cluster_of(settings)
     check_pass_through(cluster.kafka)
@@ -62,7 +64,7 @@ def serve_frontend(
 
 
 def cluster_of(settings: Settings) -> Cluster:
-    """What the configuration says of the cluster, and of this front-end in it."""
+    """Return the cluster, and the limits of this front-end, by the settings."""
     cluster = settings.cluster
     name = cluster.node_name
     return Cluster(

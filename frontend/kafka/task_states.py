@@ -34,10 +34,12 @@ def at_a_glance(
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What `TaskStates.tasks` says of all tasks, added up, which of them nobody answers, and what this front-end waits
-    for.
+    """Return the summary of a cluster for `railgun status`.
 
-    log_retention_ms: of new streams; where it is set, tasks that no other node has cannot be rebuilt wholly.
+    tasks: the states of all tasks, from `TaskStates.tasks`.
+    unanswered: the tasks that nobody answers.
+    waiting: the requests that wait for answers.
+    log_retention_ms: of new streams' logs; if it is set, a task whose copies are all lost cannot be rebuilt wholly.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
@@ -59,20 +61,20 @@ def at_a_glance(
 
 
 _WAIT_S, _AWAY_S = 0.1, 0.5
-# For a question that somebody waits for: it is not long known that a broker is away.
+# The time for a call that a caller waits for: the broker may be away without this being known yet.
 _ANSWER_S = 2.0
 NOT_RUN = ("unknown", "stopped")
 """States of tasks that no unit runs."""
 MetricName = tuple[str, str, int]
-"""Stream, name, the place of its `add`."""
+"""A metric's stream, its name, and the place in the catalogue at which it was added."""
 
 _log = logging.getLogger("railgun.frontend")
 
 
 class TaskStates:
-    """Reads what units report, and the plan, in a thread of its own.
+    """Reads the reports of units, and the plan, in a thread of its own.
 
-    is_away: whether the broker is known not to answer: it is not asked then.
+    is_away: returns whether the broker is known not to answer. It is not asked then.
     silent_s: a task of which nothing is heard for so long does not run.
     reports: the newest report of every copy.
     plan: the plan. What is wrong with its topic does not keep reports from being read, nor the other way round.
@@ -89,7 +91,8 @@ class TaskStates:
         self._silent_s = silent_s
         reports, assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
         self.reports = ReportTable()
-        # Of metrics that are not known to answer: how far their tasks must have come to know of them.
+        # The metrics that are not known to answer, with the offset from which on each task knows of the metric. `_warm`
+        # are those that answer everywhere.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
         for where in (reports, assignment):
@@ -111,8 +114,10 @@ class TaskStates:
         self._thread.close()
 
     def warming(self, entry: StreamEntry) -> set[str]:
-        """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
-        Raises TransportError."""
+        """Return the metrics of a stream that are not known to be answered by all their tasks. Raises TransportError.
+
+        While the broker is away, a new metric is among them.
+        """
         stream, found, asks = entry.stream, set(), not self._is_away()
         for name, add in entry.metrics.items():
             metric = (stream.name, name, add.place)
@@ -121,7 +126,7 @@ class TaskStates:
             if metric not in self._due:
                 ends = self._ends(entry, add.metric.home) if asks else None
                 if ends is None:
-                    # Nor would it answer for the next one.
+                    # The broker would not answer for the next metric either.
                     asks = False
                     found.add(name)
                     continue
@@ -134,7 +139,7 @@ class TaskStates:
         return found
 
     def forget(self, catalog: Catalog) -> None:
-        """Forget what is not registered any more."""
+        """Forget metrics that are not registered any more."""
         living = {
             (name, metric, add.place)
             for name, entry in catalog.streams.items()
@@ -144,8 +149,8 @@ class TaskStates:
         self._due = {metric: due for metric, due in self._due.items() if metric in living}
 
     def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
-        """How each task of a stream stands, for people; those that nobody runs too: `unknown` or `stopped`, with what
-        their logs hold by now."""
+        """Yield the state of each task of a stream, for people. A task that no unit runs is `unknown` or `stopped`, and
+        its lag counts to the present end of its log."""
         stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
         for key in entry.task_keys:
             heard = self._heard(key)
@@ -168,7 +173,7 @@ class TaskStates:
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:
-        """How much of its history a metric has read, 0 to 1, in the task that is least far."""
+        """Return the share of its history that a metric has read, 0 to 1, in the task that has read least."""
         add, stream = entry.metrics[name], entry.stream
         home, due = add.metric.home, self._due.get((stream.name, name, add.place), {})
         shares = []
@@ -176,14 +181,14 @@ class TaskStates:
             task = TaskKey(stream.name, entry.created, home, partition)
             heard = self._heard(task)
             if task in due and self._answers(name, task, due[task]):
-                # One that answers already says nothing more of what it had to read.
+                # A task that answers a metric does not report its share any more.
                 shares.append(1.0)
             else:
                 shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
 
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
-        """The copies of a task that are heard, in the words that nodes use among themselves."""
+        """Return the copies of a task that have reported lately, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
         heard = heard_copies(self.reports, self.plan.policy, task, lambda each: each.reported_s > since_s)
         return [
@@ -204,7 +209,10 @@ class TaskStates:
         return f"failed: {heard.status.failure}" if state is CopyState.FAILED else state.shown
 
     def _ends(self, entry: StreamEntry, home: str) -> dict[TaskKey, int] | None:
-        """Where the logs of a home's tasks end: their `add` records lie before that. None: the broker is away."""
+        """Return the ends of the logs of a partitioner's tasks; None if the broker is away.
+
+        The records that add metrics lie before these ends.
+        """
         name = entry.stream.name
         topic = self._topics.tasks(name, home)
         try:
@@ -228,22 +236,22 @@ class TaskStates:
             self.plan.look()
 
     def _take(self, offset: int, record: bytes) -> None:
-        # What was written before this front-end began may be of any time.
+        # Reports from before this front-end's start may be old.
         self.reports.take(record, time.monotonic() if offset >= self._begun_at else -math.inf)
 
 
 class _LogEnds:
-    """Where logs end, as far as the broker answers."""
+    """Looks up where logs end, until the broker does not answer."""
 
     def __init__(self, transport: KafkaTransport, *, answers: bool) -> None:
         self._transport, self._answers = transport, answers
 
     def of(self, topic: str, partition: int) -> int:
-        """0 where that is not known."""
+        """Return the end of a log; 0 if it is not known."""
         if self._answers:
             try:
                 return self._transport.end_offset(topic, partition, _ANSWER_S)
             except TransportError:
-                # Nor would the next one be known: it may take long to find that out.
+                # The next call would fail too, and might take long.
                 self._answers = False
         return 0

@@ -11,22 +11,22 @@ from railgun.telemetry.collector import metrics_of, none_of
 from railgun.telemetry.families import ANSWERED, FRONT_END
 
 OUTCOMES = ("answers", "repeated", "late", "older", "unreadable")
-"""Answers that were waited for; of an event answered already; that came too late; to an earlier run of the front-end;
-records that cannot be read."""
+"""What became of answers, in order: they were waited for; the event was answered before; nobody waited any more; they
+were for an earlier run of the front-end; the record could not be read."""
 
 
 class ExchangeCollector(Collector):
-    """exchange: None before there is one."""
+    """Collects the families of a front-end's exchange. exchange: returns None before there is one."""
 
     def __init__(self, exchange: Callable[[], Exchange | None]) -> None:
         self._exchange = exchange
 
     def describe(self) -> Iterable[Metric]:
-        """The families without samples."""
+        """Return the families without samples."""
         return metrics_of(FRONT_END, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The families, with samples where there is an exchange."""
+        """Yield the families, with samples if there is an exchange."""
         samples = none_of(FRONT_END)
         exchange = self._exchange()
         if exchange is not None:
@@ -41,17 +41,17 @@ class ExchangeCollector(Collector):
 
 
 class UnansweredCollector(Collector):
-    """tasks: None before they are known."""
+    """Collects how many tasks nobody answers. tasks: returns None before they are known."""
 
     def __init__(self, tasks: Callable[[], UnansweredTasks | None]) -> None:
         self._tasks = tasks
 
     def describe(self) -> Iterable[Metric]:
-        """The family without samples."""
+        """Return the family without samples."""
         return metrics_of(ANSWERED, {})
 
     def collect(self) -> Iterator[Metric]:
-        """The family, with a sample for each stream."""
+        """Yield the family, with a sample for each stream."""
         samples, tasks = none_of(ANSWERED), self._tasks()
         for stream, count in () if tasks is None else tasks.by_stream().items():
             samples["railgun_tasks_unanswered"].append(((stream,), count))

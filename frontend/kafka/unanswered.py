@@ -1,8 +1,7 @@
-"""Which tasks nobody answers, as far as a front-end hears.
+"""Finds the tasks that nobody answers, as far as a front-end knows from the reports of units.
 
-A task is *unanswered* when no copy of it was heard answering for `Deadlines.silent_s`. The time counts at the earliest
-from when this front-end came to know of the stream: before that it could not hear of its tasks. Nothing here is asked
-for an event.
+A task is *unanswered* if for `Deadlines.silent_s` no report has said that a copy of it answers. The time begins when
+this front-end comes to know the stream, since it could not note reports before. Events do not use this.
 """
 
 import threading
@@ -19,14 +18,14 @@ from railgun.cluster.report_table import ReportTable
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """known_s: when this front-end came to know of it."""
+    """The tasks of a stream. known_s: when this front-end came to know the stream."""
 
     tasks: Sequence[TaskKey]
     known_s: float
 
 
 class UnansweredTasks:
-    """Every method may be called from any thread. reports: what units say. now_s: the clock of their times."""
+    """The tasks that nobody answers. Any thread may call every method. now_s: the clock of the reports' times."""
 
     def __init__(
         self,
@@ -37,11 +36,11 @@ class UnansweredTasks:
         self._reports, self._silent_s, self._now_s = reports, silent_s, now_s
         self._following = threading.Lock()
         self._place = -1
-        # By name and place of creation; replaced as a whole.
+        # The key is a stream's name and place of creation. The table is replaced as a whole.
         self._streams: dict[tuple[str, int], _Stream] = {}
 
     def follow(self, catalog: Catalog) -> None:
-        """Look at the tasks of these streams from now on. An older catalogue than the last changes nothing."""
+        """Look at the tasks of these streams from now on. A catalogue older than the last one changes nothing."""
         with self._following:
             if catalog.last_place < self._place:
                 return
@@ -52,11 +51,11 @@ class UnansweredTasks:
             }
 
     def tasks(self) -> list[TaskKey]:
-        """The tasks that nobody answers, in the order of the streams."""
+        """Return the tasks that nobody answers, in the order of their streams."""
         return [task for stream in self._streams.values() for task in self._of(stream)]
 
     def by_stream(self) -> dict[str, int]:
-        """How many tasks of each stream nobody answers."""
+        """Return how many tasks of each stream nobody answers."""
         return {name: sum(1 for _ in self._of(stream)) for (name, _), stream in self._streams.items()}
 
     def is_every_task(self) -> bool:
@@ -73,12 +72,12 @@ class UnansweredTasks:
         return any(self._is_answered(stream, task, since_s) for task in stream.tasks)
 
     def _is_answered(self, stream: _Stream, task: TaskKey, since_s: float) -> bool:
-        """The rule."""
+        """Whether a copy of a task was reported to answer, or the stream became known, after `since_s`."""
         return max(stream.known_s, self._reports.answering_s(task)) > since_s
 
 
 def listed(tasks: Sequence[TaskKey]) -> list[dict[str, Any]]:
-    """Tasks as JSON."""
+    """Return tasks as JSON."""
     return [
         {"stream": task.stream, "partitioner": task.partitioner, "partition": task.partition}
         for task in tasks

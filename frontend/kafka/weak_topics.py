@@ -1,4 +1,4 @@
-"""Tells of which topics the loss of one broker could lose records that were acknowledged."""
+"""Finds topics that could lose acknowledged records if one broker is lost."""
 
 import math
 import time
@@ -20,7 +20,7 @@ class WeakTopics:
         self._known: dict[str, tuple[float, str | None]] = {}
 
     def among(self, topics: Collection[str]) -> Mapping[str, str]:
-        """Return those of some topics, each with the reason. One that the broker does not tell about is left out."""
+        """Return the weak ones of some topics, each with the reason. Topics of unknown settings are left out."""
         found = {topic: self._weakness(topic) for topic in sorted(topics)}
         return {topic: weakness for topic, weakness in found.items() if weakness is not None}
 

@@ -1,1 +1,1 @@
-"""What a server answers beside events: streams and metrics, values, the cluster, and who asks."""
+"""The routes that the framework serves: streams and metrics, values, the cluster, and the caller's own rights."""

@@ -1,4 +1,4 @@
-"""Collects the functions that answer for pages, by the names that the table of routes has for them."""
+"""Collects the functions that answer requests for pages, by the names that `frontend/http/routes.py` has for them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -7,14 +7,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class PageHandler(NamedTuple):
-    """A function that the framework calls. described: further arguments of the framework's `add_api_route`."""
+    """A function that answers a route. described: further arguments of the framework's `add_api_route`."""
 
     function: Callable[..., Any]
     described: dict[str, Any]
 
 
 class PageHandlers:
-    """A decorator that collects functions. described: what holds for all of them."""
+    """A decorator that collects functions. described: arguments of `add_api_route` for all of them."""
 
     def __init__(self, **described: Any) -> None:
         self.by_name: dict[str, PageHandler] = {}

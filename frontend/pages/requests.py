@@ -31,13 +31,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def body_of(model: type[Any], *, is_required: bool = True) -> dict[str, Any]:
-    """Return the description of a body that is read here, for OpenAPI."""
+    """Return the description of a JSON body of this model, for OpenAPI."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {"requestBody": {"required": is_required, "content": {"application/json": {"schema": schema}}}}
 
 
 async def read_json(request: Request, decode: Callable[[bytes], Any] = _decode) -> Any:
-    """Return the body of a request. Raises ProblemError."""
+    """Return the decoded body of a request. Raises ProblemError (400, 415, 422)."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise refusal(415, f"the Content-Type is {media[:80] or 'missing'}; application/json is taken")
@@ -53,7 +53,7 @@ async def read_json(request: Request, decode: Callable[[bytes], Any] = _decode) 
 
 
 def checked(read: Any, body: object) -> Any:
-    """Return what `read` makes of a body. Raises ProblemError with the place of what is wrong."""
+    """Return what `read` makes of a body. Raises ProblemError (422), which names the place of the mistake."""
     try:
         return read(body)
     except DefinitionError as error:
@@ -62,8 +62,8 @@ def checked(read: Any, body: object) -> Any:
 
 
 async def no_parameters(request: Request) -> None:
-    """Refuse parameters of the URL: what looks like a condition of a DELETE must not be passed over."""
-    # A coroutine: the framework gives a function a thread of its own.
+    """Refuse parameters of the URL: one that looks like a condition of a DELETE must not be ignored."""
+    # It is a coroutine, since the framework would run a plain function in another thread.
     for name in request.query_params:
         detail = f"unknown parameter {name[:80]!r}; this route takes none"
         raise refusal(422, detail, [(("query", name[:80]), detail)])

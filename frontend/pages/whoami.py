@@ -1,4 +1,4 @@
-"""Answers `GET /v1/whoami`: who asks, and what they may do."""
+"""Answers `GET /v1/whoami` with the name and the rights of the caller."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ class WhoAmI(BaseModel):
 
 
 def callers() -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handler of this route, by its name."""
     page = PageHandlers()
 
     @page(response_model=WhoAmI)

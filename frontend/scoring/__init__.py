@@ -1,1 +1,1 @@
-"""Between a request and a backend: the thread that scores, and the replies that are waited for."""
+"""Scoring, between requests and a backend: its protocol, the thread that scores, and waiting for replies."""

@@ -19,7 +19,7 @@ from railgun.telemetry.recording import Recording
 
 
 def placed(accepted: AcceptedBatch, replies: Sequence[Reply | Problem], n: int) -> list[Answer | None]:
-    """Replies and problems where their events stand among the n texts."""
+    """Return the answers to n texts: each reply, and the problem of each refused event, in its text's place."""
     if not accepted.refused:
         return list(replies)
     answers = without_replies(accepted, n)
@@ -30,7 +30,7 @@ def placed(accepted: AcceptedBatch, replies: Sequence[Reply | Problem], n: int) 
 
 
 def without_replies(accepted: AcceptedBatch, n: int) -> list[Answer | None]:
-    """Problems where their events stand among the n texts, None for what was accepted."""
+    """Return the answers to n texts: the problems of refused events, and None for accepted ones."""
     answers: list[Answer | None] = [None] * n
     for row, error in accepted.refused.items():
         answers[row] = of_event(400 if isinstance(error, MalformedEventError) else 422, error)
@@ -38,7 +38,7 @@ def without_replies(accepted: AcceptedBatch, n: int) -> list[Answer | None]:
 
 
 def said_by(text: JsonText) -> Mapping[str, Any]:
-    """The fields that an event's text says; none where it is no event."""
+    """Return the fields in the text of an event; empty if it is no event."""
     try:
         event = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -47,13 +47,13 @@ def said_by(text: JsonText) -> Mapping[str, Any]:
 
 
 def id_of(event: Mapping[str, Any], stream: StreamDefinition) -> str | int | msgspec.UnsetType:
-    """The id that an event says; unset where it says none."""
+    """Return the id in an event; unset if there is none."""
     found = None if stream.id is None else event.get(stream.id)
     return found if isinstance(found, str | int) else msgspec.UNSET
 
 
 def sent_to(event: Mapping[str, Any], stream: StreamDefinition) -> tuple[str, ...]:
-    """The partitioners that an event goes to: not those whose field is null."""
+    """Return the partitioners that an event is sent to: those whose field is not null."""
     return tuple(name for name in stream.partitioners if name == ALL or event.get(name) is not None)
 
 
@@ -63,8 +63,10 @@ _REASONS = {429: "full", 503: "unavailable"}
 async def answers_in_time(
     thread: ScoringThread, submission: Submission, recording: Recording
 ) -> list[Answer | None] | None:
-    """The answers to a submission, whose waiter is a future; None where they take longer than it may. Raises the
-    exception that it got."""
+    """Submit a submission, whose waiter is a future, and return its answers; None if they take too long.
+
+    Raises the exception that the future gets.
+    """
     answered = submission.answered
     assert isinstance(answered, asyncio.Future)
     timer = _begin(thread, submission)
@@ -82,7 +84,8 @@ async def answers_in_time(
 class CallbackWaiter:
     """The waiter of a submission of one event that no coroutine waits for.
 
-    late: the answers where none came in time.  tell: called once, in the event loop, with the answer or the exception.
+    late: returns the answers if none came in time.
+    tell: called once, in the event loop, with the answer or the exception.
     """
 
     __slots__ = ("_done", "_late", "_recording", "_submission", "_tell", "_timer")
@@ -97,7 +100,7 @@ class CallbackWaiter:
         self._done = False
 
     def begin(self, thread: ScoringThread, submission: Submission) -> None:
-        """Have it scored: it is that whose waiter this is."""
+        """Have a submission scored, whose waiter this is."""
         self._submission = submission
         self._timer = _begin(thread, submission)
 
@@ -120,7 +123,10 @@ class CallbackWaiter:
         self._tell(exception)
 
     def _end(self) -> Submission:
-        """The submission, let go of: the two know each other, which only a collection of garbage would find."""
+        """End the waiting and return the submission.
+
+        The references between waiter and submission are cut, so that no garbage collection is needed to free them.
+        """
         self._done = True
         self._timer.cancel()
         submission = self._submission
@@ -129,7 +135,7 @@ class CallbackWaiter:
 
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
-    """The problems of events that were not answered in time. view: of their stream, if it is there still."""
+    """Return the problems of events that were not answered in time. view: of their stream; None if it was dropped."""
     stream = None if view is None else view.definition
     has_id = stream is not None and stream.id is not None
     what = may_count(has_id=has_id) if submission.taken else "was not taken"
@@ -144,12 +150,12 @@ def unanswered(submission: Submission, view: StreamView | None) -> list[Answer |
 
 
 def late_answer(timeout_ms: int, what: str) -> str:
-    """What is said of an event that was not answered in time."""
+    """Return the detail of the problem of an event that was not answered in time. what: what became of the event."""
     return f"no answer within {timeout_ms} ms; the event {what}"
 
 
 def may_count(*, has_id: bool) -> str:
-    """What is said of an event that may count or not, and whether it can be sent again."""
+    """Return the words for an event that may count or not. They say whether it can be sent again."""
     if has_id:
         return "may count; sending it again with its id is safe"
     return "may count; its stream has no id field, so sent again it would count once more"
@@ -158,7 +164,7 @@ def may_count(*, has_id: bool) -> str:
 def note_refused_request(
     recording: Recording, views: Mapping[str, StreamView], stream: str, status: int
 ) -> None:
-    """Count a request that was refused as a whole, where that says how the server stands."""
+    """Count a request that was refused as a whole, if the server was full or not available."""
     reason = _REASONS.get(status)
     if reason is not None and stream in views:
         recording.stream(stream).refused[reason] += 1
@@ -183,22 +189,22 @@ def _note(recording: Recording, submission: Submission, answers: Sequence[Answer
 
 
 class InThread(ABC):
-    """`Scoring.score` and `Scoring.submit` by a thread, for both backends. submission_type: what the thread takes."""
+    """`score` and `submit` of `Scoring` by a thread, for both backends. submission_type: what the thread takes."""
 
     submission_type: type[Submission] = Submission
 
     @property
     @abstractmethod
     def recording(self) -> Recording:
-        """What is noted for monitoring."""
+        """The notes for monitoring."""
 
     @abstractmethod
     def _ready_thread(self) -> ScoringThread:
-        """Raises ProblemError (503) where events cannot be taken."""
+        """Return the thread. Raises ProblemError (503) if events cannot be taken."""
 
     @abstractmethod
     def _late(self, submission: Submission) -> list[Answer | None]:
-        """What is said of a submission that was not answered in time."""
+        """Return the answers to a submission that was not answered in time."""
 
     async def score(
         self,

@@ -1,4 +1,4 @@
-"""Notes value queries for monitoring: how long each took, and what became of it."""
+"""Notes for monitoring how long each value query took, and its outcome."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from railgun.telemetry.recording import StreamRecord
 
 @contextmanager
 def noted_query(record: StreamRecord) -> Iterator[None]:
-    """Note the query that the block answers. In the event loop's thread."""
+    """Note the query that the block answers. To be called in the event loop's thread."""
     begun_s, outcome = perf_counter(), "unavailable"
     try:
         yield

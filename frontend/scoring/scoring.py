@@ -16,17 +16,20 @@ Answer = Reply | Problem
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """What the scoring route needs to know of a stream. metrics: by name, in the order added."""
+    """A stream as the scoring route needs it. metrics: their names, in the order in which they were added."""
 
     definition: StreamDefinition
     metrics: tuple[str, ...]
 
 
 class Scoring(Protocol):
-    """Scores events and answers value queries. Every coroutine raises ProblemError, and nothing else on purpose."""
+    """Scores events and answers value queries.
+
+    Each method but `refused` raises ProblemError; `values` also raises QueryRefusedError. Other exceptions are defects.
+    """
 
     def view(self, stream: str) -> StreamView:
-        """Return what the scoring route needs to know of a stream. Raises ProblemError."""
+        """Return a stream's view. Raises ProblemError if there is no such stream, or no requests are taken."""
 
     async def score(
         self,
@@ -39,12 +42,15 @@ class Scoring(Protocol):
         reply: bool = True,
         in_order: InOrder | None = None,
     ) -> list[Answer | None]:
-        """Return an answer for each event, in order, once the events are durable. texts: JSON that nobody has read yet.
+        """Return an answer for each event, in order, once the events are durable.
 
-        An event that is refused (400, 422), or not answered in time (504), has its own problem in its place and harms
-        no other.  metrics: only these, which the stream has; None: all.  takes_partial: an event that only some of its
-        partitioners have answered in time gets their results.  reply: False: events that were taken get None in their
-        place.  in_order: of the request that these are a part of, scored after the parts before.
+        An event that is refused (400, 422) or not answered in time (504) gets a problem, and the others their replies.
+
+        texts: the events as JSON, not parsed yet.
+        metrics: only these, which the stream has; None: all.
+        takes_partial: an event that only some of its partitioners have answered in time gets their results.
+        reply: False: each event that was taken gets None instead of a reply.
+        in_order: shared by the parts of one request, which are scored in the order of their calls.
         """
 
     def submit(
@@ -57,13 +63,16 @@ class Scoring(Protocol):
         takes_partial: bool = False,
         tell: Callable[[Answer | BaseException | None], None],
     ) -> None:
-        """Score one event for a caller that waits in no coroutine, as `score` does.
+        """Score one event as `score` does, for a caller that is no coroutine.
 
-        tell: called once in the event loop, later, with the answer or the exception; never if this raises.
+        tell: called once, later, in the event loop, with the answer or an exception. It is not called if this raises.
         """
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:
-        """Return the metrics of keys as they are now. Raises QueryRefusedError too."""
+        """Return the metrics of keys as they are now, in the keys' order.
+
+        Raises QueryRefusedError if a key or a metric is wrong, else ProblemError.
+        """
 
     def refused(self, stream: str, status: int) -> None:
-        """Note for monitoring that a request for a stream was refused as a whole."""
+        """Count a request for a stream that was refused as a whole, for monitoring."""

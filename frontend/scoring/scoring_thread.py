@@ -1,4 +1,4 @@
-"""One thread that scores whatever has arrived over all requests: one event or thousands at a time."""
+"""The thread that scores the events of all requests. It takes those that have arrived together: one or thousands."""
 
 import asyncio
 import logging
@@ -15,14 +15,15 @@ _log = logging.getLogger("railgun.frontend")
 BATCH_EVENTS_MAX = 2_048
 BATCH_BYTES_MAX = 8 << 20
 SMALL_EVENTS_MAX = 16
-"""Requests of so few events do not wait behind larger ones, but behind what came before of the same request."""
+"""Submissions of at most this many events do not wait behind larger ones, unless these are of the same request."""
 
 
 @dataclass(slots=True, eq=False)
 class InOrder:
-    """What several submissions of one request share, so that they are scored in the order in which they come.
+    """Shared by the submissions of one request, so that they are scored in the order in which they come.
 
-    waiting: those that are not taken yet, all of which are in one queue: `is_small`, that of small ones.
+    waiting: how many of them are not taken yet. They are all in one queue.
+    is_small: whether that is the queue of small submissions.
     """
 
     waiting: int = 0
@@ -30,26 +31,30 @@ class InOrder:
 
 
 class Waiter(Protocol):
-    """Who is told the outcome of a submission, in the event loop's thread: a future, say."""
+    """Gets the outcome of a submission in the event loop's thread. A future of asyncio is one."""
 
     def done(self) -> bool:
-        """Whether it was told already."""
+        """Whether there is an outcome already."""
 
     def set_result(self, result: object, /) -> None:
-        """The answers; None once its time is over."""
+        """Take the answers; None if the time was over first."""
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """What came instead."""
+        """Take the exception that came instead of answers."""
 
 
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Events of one request, or the next of one: `in_order`.
+    """Events of one request, or of a part of it.
 
-    metrics: of the replies, None for all.  reply: whether replies are wanted.  takes_partial: whether the results of
-    some partitioners are an answer, once timeout_ms have passed.
-    answered: with its outcome, or None once timeout_ms have passed.  abandoned: nobody waits any more; if it was not
-    taken by then, it never will be.  arrived_s: of perf_counter.
+    metrics: only these in replies; None: all.
+    reply: whether replies are wanted.
+    answered: gets the outcome, or None once `timeout_ms` have passed.
+    taken: whether the scoring thread has taken it.
+    arrived_s: when it arrived, by perf_counter.
+    abandoned: nobody waits any more. It is not scored, unless it was taken before.
+    in_order: shared by the parts of one request.
+    takes_partial: whether the results of some partitioners are an answer, once `timeout_ms` have passed.
     """
 
     stream: str
@@ -78,7 +83,7 @@ class Submission:
         answered: Waiter | None = None,
         in_order: InOrder | None = None,
     ) -> Self:
-        """One that is not asked for yet. answered: without it a future of the event loop that runs."""
+        """Make a submission. answered: None makes it a future of the running event loop."""
         chosen = None if metrics is None else tuple(metrics)
         return cls(
             stream,
@@ -106,10 +111,11 @@ Outcome = tuple[Submission, object]
 
 
 class ScoringThread:
-    """score: what is done with submissions that are taken together; an outcome for each: answers or an exception.
-    Those that have none yet get theirs by `deliver` later.
+    """Takes submissions in a thread and has them scored. `submit` and `close` belong to the event loop's thread.
 
-    Outcomes of a batch reach the event loop in one call. `submit` and `close` belong to the loop's thread.
+    score: called with the submissions that are taken together. It returns outcomes: answers or an exception for each
+    submission. A submission without an outcome gets it later, by `deliver`. The outcomes of a batch reach the event
+    loop in one call.
     """
 
     def __init__(
@@ -123,7 +129,7 @@ class ScoringThread:
         self._thread.start()
 
     def submit(self, submission: Submission) -> None:
-        """Have it scored."""
+        """Have a submission scored."""
         order = submission.in_order
         with self._arrived:
             if not order.waiting:
@@ -134,7 +140,7 @@ class ScoringThread:
             self._arrived.notify()
 
     def close(self) -> None:
-        """Score what waits, then end. Blocks until then."""
+        """Score the submissions that wait, then end. Blocks until then."""
         with self._arrived:
             self._closed = True
             self._arrived.notify()
@@ -154,7 +160,7 @@ class ScoringThread:
                 return
 
     def _take(self) -> list[Submission]:
-        """The small ones first, and one large one at least where one waits."""
+        """Take submissions for a batch: small ones first, and at least one large one if any waits."""
         batch: list[Submission] = []
         events = size_bytes = 0
         for waiting in (self._queue.small, self._queue.large):
@@ -178,7 +184,7 @@ class ScoringThread:
 
 
 def deliver(outcomes: list[Outcome]) -> None:
-    """Tell those who wait, in the event loop's thread."""
+    """Give outcomes to the waiters of their submissions. To be called in the event loop's thread."""
     for submission, outcome in outcomes:
         if submission.answered.done():
             continue

@@ -55,7 +55,7 @@ class AnswerThread:
         self._numbers = count()
         self._published = 0
         self._ended = False
-        # Why nothing was written the last time: tried again many times a second, it says so once.
+        # Why nothing was written the last time. Writing is tried many times a second, but the reason is logged once.
         self._held_up_by: object = None
         self.dead_letters = 0
         self._thread = threading.Thread(target=self._run, name=f"output-{stream}", daemon=True)
@@ -133,7 +133,7 @@ class AnswerThread:
 
     def _round(self) -> None:
         with self._changed:
-            # Nobody tells when the reading thread is heard of again: it is looked at now and then.
+            # The reading thread does not notify `changed` when it goes on, so this looks again now and then.
             if not (self._answered or self._ended or (self._is_alive() and self._windows.has_ready())):
                 self._changed.wait(self._patience_s())
             answered, self._answered = self._answered, []

@@ -18,12 +18,12 @@ from railgun.wire.records import Records
 
 _encode = msgspec.json.Encoder().encode
 
-# Replies are read as they come. Whoever wants them for longer makes the topic beforehand.
+# Replies are read as they come. To keep them longer, make the topic before the first reply.
 OUT = TopicSettings(retention_ms=7 * 24 * 3_600_000)
 
 
 class RecordedReplies:
-    """Every method may be called from any thread."""
+    """Writes the replies of requests to output topics. Any thread may call every method."""
 
     def __init__(self, transport: KafkaTransport, topics: Topics, intakes: StreamIntakes) -> None:
         self._transport, self._topics, self._intakes = transport, topics, intakes
@@ -68,5 +68,5 @@ class RecordedReplies:
 
     def _note(self, topic: str, written: Future[list[int]]) -> None:
         if isinstance(written.exception(), TransportError):
-            # It may be gone; whoever publishes next makes it again.
+            # The topic may be gone. The next request makes it again.
             self._partitions.pop(topic, None)

@@ -1,4 +1,4 @@
-"""Says where a stream's events come from, and what its input needs of the front-end."""
+"""The input topic of a stream, and the parts of the front-end that inputs use."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The means that all inputs of a front-end share.
+    """The parts and limits that all inputs of a front-end share.
 
     limit_events: how many events of one stream may be read and not written.
     finish_s: how long an input that stops waits for what is under way.

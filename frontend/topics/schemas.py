@@ -65,12 +65,12 @@ class SchemaRegistry:
             plain, credentials = address_of(url)
             parsed = httpx.URL(plain)
         except (httpx.InvalidURL, ValueError) as error:
-            # Not what it came from, which a trace would show.
+            # Without its cause: a trace would show the password in the URL.
             raise ConfigError(place, f"{shown!r}: {error}") from None
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise ConfigError(place, f"{shown!r} is no http:// or https:// address")
         self._place = f"{parsed.scheme}://{parsed.netloc.decode()}"
-        # Apart from the URL, which errors and logs name.
+        # User and password are handed over apart from the URL, since errors and logs name the URL.
         self._http = httpx.Client(base_url=parsed, auth=credentials, timeout=_TIMEOUT_S)
         self._known: dict[SchemaId, Any] = {}
         self._unknown: dict[SchemaId, tuple[float, str]] = {}

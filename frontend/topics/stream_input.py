@@ -99,7 +99,7 @@ class StreamInput:
                 if self._answers is None or self._answers.is_over:
                     output.close()
         except TransportFailedError as error:
-            # What would be the remedy is done by whoever finds this one at its end.
+            # The error's remedy is left out: `Inputs` begins a failed input anew by itself.
             self.failed(f"{error.place}: {error.reason}")
         except TransportError as error:
             self.failed(str(error))

@@ -1,7 +1,7 @@
-"""Holds the records of an input topic that were read and not written yet: runs by partition, in order.
+"""Holds the records of an input topic that were read and whose replies are not written to the output topic yet.
 
-A window holds the runs of one partition. All windows together are bounded, follow rebalances, and may be used from
-several threads.
+Records that were read together are a run; a window holds the runs of one partition, in order. `StreamInput` adds runs
+and follows the group's rebalances; `AnswerThread` takes the answered runs and writes their replies.
 """
 
 import hashlib
@@ -33,11 +33,11 @@ class Letter(NamedTuple):
 class Window:
     """The runs of one partition.
 
-    number: names the partition of this very topic to tasks.
+    number: identifies the partition to tasks. It differs from that in a deleted topic of the same name.
     position: the offset of the next record to be read; −1 before the first.
     written: the replies to records before this offset are durable; −1 if none are.
     committed: the offset at which the group would go on.
-    is_abandoned: whether another member may have the partition.
+    is_abandoned: whether another member of the group may have the partition.
     """
 
     partition: int
@@ -58,13 +58,16 @@ class Window:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """Records that were read together.
+    """Records of one partition that were read together. Its events are published to their tasks, and answered.
 
-    count: how many records they are.  first, after: the offset of the first, and the one after the last.
-    offsets: the offsets of the events that were taken, in order.  letters: the dead letters of the others.
-    read_s: when they were read, by perf_counter.  published_s: when they were published the last time.
+    count: how many records they are.
+    first, after: the offset of the first record, and the one after the last.
+    offsets: of the records whose events were accepted, in order.
+    letters: the dead letters of the other records.
+    read_s: when the records were read, by perf_counter.
+    published_s: when the events were published the last time, by perf_counter.
     patience_ms: how long answers are waited for before the events are published again.
-    values, keys: the replies in order, and their keys, once all are there.
+    values, keys: the replies in order, and their keys. None and empty until all answers are there.
     """
 
     window: Window
@@ -81,12 +84,12 @@ class Run:
     keys: list[bytes] = field(default_factory=list)
 
     def positions(self) -> list[Position]:
-        """Return the position that each event came from, with what is committed by now."""
+        """Return the position of each event: the window's number, the offset, and the offset committed by now."""
         window = self.window
         return list(zip(repeat(window.number), self.offsets, repeat(window.committed)))
 
 
-# How long what is under way may take to be answered and written when a partition goes to another member.
+# How long the runs of a partition that goes to another member may take to be answered and written.
 FINISH_S = 3.0
 _NUMBER_BITS = 31
 PARTITION_BITS = 14
@@ -94,12 +97,12 @@ PARTITIONS_MAX = 1 << PARTITION_BITS
 
 
 class Windows:
-    """The windows of a topic's partitions that this front-end has.
+    """The windows of the partitions that this front-end reads of an input topic. Any thread may call every method.
 
     topic_id: differs from that of a deleted topic of the same name.
     limit_events: how many events may be read and not written.
-    commit: waits until the group has committed positions, unless they are committed with the answers.
-    changed: notified of every change that lets somebody go on; hold it to look at several things at once.
+    commit: waits until the group has committed positions. It does nothing if they are committed with the answers.
+    changed: notified of every change that lets a waiting thread go on. Hold it to read several attributes at once.
     events: how many events are read and not written.
     alive_s: when the thread that reads was last heard of, by time.monotonic.
     """
@@ -141,11 +144,11 @@ class Windows:
             run.window.position = run.after
             self.events += run.count
             if run.values is not None:
-                # Nobody waits for one that has yet to be answered: whoever writes would look in vain, for each event.
+                # It can be written at once. Any other run must be answered first, and need not wake the writing thread.
                 self.changed.notify_all()
 
     def forget(self, run: Run) -> None:
-        """Drop the run that was read last and was not published. Whoever has the partition next reads it again."""
+        """Drop the run that was read last and was not published. The next member with the partition reads it again."""
         with self.changed:
             if not run.window.is_abandoned:
                 assert run.window.runs.pop() is run
@@ -177,7 +180,7 @@ class Windows:
         return any(next(window.ready(), None) is not None for window in self._windows.values())
 
     def uncommitted(self) -> dict[int, int]:
-        """Return the positions that are written and not known to be committed, by partition."""
+        """Return the positions up to which replies are written but not known to be committed, by partition."""
         with self.changed:
             return {
                 each.partition: each.written
@@ -197,7 +200,7 @@ class Windows:
     # --- rebalances ------------------------------------------------------------------------------------
 
     def assigned(self, partitions: list[int]) -> None:
-        """Begin windows for partitions whose records will come."""
+        """Begin windows for partitions that the group has assigned to this front-end."""
         with self.changed:
             self.rebalances += 1
             for partition in partitions:
@@ -214,7 +217,7 @@ class Windows:
         self._commit({each.partition: each.written for each in going if each.written > each.committed})
 
     def lost(self, partitions: list[int]) -> None:
-        """Let partitions go at once."""
+        """Let partitions go at once, because another member may have them already."""
         with self.changed:
             self.abandon([self._windows[each] for each in partitions if each in self._windows])
 
@@ -227,7 +230,7 @@ class Windows:
                     window.committed = max(window.committed, offset)
 
     def abandon(self, windows: Iterable[Window]) -> None:
-        """Drop the runs of windows; nothing of them is written any more."""
+        """Drop windows with their runs. The replies to these runs are not written any more."""
         with self.changed:
             for window in windows:
                 window.is_abandoned = True

@@ -1,4 +1,4 @@
-"""Decides about a request from its head: identifies the caller, and checks that they may make it."""
+"""Decides about a request from its head: identifies the caller, and checks that the caller may make it."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

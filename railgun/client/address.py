@@ -49,7 +49,7 @@ def checked_url(url: str, place: str = "url") -> str:
 
 
 def is_local(url: str) -> bool:
-    """True if the address is one of this machine."""
+    """Whether the address is one of this machine."""
     host = httpx.URL(url).host
     return host == "localhost" or is_loopback(host)
 

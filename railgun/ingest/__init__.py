@@ -1,1 +1,1 @@
-"""Turns what clients send into records of tasks, and the answers of tasks into replies, for every way in."""
+"""Turns events of clients into records of tasks, and answers of tasks into replies: HTTP, Kafka, Python and Spark."""

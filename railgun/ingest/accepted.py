@@ -1,4 +1,4 @@
-"""Events that were found right, before they are records: whoever sends them says how replies find back."""
+"""Events that were checked and accepted, and how they become records of tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +17,17 @@ from railgun.wire.schema import Schema, WireKind
 from railgun.wire.validator import EventRefusedError
 
 Position = tuple[int, int, int]
-"""Where an event came from: the partition of its stream's input topic, the offset there, what is committed there."""
+"""The place of an event in its input topic: a number for the partition, the offset, and the committed offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How the replies to a run of events find back. reply_to: the front-end's number, NO_REPLY where none is wanted.
+    """The part of records by which replies find their way back to a front-end.
 
-    sequence: of the first event; they count up.  positions: by event, where they came from an input topic.
+    reply_to: the front-end's number; NO_REPLY if no replies are wanted.
+    incarnation: the front-end's run.
+    sequence: the number of the first event. The next ones count up from it.
+    positions: of each event in its input topic; None if the events came from none.
     """
 
     reply_to: int = NO_REPLY
@@ -37,8 +40,11 @@ UNASKED = Correlation()
 
 
 class Row(NamedTuple):
-    """One event as the validator gives it. fields, encoded: as `join_event` takes them: values that were kept until all
-    events of a run are there would have left the processor's caches.  routed: what the partitioners' fields say.
+    """One event as the validator gives it, already encoded.
+
+    Values that were kept until all events of a run are there would have left the processor's caches.
+    fields, encoded: as `join_event` takes them.
+    routed: the values of the partitioners' fields.
     """
 
     id: str
@@ -50,11 +56,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedBatch:
-    """The events of some texts that can be recorded, n of them, in order.
+    """The n events among some texts that were accepted, in order.
 
-    rows int64[n]: which texts they are; None: all.  ids: as clients wrote them, or made.  times: int ms, the clients'
-    own.  shares: by partitioner, which task gets which; rows there are places among the n.  refused: by text.
-    events: what will be recorded, under this schema.
+    rows int64[n]: the indices of their texts; None: all texts.
+    ids: as the events have them, or made.
+    times: of the events, in ms.
+    shares: by partitioner, the events that each task gets. Rows there are indices among the n.
+    events: the content of the records, under `schema`.
+    refused: why a text was refused, by its index.
     """
 
     rows: NDArray[np.int64] | None
@@ -70,12 +79,12 @@ class AcceptedBatch:
         return len(self.ids)
 
     def task_batches(self, correlation: Correlation = UNASKED) -> list[list[TaskBatch]]:
-        """By partitioner, the records that each task gets."""
+        """Return the records that each task gets, by partitioner."""
         records = self.records(correlation)
         return [[TaskBatch.of(share, records) for share in each] for each in self.shares]
 
     def records(self, correlation: Correlation = UNASKED) -> Records:
-        """A record for each event, in order."""
+        """Return a record for each event, in order."""
         if not isinstance(self.events, EventColumns):
             return Records.of(
                 [
@@ -88,8 +97,10 @@ class AcceptedBatch:
         return self._with_positions(self.events, correlation, np.array(correlation.positions, np.int64))
 
     def keys(self, home: int, share: Share) -> list[bytes] | None:
-        """The keys that the events of a share are partitioned by; None where all go to one partition, whatever they
-        say. home: which of the partitioners."""
+        """Return the keys by which the events of a share are partitioned; None for `*`, which needs no keys.
+
+        home: the index of the partitioner.
+        """
         place = self.router.places[home]
         if place < 0:
             return None
@@ -117,7 +128,7 @@ class AcceptedBatch:
     def _with_positions(
         self, events: EventColumns, correlation: Correlation, positions: NDArray[np.int64]
     ) -> Records:
-        """One call where all come from one partition, as they do; else one for each."""
+        """Encode all events in one call, if they come from one partition as usual; else in one call for each."""
         places, which = np.unique(positions[:, [0, 2]], axis=0, return_inverse=True)
         offsets = np.ascontiguousarray(positions[:, 1])
         made = [
@@ -131,7 +142,7 @@ class AcceptedBatch:
 
 
 def encode_row(schema_version: int, row: Row, correlation: Correlation = UNASKED, place: int = 0) -> bytes:
-    """The record of one event. place: among those that the correlation is of."""
+    """Return the record of one event. place: its index among the events of the correlation."""
     return join_event(
         schema_version,
         row.id,

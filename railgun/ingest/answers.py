@@ -39,7 +39,7 @@ class Answers:
 
     @classmethod
     def of(cls, block: ResultBlock) -> "Answers":
-        """Results alone: nothing is late, duplicate, warming or partial."""
+        """Make answers of results alone: nothing is late, duplicate, warming or partial."""
         found, n = cls.__new__(cls), block.low.shape[1]
         found.late, found.duplicate = np.zeros((2, n), np.uint8)
         found.warming, found.warming_sets, found.partials = np.zeros(n, np.int32), [()], []
@@ -84,7 +84,7 @@ class Answers:
         return self._made
 
     def set_warming(self, sets: Sequence[tuple[str, ...]], codes: NDArray[np.int64]) -> None:
-        """Say which metrics are warming in each row: codes are places in `sets`."""
+        """Set which metrics are warming in each row. codes int64[n]: indices into `sets`."""
         known = np.array([self._warming_set(names) for names in sets], np.int32)
         self.warming[:] = known[codes]
 
@@ -95,7 +95,7 @@ class Answers:
 
 
 def says_something(codes: NDArray[np.uint8]) -> bool:
-    """Is one of them not 0? Sooner said than by numpy, where there are few."""
+    """Whether a code is not 0. For few codes this is faster than numpy."""
     octets = codes.tobytes()
     return octets.count(0) < len(octets)
 

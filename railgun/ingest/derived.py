@@ -1,4 +1,4 @@
-"""Computes derived metrics of many events at once, from the columns of the events and of their answers."""
+"""Computes derived metrics, expressions over other metrics (operands) and event fields, for many events at once."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from reservoir.distinct import distinct
 from reservoir.native.jit import address
 
 _ROWS_AT_FIRST = 64
-# So many events are computed at a time.
+# How many events are computed at a time.
 _BLOCK_ROWS = 4_096
 _KNOWN_MAX = 64
 _DECIMALS = (1 - 10**DECIMAL_DIGITS, 10**DECIMAL_DIGITS - 1)
@@ -35,7 +35,7 @@ _HEAP_SHIFT, _WITHIN_HEAP = np.uint64(HEAP_SHIFT), np.uint64((1 << HEAP_SHIFT) -
 
 
 class Recorded(NamedTuple):
-    """Under which versions of the schema events were recorded: int64[n]; and the schemas by version."""
+    """The version of the schema of each event's record, int64[n], and the schemas by version."""
 
     versions: NDArray[np.int64]
     schemas: Mapping[int, Schema]
@@ -60,14 +60,14 @@ class DerivedMetrics:
         recorded: Recorded | None = None,
         selection: Sequence[str] | None = None,
     ) -> Answers | None:
-        """As `DerivedProgram.answers`. Returns None where there is none, or none is among those that are asked for.
+        """Return answers as `DerivedProgram.answers` does; None if there are no derived metrics, or none is selected.
 
-        selection: the names that are asked for; None: all.
+        selection: the names of the wanted metrics; None: all.
         """
         if not self._derived or (selection is not None and not any(name in selection for name in self.names)):
             return None
         if self._program is None:
-            # Of two that are made at the same time, one is forgotten.
+            # Two threads may make a program at the same time. Then one of the two is dropped.
             self._program = DerivedProgram(self._derived)
         return self._program.answers(events, schema, answers, recorded)
 
@@ -78,9 +78,10 @@ DERIVED = ""
 
 
 class _Source(NamedTuple):
-    """Which results of a form are operands: their places there, and the program's columns that take them.
+    """The operands among the results of a form: their places there, and the program's columns that take them.
 
-    wide: (column, the row of its high words, the least and the greatest value that fit) of each.  strings: columns.
+    wide: of each operand of 128 bits: (column, the row of its high words, the least and the greatest value that fit).
+    strings: the columns of strings.
     """
 
     form: ResultForm
@@ -91,7 +92,7 @@ class _Source(NamedTuple):
 
 
 class DerivedProgram:
-    """Computes some derived metrics. Threads may share it; one at a time computes."""
+    """Computes some derived metrics. Threads may share it; only one at a time computes."""
 
     def __init__(self, derived: Sequence[ResolvedDerived]) -> None:
         fields: dict[str, Type] = {}
@@ -102,7 +103,7 @@ class DerivedProgram:
         self._fields, self._columns = tuple(fields), [*fields.items(), *operands.items()]
         self._column_of = {name: place for place, (name, _) in enumerate(self._columns)}
         self._program = compile_program([each.expression for each in derived], self._columns)
-        # By result: which of the evaluator's own vectors it is, or, below 0, which column.
+        # For each result the index of one of the evaluator's own vectors; below 0, a column, counted from the end.
         self._roots = [root - len(self._columns) for root in self._program.roots]
         self._own_roots = chosen([root for root in self._roots if root >= 0])
         self._own_places = chosen([place for place, root in enumerate(self._roots) if root >= 0])
@@ -122,10 +123,11 @@ class DerivedProgram:
         answers: Mapping[str, Answers],
         recorded: Recorded | None = None,
     ) -> Answers:
-        """The derived metrics of events, and what is to be said of them, as a task's answers say it.
+        """Return the derived metrics of events, with warming and partial rows as in a task's answers.
 
-        schema: that the events were accepted under.  answers: of the tasks, by partitioner.  recorded: where the tasks'
-        records may be under other schemas.
+        schema: under which the events were accepted.
+        answers: of the tasks, by partitioner.
+        recorded: the schemas of the tasks' records; None if they are all `schema`.
         """
         n, blocks = len(events), [each.block() for each in answers.values()]
         with self._lock:
@@ -149,7 +151,7 @@ class DerivedProgram:
         blocks: Sequence[ResultBlock],
         recorded: Recorded | None,
     ) -> ResultBlock:
-        """The results for some of the events. So the program needs no more room, however many there are."""
+        """Return the results of some of the events. Blocks of them keep the program's vectors small."""
         n = rows.stop - rows.start
         if n > self._words.shape[1]:
             self._make_room(n)
@@ -205,7 +207,7 @@ class DerivedProgram:
                 )
 
     def _forget_fields(self, schema: Schema, recorded: Recorded) -> None:
-        """Make fields null where an event was recorded under a schema that lacks them."""
+        """Make fields null in events that were recorded under a schema without these fields."""
         versions, schemas = recorded
         for version in distinct(versions[versions != schema.version]).tolist():
             if version in schemas:
@@ -276,7 +278,7 @@ class DerivedProgram:
     def _moved(
         self, low: NDArray[np.uint64], nulls: NDArray[np.uint8], joined: NDArray[np.uint8]
     ) -> NDArray[np.uint8]:
-        """Put the bytes of all three heaps behind one another, and point the strings of results there."""
+        """Join the bytes of all three heaps, and let the strings of results refer to them there."""
         heaps = (joined, *self._evaluator.own_heaps)
         starts = np.array(
             [0, len(joined) << REF_LENGTH_BITS, (len(joined) + len(heaps[1])) << REF_LENGTH_BITS], np.uint64
@@ -321,7 +323,7 @@ class DerivedProgram:
 
 
 def _joined(form: ResultForm, blocks: Sequence[ResultBlock]) -> ResultBlock:
-    """The results of several runs of events behind one another."""
+    """Join the results of several runs of events."""
     if not blocks:
         return ResultBlock.nothing(form, 0)
     start = 0

@@ -1,6 +1,4 @@
-"""Checks rows of files by the rules of the front-end. Gives the events that can be scored, and those that are
-refused.
-"""
+"""Checks rows of files by the rules of the front-end. Returns the events that can be scored, and the refused rows."""
 
 import time
 from collections.abc import Iterator

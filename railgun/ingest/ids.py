@@ -28,7 +28,7 @@ class Ids(Protocol):
         """Return the id of the event at a row."""
 
     def column(self, now_ms: int, n: int) -> Column:
-        """n ids as a string column."""
+        """Return n ids as a string column."""
 
 
 class IdMaker:

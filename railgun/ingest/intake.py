@@ -1,5 +1,6 @@
-"""Takes events as JSON texts, and accepts or refuses each by itself. Many are checked together by columns, few one by
-one.
+"""Takes events as JSON texts, and accepts or refuses each by itself.
+
+Many texts are checked together, column by column. Few are checked one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +36,10 @@ JsonText = bytes | msgspec.Raw
 
 
 class ParsedEvent:
-    """An event that was no JSON: its fields as Python has them. size_bytes: what it was read from; a record of it is
-    larger by what its numbers are. 0: nothing, and whether its record is too large is not asked."""
+    """An event that did not come as JSON: its fields as Python values.
+
+    size_bytes: the size of the bytes that it was read from. 0: not known; the size of its record is not checked then.
+    """
 
     __slots__ = ("event", "size_bytes")
 

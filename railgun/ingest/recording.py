@@ -1,4 +1,4 @@
-"""Counts for monitoring what became of a batch: how many events were taken, late, duplicate or refused."""
+"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""Replies by columns: the results of many events, as objects that are encoded to JSON, or made Python's, in one call.
+"""Makes replies to many events from columns of results. One call encodes them to JSON, or converts them to Python.
 
-Results of one kind are converted together; Python runs for single values only where text is made.
+Results of one type are converted together. Python code runs for single values only to make text.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,12 +30,12 @@ JsonValue = int | float | bool | str | None
 Values = list[Any]
 
 
-# Arrow's way takes as long for one string as this does for so many.
+# Arrow takes as long to convert one string as a loop in Python takes for this many.
 _FEW_STRINGS = 16
 
 
 class _Words(NamedTuple):
-    """Results of m metrics of one type: as in ResultBlock; high: of wide ones, else none."""
+    """Results of m metrics of one type, as in ResultBlock. high: has no rows unless the type is wide (128 bits)."""
 
     low: NDArray[np.uint64]
     high: NDArray[np.uint64]
@@ -44,7 +44,7 @@ class _Words(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Metrics of one type, by place among the metrics and among the wide ones, and what makes values of their words."""
+    """Metrics of one type: their indices among all metrics and among wide ones, and the function for their values."""
 
     names: tuple[str, ...]
     places: NDArray[np.int64] | slice
@@ -53,7 +53,7 @@ class _Group(NamedTuple):
 
 
 def values_by_metric(block: ResultBlock, selection: Sequence[str] | None) -> dict[str, list[Any]]:
-    """n results by metric: exact ints, floats, bools, strings; decimals as strings in plain notation; None where null.
+    """Return n values by metric: exact ints, floats, bools, strings; decimals as plain strings; None for null.
 
     selection: only these metrics; None: all.
     """
@@ -103,7 +103,7 @@ def _values(type_: Type) -> Callable[[_Words], Values]:
 
 
 def _wide(words: _Words) -> Values:
-    """128-bit integers; nearly all of them fit into 64 bits."""
+    """Convert 128-bit integers. Nearly all of them fit into 64 bits."""
     low, high = words.low.reshape(-1), words.high.view(np.int64).reshape(-1)
     values: Values = low.view(np.int64).tolist()
     longer = np.flatnonzero(high != low.view(np.int64) >> 63)
@@ -113,7 +113,7 @@ def _wide(words: _Words) -> Values:
 
 
 def _strings(words: _Words) -> Values:
-    """Reads only the strings that these words refer to. The heap may belong to thousands of events."""
+    """Read only the strings that these words refer to. The heap may belong to thousands of events."""
     if words.low.size <= _FEW_STRINGS:
         found: Values = []
         for word, null in zip(words.low.reshape(-1).tolist(), words.nulls.reshape(-1).tolist()):
@@ -129,7 +129,7 @@ def _strings(words: _Words) -> Values:
 
 
 def _decimals(words: _Words, scale: int) -> Values:
-    """Unscaled integers as text, with the point put in."""
+    """Convert unscaled integers to text with a decimal point."""
     n = words.low.size
     both = np.empty((n, 2), np.uint64)
     both[:, 0] = words.low.reshape(-1)
@@ -148,11 +148,14 @@ def _decimals(words: _Words, scale: int) -> Values:
 
 
 class Reply(msgspec.Struct, gc=False):
-    """What a client gets for an event. metrics: a struct with a member for each.
+    """The reply to an event. Members from `late` on are set only if they have something to tell.
 
-    Only where there is something to say: late, what became of it, by partitioner; duplicate: which partitioners knew
-    it; warming: metrics that do not answer yet; partial: for each metric that lacks old events, the time in ms. It
-    covers only events after this time; missing: the partitioners that have not answered, whose metrics are left out.
+    metrics: a struct with a member for each metric.
+    late: by partitioner, whether a late event was rewritten or discarded.
+    duplicate: the partitioners that knew the event already.
+    warming: the metrics that do not answer yet.
+    partial: for each metric that lacks old events, a time in ms. The metric covers only events after this time.
+    missing: the partitioners that have not answered. Their metrics are left out.
     """
 
     id: str | int
@@ -167,12 +170,12 @@ class Reply(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScoredBatch:
-    """What became of events that arrived together: which were refused, and the others' answers by columns.
+    """The outcome of events that arrived together.
 
-    accepted: what was recorded, and what was refused and why.  metrics: all of the stream, by name, in the order added,
-    derived ones too.
-    answers: by partitioner in the stream's order, to the events that were taken; a metric is in those of its home.
-    derived: what the derived metrics are.  recorded: see `DerivedMetrics.answers`.
+    accepted: the events that were recorded, and the reasons why others were refused.
+    metrics: the names of all metrics, derived ones too, in the order in which they were added.
+    answers: to the recorded events, by partitioner. Each metric is in the answers of one partitioner, its home.
+    derived: the derived metrics.  recorded: see `DerivedMetrics.answers`.
     """
 
     accepted: AcceptedBatch
@@ -183,7 +186,7 @@ class ScoredBatch:
 
 
 def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Reply]:
-    """The replies to the events that were taken, in order. selection: only these metrics; None: all."""
+    """Return the replies to the recorded events, in order. selection: only these metrics; None: all."""
     names = scored.metrics
     if selection is not None:
         names = tuple(name for name in names if name in selection)
@@ -214,7 +217,7 @@ def python_replies(scored: ScoredBatch) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=256)
 def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
-    # Names of metrics may be words of Python's.
+    # Names of metrics may be keywords of Python, so the members have names of their own.
     members = [f"m{place}" for place in range(len(names))]
     return msgspec.defstruct(
         "Metrics", [(member, Any) for member in members], rename=dict(zip(members, names)), gc=False
@@ -250,7 +253,7 @@ def _put_warming(replies: list[Reply], answers: Answers, names: Sequence[str]) -
 
 
 def _put_partial(replies: list[Reply], answers: Answers, names: Sequence[str]) -> None:
-    """Rows that are partial alike share what is said of them."""
+    """Set `partial` of replies. Rows with the same partial metrics and times share one mapping."""
     codes: NDArray[np.int64] = np.zeros(len(replies), np.int64)
     sets: list[dict[str, int]] = [{}]
     for name, bound_ms, rows in answers.partials:

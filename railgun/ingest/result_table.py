@@ -16,7 +16,7 @@ from railgun.wire.columns import EventColumns
 
 WARMING, PARTIAL = "warming", "partial"
 LATE_WORDS = {1: "rewritten", 2: "discarded"}
-"""The words in replies for what became of a late event, by railgun.task.admission.LATE_..."""
+"""The words in replies for a late event, by railgun.task.admission.LATE_..."""
 
 _EMPTY = np.zeros(0, np.uint8)
 
@@ -36,7 +36,7 @@ def result_table(
     `late_<p>` is a string: null, "rewritten" or "discarded". `duplicate_<p>` is a boolean. Both are null if the event
     was not sent to p.
 
-    metrics: names, those of derived metrics too.  derived: what the derived metrics give.
+    metrics: names, those of derived metrics too.  derived: the answers of the derived metrics.
     with_life: adds `warming`, a list of names of metrics, and `partial`, a map from names of metrics to their bounds
         in ms.
     """
@@ -62,7 +62,7 @@ def result_table(
 
 @cache
 def _late_words() -> pa.Array:
-    # Not imported at the top: if pandas is installed, Arrow imports it with the first array of Python objects.
+    # Not made at import: if pandas is installed, Arrow imports it with the first array of Python objects.
     return pa.array([None, *LATE_WORDS.values()], pa.string())
 
 

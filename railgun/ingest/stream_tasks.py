@@ -17,14 +17,14 @@ _WORTH_A_THREAD = 256
 
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
-    """What one task gets of a run of events."""
+    """The records of a run of events that one task gets."""
 
     share: Share
     records: Records
 
     @classmethod
     def of(cls, share: Share, records: Records) -> Self:
-        """Return the records of a batch that belong to a share."""
+        """Take the records of a share out of those of a run. records: of all events."""
         return cls(share, take_records(records, share.rows))
 
 
@@ -46,16 +46,16 @@ class StreamTasks:
         self._pool = ThreadPoolExecutor(workers, "partitioner") if workers > 1 else None
 
     def task_batches(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[TaskBatch]]:
-        """What each task gets of a run of events, whose records are `records`."""
+        """Return the records that each task gets, by partitioner. records: of a run of events."""
         return [[TaskBatch.of(share, records) for share in each] for each in shares]
 
     def process(
         self, task_batches: Sequence[Sequence[TaskBatch]], forms: Mapping[str, ResultForm], n: int
     ) -> dict[str, Answers]:
-        """Process a run of n events; the answers by partitioner.
+        """Process a run of n events, and return the answers by partitioner.
 
-        forms: of the stream's metrics, see `answers.forms_of`.  Raises what tasks raise; after an error no task may be
-        used any more.
+        forms: of the stream's metrics, from `answers.forms_of`.
+        Raises the errors of tasks. After an error no task may be used any more.
         """
         answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._feeds}
         homes = list(zip(task_batches, answers.values()))

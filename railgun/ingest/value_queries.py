@@ -1,5 +1,6 @@
-"""Value queries: which metrics a key determines, which tasks are to be asked, and their answers put together
-(docs/semantics.md, Values without an event).
+"""Reads value queries and puts their answers together (docs/semantics.md, Values without an event).
+
+A key is some fields with their values. It determines the metrics that group by no other fields.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,13 +31,14 @@ from railgun.wire.validator import FieldError
 from railgun.wire.values import MisfitError, reader
 
 _NOT_ASKED = -1
-# What is wrong with a query is told up to here.
+# How many errors of a query are told.
 _ERRORS_MAX = 20
 
 
 class QueryRefusedError(ValueError):
-    """A value query is refused, with all of its keys. `errors`: what is wrong, at (index of the key, field) or at
-    ("metrics",).
+    """A value query is refused, with all of its keys.
+
+    errors: each at the place (index of the key, field), (index of the key,) or ("metrics",).
     """
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
@@ -56,7 +58,7 @@ def _shown_place(loc: Sequence[str | int]) -> str:
 
 
 class ValueRequest(NamedTuple):
-    """What is asked for.
+    """A value query as a client sends it.
 
     keys: mappings of field names to JSON values or their Python equivalents; with `are_texts` to texts.
     metrics: the names of the metrics that are wanted; None: all that each key determines.
@@ -69,11 +71,11 @@ class ValueRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueQuery:
-    """A query that can be asked.
+    """A value query that was checked.
 
-    keys: as JSON has them.  names: by key, the metrics that are wanted, in the order in which they were added.
-    batch: a record for each key, and which tasks get it.
-    place: in the catalogue, of the stream's last change when the query was read.
+    keys: as in JSON.  names: for each key the wanted metrics, in the order in which they were added.
+    batch: a record for each key, and the tasks that get it.
+    place: the place in the catalogue of the stream's last change when the query was read.
     is_named: whether the request named the metrics.
     """
 
@@ -84,7 +86,7 @@ class ValueQuery:
     is_named: bool
 
     def some(self, rows: NDArray[np.int64], names: Collection[str]) -> "ValueQuery":
-        """The query for some of its keys, without metrics of other names. It is only to be answered."""
+        """Return the query for some of its keys and metrics. It serves to make answers; it cannot be sent."""
         assert not isinstance(self.batch.events, EventColumns)
         chosen = rows.tolist()
         kept = [tuple(name for name in self.names[row] if name in names) for row in chosen]
@@ -94,7 +96,7 @@ class ValueQuery:
 
 
 class QueryReader:
-    """Reads value queries of one stream as it is registered. To be made anew when that changes."""
+    """Reads the value queries of one stream. When the stream or its metrics change, a new reader is needed."""
 
     def __init__(self, entry: StreamEntry, router: Router) -> None:
         self._stream, self._schema, self._router = entry.stream.name, entry.schema, router
@@ -110,7 +112,7 @@ class QueryReader:
         }
 
     def read(self, request: ValueRequest, first: int = 0) -> ValueQuery:
-        """Read a query. Raises QueryRefusedError. first: the place of its first key in what was sent, for errors."""
+        """Read a query. Raises QueryRefusedError. first: the index of its first key in the client's query."""
         keys, metrics, are_texts = request
         errors = list(islice(self._unknown_metrics(metrics or ()), _ERRORS_MAX))
         wanted = None if metrics is None else tuple(dict.fromkeys(metrics))
@@ -150,7 +152,7 @@ class QueryReader:
     # --- one key
 
     def _values(self, row: int, key: Any, *, are_texts: bool) -> tuple[list[Any], list[FieldError]]:
-        """The values of all fields of the schema, and what is wrong with the key."""
+        """Return the values of all fields of the schema, and the errors of the key."""
         values: list[Any] = [None] * len(self._fields)
         if not isinstance(key, Mapping):
             return values, [FieldError((row,), "a key is an object of fields and their values")]
@@ -183,7 +185,7 @@ class QueryReader:
     def _refusals(
         self, row: int, given: frozenset[str], wanted: tuple[str, ...] | None
     ) -> Iterator[FieldError]:
-        """What is wrong with the fields that a key has."""
+        """Yield the errors of the set of fields that a key has."""
         if not any(each <= given for each in self._groups.values()):
             fields = _list(given) or "no field"
             yield FieldError(
@@ -211,7 +213,7 @@ class QueryReader:
     # --- metrics
 
     def _needs(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The fields of an event that a metric reads at the reply, and those that a key must have to determine it."""
+        """Return the fields of an event that a metric reads at the reply, and those that a key needs for the metric."""
         if name in self._groups:
             return frozenset(), self._groups[name]
         derived = self._derived[name]
@@ -227,23 +229,23 @@ class QueryReader:
         return tuple(found)
 
     def _homes_of(self, names: Sequence[str]) -> set[str]:
-        """The partitioners whose tasks know what these metrics need."""
+        """Return the partitioners whose tasks have these metrics, or the operands of derived ones."""
         derived: list[ResolvedDerived] = [self._derived[name] for name in names if name in self._derived]
         metrics = {name for name in names if name in self._homes}.union(*(each.operands for each in derived))
         return {self._homes[name] for name in metrics}
 
 
 def _moved(error: FieldError, first: int) -> FieldError:
-    """An error of a key, by its place in what was sent."""
+    """Return an error of a key with the key's index in the client's query. first: the index of the first key here."""
     row, *rest = error.loc
     return error if isinstance(row, str) else FieldError((first + row, *rest), error.msg)
 
 
 class Places:
-    """Where in their logs the tasks of each partitioner answered n keys.
+    """The places in their logs at which the tasks of each partitioner answered n keys.
 
-    time: int64[partitioners, n]; the task's clock.  offset: int64[partitioners, n]; of the last record that was
-    included, -1 where no task was asked.
+    time: int64[partitioners, n]; the task's clock.
+    offset: int64[partitioners, n]; of the last record that was included; -1 if no task was asked.
     """
 
     def __init__(self, partitioners: Sequence[str], n: int) -> None:
@@ -252,18 +254,18 @@ class Places:
         self.offset: NDArray[np.int64] = np.full((len(partitioners), n), _NOT_ASKED)
 
     def note(self, partitioner: str, rows: Rows, times: Any, offsets: Any) -> None:
-        """Note where some keys were answered."""
+        """Note the clocks and the offsets of a partitioner's tasks that answered some keys."""
         place = self._index[partitioner]
         self.time[place, rows], self.offset[place, rows] = times, offsets
 
     def some(self, rows: NDArray[np.int64]) -> "Places":
-        """Where some of the keys were answered."""
+        """Return the places of some of the keys."""
         made = Places(tuple(self._index), 0)
         made.time, made.offset = self.time[:, rows], self.offset[:, rows]
         return made
 
     def of(self, row: int) -> dict[str, "Place"]:
-        """Where one key was answered, by partitioner."""
+        """Return the places of one key, by partitioner."""
         return {
             name: Place(None if time == TIME_MIN else time, offset)
             for name, time, offset in zip(
@@ -281,7 +283,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeyValues(msgspec.Struct, gc=False):
-    """The answer for one key. warming, partial: as in a `Reply`, only where there is something to say."""
+    """The answer for one key. warming, partial: as in a `Reply`, set only if they have something to tell."""
 
     key: Mapping[str, Any]
     metrics: dict[str, Any]
@@ -293,9 +295,9 @@ class KeyValues(msgspec.Struct, gc=False):
 def key_values(
     query: ValueQuery, answers: Mapping[str, Answers], derived: DerivedMetrics, places: Places
 ) -> list[KeyValues]:
-    """Put the answers of tasks together, a KeyValues for each key.
+    """Put the answers of tasks together. Returns a KeyValues for each key.
 
-    answers: by partitioner.  derived: what the derived metrics are.
+    answers: by partitioner.  derived: the derived metrics.
     """
     batch, all_answers = query.batch, dict(answers)
     wanted = {name for names in query.names for name in names}
@@ -317,7 +319,7 @@ def key_values(
 
 
 def _note(found: Sequence[KeyValues], answers: Answers) -> None:
-    """Say what is warming and what is partial, of the metrics that are named."""
+    """Set `warming` and `partial` of answers, for the metrics that they have."""
     if len(answers.warming_sets) > 1:
         for each, code in zip(found, answers.warming.tolist()):
             warming = [name for name in answers.warming_sets[code] if name in each.metrics]
@@ -332,7 +334,7 @@ def _note(found: Sequence[KeyValues], answers: Answers) -> None:
 
 
 def _json(value: Any, field: Field) -> Any:
-    """A field's value as replies write it."""
+    """Return a field's value as replies write it."""
     if value is None or field.type.kind is not WireKind.DECIMAL:
         return value
     return format(Decimal(value).scaleb(-field.type.scale), "f")

@@ -1,1 +1,1 @@
-"""Logs behind the Transport protocol."""
+"""Durable logs behind one protocol, Transport: on Kafka, or in a RocksDB of this process."""

@@ -43,7 +43,7 @@ def make_blocks(appended: Sequence[Records]) -> Iterator[tuple[int, bytes]]:
 
 
 def check_block(value: bytes) -> int:
-    """Return how many records a block holds; 0 where the bytes are not a block of this version."""
+    """Return how many records a block holds; 0 if the bytes are not a block of this version."""
     if len(value) < _HEAD_BYTES:
         return 0
     version, n = _HEAD.unpack_from(value)

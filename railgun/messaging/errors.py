@@ -15,7 +15,7 @@ class TransportError(Exception):
 
 
 class UnreadableRecordError(ValueError):
-    """A record whose reader can make nothing of it. The text says why."""
+    """A record cannot be read. The text says why."""
 
 
 class TopicMissingError(TransportError):
@@ -150,8 +150,10 @@ class TransportReadOnlyError(TransportError):
 
 
 class WriterFencedError(TransportError):
-    """Another writer has fenced this one, which cannot append any more. The caller makes a new one, and reads what was
-    appended meanwhile."""
+    """Another writer has shut this one out, which cannot append any more.
+
+    The caller makes a new writer, and reads the records that were appended meanwhile.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "another process took over writing", "Try again")

@@ -1,4 +1,4 @@
-"""Finds where a log goes on with records of a later leader."""
+"""Finds the first record of a log that a later leader of the partition has written."""
 
 from railgun.messaging.transport import TopicPartition, Transport
 
@@ -6,7 +6,7 @@ _BYTES = 1 << 20
 
 
 def first_of_later_epoch(transport: Transport, where: TopicPartition, leader_epoch: int) -> tuple[int, int]:
-    """Return the offset and the leader epoch of the first record of a later epoch; the log's end, and -1, if there is
+    """Return the offset and the leader epoch of the first record of a later epoch; the log's end and -1 if there is
     none. Raises TransportError.
 
     Epochs never fall in a log, so few records are read.

@@ -1,3 +1,3 @@
-"""The limit on a record of a log, in a module that loads nothing."""
+"""The limit on the size of a log's record, in a module that imports nothing."""
 
 RECORD_LIMIT_BYTES = 16 << 20

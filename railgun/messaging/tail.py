@@ -1,6 +1,6 @@
-"""Follows partitions of a log: hands on what they have and what is appended to them, in order.
+"""Follows partitions of a log: hands on the records that they have, and those that are appended later, in order.
 
-What nodes say of themselves is read so by everybody: in a thread, in a round of the reader's own, or once to the end.
+All processes read the reports of units and nodes so: in a thread, in rounds of their own, or once to the end.
 """
 
 import logging
@@ -15,11 +15,11 @@ _RECORDS, _BYTES = 10_000, 4 << 20
 
 Taker = Callable[[Fetched], object]
 OnUnreadable = Callable[[TopicPartition, UnreadableRecordError], object]
-"""Is told of a record that cannot be read, which is left out. It may raise instead."""
+"""Called with a record that cannot be read, which is left out. It may raise an exception instead."""
 
 
 def each_record(take: Callable[[int, bytes], object], on_unreadable: OnUnreadable) -> Taker:
-    """Return what hands on each record with its offset, apart from the empty ones, which delete what has their keys.
+    """Return a function that hands on each record with its offset. Empty records, which delete, are left out.
 
     take: may raise UnreadableRecordError.
     """
@@ -37,20 +37,20 @@ def each_record(take: Callable[[int, bytes], object], on_unreadable: OnUnreadabl
 
 
 def leave_out(where: TopicPartition, error: UnreadableRecordError) -> None:
-    """Leave out a record that cannot be read, because somebody else logs it."""
+    """Leave out a record that cannot be read without logging it, because another process logs it."""
 
 
 def logged(log: logging.Logger) -> OnUnreadable:
-    """Return what logs that a record cannot be read."""
+    """Return a function that logs that a record cannot be read."""
     return lambda where, error: log.warning("%s: %s", where, error)
 
 
 class Tail:
-    """Reads on where it was. One thread uses it, and each method raises TransportError.
+    """Follows some partitions. One thread uses it, and each method raises TransportError.
 
-    takers: what takes the records of each partition. What a taker raises ends the look, and the next one reads the
+    takers: the function that takes the records of each partition. If it raises an exception, the next call reads the
         same records again.
-    from_end: whether to begin behind the records that there are. Otherwise it begins with the first one.
+    from_end: begin behind the present records. Otherwise it begins with the first one.
     """
 
     def __init__(
@@ -61,30 +61,30 @@ class Tail:
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
-        """Where each partition is read on; empty before the first look."""
+        """The offset at which each partition is read on; empty before the first call of `begin`."""
         return self._offsets
 
     def begin(self) -> None:
-        """Find where to begin. Later calls do nothing; a look does it too."""
+        """Find the offsets to begin at. The methods that read call it too. Later calls do nothing."""
         if not self._offsets:
             begin = self._transport.end_offset if self._from_end else self._transport.start_offset
             self._offsets = {where: begin(*where) for where in self._takers}
 
     def look(self, wait_s: float) -> None:
-        """Take what is new, and wait a moment for it if there is nothing."""
+        """Take new records. If there are none, wait for some. wait_s: how long."""
         self.begin()
         for fetched in self._transport.fetch(self._offsets, _RECORDS, _BYTES, wait_s):
             self._take(fetched)
 
     def read_to_the_end(self) -> None:
-        """Take what there is by now, one partition after the other."""
+        """Take all records that there are now, one partition after the other."""
         self.begin()
         for where, offset in list(self._offsets.items()):
             for fetched in read_to_the_end(self._transport, where, offset):
                 self._take(fetched)
 
     def has_reached(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether all before these offsets was taken."""
+        """Whether all records before these offsets were taken."""
         return all(self._offsets[where] >= end for where, end in ends.items())
 
     def _take(self, fetched: Fetched) -> None:
@@ -93,12 +93,12 @@ class Tail:
 
 
 class TailThread:
-    """Looks again and again in a thread of its own, from `start` to `close`.
+    """Calls a function that reads again and again, in a thread of its own, from `start` to `close`.
 
-    look: reads what is new, waiting a moment for it. Raises TransportError.
+    look: reads new records, waiting a moment for them. Raises TransportError.
     name: of the thread.
-    on_error: is told that nothing can be read for now.
-    away_s: the next look follows that much later.
+    on_error: called with the error if nothing can be read for now.
+    away_s: the pause after an error, in seconds.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class TailThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more. The transport stays open."""
+        """End the thread. The transport stays open."""
         self._stopped.set()
         self._thread.join()
 

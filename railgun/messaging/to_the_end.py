@@ -1,4 +1,4 @@
-"""Reads a partition to where it ends by now."""
+"""Reads a partition up to its present end."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ _RECORDS, _BYTES = 1_000, 1 << 20
 
 
 def read_to_the_end(log: Transport, where: TopicPartition, offset: int | None = None) -> Iterator[Fetched]:
-    """Yield what a partition has from an offset on, up to the end that it has when this begins.
+    """Yield the records of a partition from an offset on, up to the end that it has when this begins.
 
-    offset: None for the first that can be read.
+    offset: None: the first that can be read.
     Raises TransportError.
     """
     offset = log.start_offset(*where) if offset is None else offset

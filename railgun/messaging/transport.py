@@ -1,4 +1,4 @@
-"""The interface to durable logs of topics and partitions, whether a broker or this process keeps them."""
+"""The protocol for durable logs of topics and partitions, which a broker or this process keeps."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     keys, headers: one for each record. A broker keeps them for compaction and for its other clients. A transport
     without a broker drops them, and reading through a Transport returns the records alone.
 
-    Where all records are empty and have keys, a broker deletes what has these keys in a compacted topic, in time.
+    If all records are empty and have keys, a broker will delete the records with these keys in a compacted topic.
     """
 
     where: TopicPartition
@@ -46,9 +46,9 @@ class TopicSettings:
     """How a broker deletes a topic's records by itself. A transport without a broker keeps them until they are trimmed.
 
     retention_ms: the age at which they may be deleted, counted from their arrival; None: never.
-    is_compacted: of the records with one key all but the last may be deleted. Such a topic cannot be trimmed.
-    is_overwritten: whether records with the same keys are written many times a second: what is overwritten has to be
-        deleted soon, because whoever starts reads the topic from its beginning.
+    is_compacted: all records with a key but the last may be deleted. Such a topic cannot be trimmed.
+    is_overwritten: records with the same keys are written many times a second. Older ones have to be deleted soon,
+        because each process that starts reads the topic from its beginning.
     """
 
     retention_ms: int | None = None
@@ -63,8 +63,8 @@ FOREVER = TopicSettings()
 class Fetched:
     """Consecutive records of one partition.
 
-    offsets int64[n]: ascending, with gaps where a broker compacted records or keeps transaction markers.
-    next_offset: where to read on.
+    offsets int64[n]: ascending, with gaps for records that a broker has compacted and for transaction markers.
+    next_offset: the offset at which to read on.
     appended_ms: when a broker appended the first record, ms since 1970; 0 without a broker or records.
     leader_epoch: of every record; -1 without a broker or records.
     """
@@ -80,15 +80,15 @@ class Fetched:
         return len(self.offsets)
 
     def values(self) -> list[bytes]:
-        """The records as separate bytes objects."""
+        """Return the records as separate bytes objects."""
         return self.records.to_list()
 
     def written(self) -> list[bytes]:
-        """As `values`, without the empty ones, which delete what has their keys."""
+        """Return the records as `values` does, without the empty ones, which delete the records with their keys."""
         return [value for value in self.values() if value]
 
     def parted(self, offset: int) -> "tuple[Fetched, Fetched | None]":
-        """The records before an offset, and those from it on; None if there are none."""
+        """Return the records before an offset, and those from it on; None if there are none from it on."""
         n = int(np.searchsorted(self.offsets, offset))
         if n == len(self):
             return self, None
@@ -100,7 +100,7 @@ class Fetched:
 
 
 def checked_bytes(entry: Entry) -> int:
-    """The bytes of an entry's records. Raises RecordTooLargeError, and ValueError where it has none."""
+    """Return the bytes of an entry's records. Raises RecordTooLargeError, and ValueError if it has none."""
     where, records, _, _ = entry
     if not len(records):
         raise ValueError(f"nothing to append to {where}")
@@ -116,18 +116,18 @@ class Transport(Protocol):
     """Durable, totally ordered logs by topic and partition. Every method may be called from any thread.
 
     A record becomes readable when it is acknowledged, not earlier, and a record that was read is never lost.
-    All methods raise TransportError: TransportIOError where the storage or the network failed, TransportClosedError
+    All methods raise TransportError: TransportIOError if the storage or the network failed, TransportClosedError
     after `close`, TopicMissingError for a topic or partition that does not exist.
     """
 
     def create_topic(self, topic: str, partitions: int, settings: TopicSettings = FOREVER) -> None:
-        """Create a topic, unless it exists. Raises TopicExistsError where it has another number of partitions."""
+        """Create a topic, unless it exists. Raises TopicExistsError if it has another number of partitions."""
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic with its records, if it exists."""
 
     def topics(self) -> Mapping[str, int]:
-        """The number of partitions of each topic."""
+        """Return the number of partitions of each topic."""
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         """Append to several partitions. The future gets the offset of each entry's first record, once all records are
@@ -143,23 +143,23 @@ class Transport(Protocol):
         """Append one record or more. Returns the offset of the first one when all are durable."""
 
     def start_offset(self, topic: str, partition: int) -> int:
-        """The first offset that can be read."""
+        """Return the first offset that can be read."""
 
     def end_offset(self, topic: str, partition: int) -> int:
-        """The offset after the newest record that can be read."""
+        """Return the offset after the newest record that can be read."""
 
     def known_end(self, topic: str, partition: int) -> int:
-        """The end offset as last heard of, without a request to a broker; 0 if none was heard."""
+        """Return the end offset as it was last heard, without a request to a broker; 0 if none was heard."""
 
     def read(self, topic: str, partition: int, from_offset: int, max_records: int, max_bytes: int) -> Fetched:
         """Return records from an offset on; none at the end of the log.
 
         They are within the limits, except that a first record that is larger is returned alone, and all have one
-        leader epoch. There may be fewer than the log has. Where a broker has only a gap, there are none, and
+        leader epoch. There may be fewer than the log has. If a broker has only a gap there, there are none, and
         `next_offset` is behind the gap.
 
         It is fast for a caller that reads on from `next_offset`; at another offset it starts anew.
-        Raises OffsetOutOfRangeError where the offset was trimmed or is beyond the end.
+        Raises OffsetOutOfRangeError if the offset was trimmed or is beyond the end.
         """
 
     def fetch(
@@ -173,8 +173,10 @@ class Transport(Protocol):
         """
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        """Wait until a partition has a record from its position on; False after the timeout. Positions are offsets
-        that `read` takes."""
+        """Wait until a partition has a record from its position on. Returns False after the timeout.
+
+        positions: offsets that `read` takes.
+        """
 
     def release(self, topic: str, partition: int) -> None:
         """Free the buffers of a partition that is not read for now."""

@@ -1,4 +1,4 @@
-"""A child process of a node: it is started, watched, asked for its metrics, and stopped."""
+"""Starts a child process of a node, watches it, asks it for metrics, and stops it."""
 
 import logging
 import os
@@ -49,7 +49,7 @@ class ChildProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs, and has caught up with its logs."""
+        """Whether the process runs, and has caught up with its logs."""
         return self._process is not None and bool(self.heartbeat.get("ready"))
 
     @property
@@ -58,7 +58,7 @@ class ChildProcess:
         return list(self.heartbeat.get("failed_here", ()))
 
     def watch(self) -> bool:
-        """Start the process if that is due. Returns whether it is noticed just now that it has died."""
+        """Start the process if that is due. Returns whether this call has noticed that it died."""
         self._was_ready = self._was_ready or self.is_ready
         if self._process is None:
             if time.monotonic() >= self._due_s:
@@ -111,7 +111,7 @@ class ChildProcess:
             process.kill()
             code = process.wait()
         self._let_go(process)
-        # It was asked before it could listen, and had begun nothing.
+        # SIGTERM ended it: it was asked before it could handle the signal, and had begun nothing.
         return 0 if code == -signal.SIGTERM else code
 
     def _start(self) -> None:
@@ -120,7 +120,7 @@ class ChildProcess:
         command = [*self._command, *(self._again if self._was_ready else ())]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None
-        # One that stands still does not read: the node goes on all the same.
+        # A process that has been halted does not read. The node must not wait for it.
         os.set_blocking(self._process.stdin.fileno(), False)
         self.starts += 1
         self._listener = threading.Thread(

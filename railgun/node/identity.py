@@ -13,7 +13,7 @@ from railgun.history.durable_files import write_whole
 IDENTITY = "node.json"
 """The file in the data folder that keeps the identity."""
 AUTO = "auto"
-"""The value of `cluster.node_name` with which a node is called as its machine was at the first start."""
+"""The value of `cluster.node_name` that names a node after its machine, by the machine's name at the first start."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -27,7 +27,7 @@ class NodeRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """name: what other nodes call this one.  folder: the id of its data folder."""
+    """The identity of a node. name: other nodes call it so.  folder: the id of its data folder."""
 
     name: str
     folder: str
@@ -71,7 +71,7 @@ def kept_catalogue(data: Path) -> str:
 
 
 def keep_catalogue(data: Path, catalogue: str) -> None:
-    """Keep the id of the catalogue whose tasks a node's folder is for. The node has its identity.
+    """Keep the id of the catalogue whose tasks a node's folder holds. The folder must have an identity already.
 
     Raises IdentityError, and OSError.
     """

@@ -1,4 +1,7 @@
-"""The HTTP port of a node, for monitoring and health checks: /metrics, /healthz, /readyz."""
+"""Serves the HTTP port of a node, for monitoring and health checks: /metrics, /healthz, /readyz.
+
+`railgun node` runs it (`serving`). Each connection has a thread and carries one request.
+"""
 
 import logging
 import math
@@ -46,10 +49,12 @@ WARN_EVERY_S = 86_400.0
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Answers the request of one connection. `serving` makes a subclass with the attributes below."""
+
     registry: CollectorRegistry
     waits_for: Callable[[], str | None]
     guard: Guard
-    # Clients that send nothing for this long are disconnected.
+    # Clients that send nothing for so many seconds are disconnected.
     timeout = 30
 
     def parse_request(self) -> bool:

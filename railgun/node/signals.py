@@ -1,8 +1,8 @@
 """Runs the actions of signals in a thread, so that an action may wait for locks.
 
-Python runs a signal handler in the main thread, amid whatever that does. If it holds the lock of an event then, as
-`Event.wait` does for a moment, a handler that sets the event waits for that lock for ever. And while the main thread
-waits in a library no handler runs at all.
+Python runs a signal handler in the main thread, at any point of its work. If the thread holds the lock of an event
+then, as `Event.wait` does for a moment, a handler that sets the event waits for that lock for ever. While the main
+thread waits in a library, no handler runs at all.
 """
 
 import logging

@@ -18,11 +18,11 @@ from railgun.wording import counted, listed
 # everything.
 STOP_S = 60.0
 AGAIN = "--again"
-"""Tells the leader's process that its node runs already."""
+"""The option that tells the leader's process, when it is started again, that its node runs already."""
 NODE_READY = "ready"
-"""What a node prints once all its units have caught up, and again where one was started again."""
+"""A node prints this once all its units have caught up, and again after a unit was started again."""
 NODE_NOT_READY = "not ready: "
-"""Begins what a node prints instead where copies have failed, and copies on other nodes could answer."""
+"""The beginning of the line that a node prints instead, if copies have failed here that other nodes could answer."""
 
 _log = logging.getLogger("railgun.node")
 _encode = msgspec.json.Encoder().encode
@@ -56,13 +56,14 @@ class Supervisor:
 
     @property
     def has_caught_up(self) -> bool:
-        """Whether all units have caught up with their logs, but for copies that have failed."""
+        """Whether all units have caught up with their logs, except for copies that have failed."""
         return all(unit.is_ready for unit in self.units)
 
     @property
     def shortfall(self) -> str | None:
-        """Say which copies have failed here that other nodes have: if those were stopped, nobody could answer. None if
-        there are none.
+        """The line about copies that have failed here while other nodes have copies; None if there are none.
+
+        If those nodes were stopped, nobody could answer these tasks.
         """
         failed = sorted(task for unit in self.units for task in unit.failed_here)
         if not failed:
@@ -71,7 +72,7 @@ class Supervisor:
 
     @property
     def waits_for(self) -> str | None:
-        """Say what keeps the node from being ready; None if nothing does."""
+        """Why the node is not ready; None if it is."""
         return self.shortfall if self.has_caught_up else "starting: units are starting"
 
     def run(
@@ -84,14 +85,14 @@ class Supervisor:
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
-        on_ready: called once all units have caught up, and again once they have after one was started again. Units
-            that do not hear one another for a while, as while the broker is away, are no news.
+        on_ready: called once all units have caught up, and again when they have caught up after a unit was started
+            again. It is not called again after an outage of the broker.
         interval_s: how often the units are watched, in seconds.
         prepare: called before any unit is started, once the folder is known to be this node's alone.
         on_shortfall: called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
         """
         with held_folder(self._folder):
-            # The units read it, and must not make one each.
+            # The identity is made here: each unit reads it, and would make one of its own.
             node_identity(self._folder, self._name)
             prepare()
             processes, units_run = list(self._others), False
@@ -104,7 +105,7 @@ class Supervisor:
                             self.leader.tell(_encode(ended) + b"\n")
                     self._check_refusal()
                     if not units_run and all(each.is_ready for each in self._others):
-                        # The node may have its name.
+                        # The leader's process has found that the node may have its name.
                         processes, units_run = processes + self.units, True
                     news = self._news(said)
                     if news is not None:
@@ -123,10 +124,11 @@ class Supervisor:
         return not any(codes)
 
     def _news(self, said: tuple[int, str | None]) -> tuple[int, str | None] | None:
-        """Return after how many starts of units the node has caught up, and the shortfall that keeps it from being
-        ready; None if that is no news. Once it was ready, a shortfall is news after the next start alone.
+        """Return the news to tell: (the number of starts of units, the shortfall or None); None if there are none.
 
-        said: what was returned last.
+        It is news that the node has caught up after a start, and a shortfall that has changed. Once the node was
+        ready, a shortfall is news only after the next start.
+        said: the news that were returned last.
         """
         now = sum(unit.starts for unit in self.units), self.shortfall
         return now if self.has_caught_up and said not in ((now[0], None), now) else None

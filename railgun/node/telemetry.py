@@ -1,6 +1,4 @@
-"""The Prometheus metrics of a node: those of its units, each sample with its unit, and the state of the units
-themselves.
-"""
+"""The Prometheus metrics of a node: the metrics of its units, each sample labelled with the unit, and their states."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

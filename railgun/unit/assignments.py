@@ -1,4 +1,4 @@
-"""Which tasks a unit has copies of: what the plan says."""
+"""Decides which tasks a unit has copies of, by the plan of the cluster's leader."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -17,7 +17,7 @@ class Assignments(Protocol):
 
     @property
     def version(self) -> int:
-        """Changes if the tasks may have changed for another reason than the catalogue; 0 while nothing is known."""
+        """A number that changes if the plan may have changed the tasks; 0 while nothing is known."""
 
     def mine(self, catalog: Catalog) -> Planned:
         """Return this unit's tasks."""
@@ -27,7 +27,7 @@ class PlannedTasks:
     """The tasks of a unit by the newest plan that it has read.
 
     name: the name of the unit's copies.
-    folder: the id of the node's data folder. What is planned for another folder of that node is not this unit's.
+    folder: the id of the node's data folder. Copies planned for another folder of that node are not this unit's.
     plan: returns the newest plan.
     """
 
@@ -40,7 +40,7 @@ class PlannedTasks:
         return self._plan().epoch
 
     def mine(self, catalog: Catalog) -> Planned:
-        """Return the tasks of the catalogue of which the plan names a copy of this unit."""
+        """Return the tasks of the catalogue for which the plan names a copy of this unit."""
         planned, copies = {}, self._plan().copies
         for key in catalog.task_keys:
             of_task = copies.get(key, ())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a unit waits by. now: seconds of a clock that never goes back.  sleep: returns after so many of them."""
+    """The clock of a unit. now: returns the seconds of a clock that never goes back.  sleep: waits for some seconds."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep

@@ -1,4 +1,4 @@
-"""What a unit makes of what it reads: the plan, and for each of its copies whether it answers."""
+"""Reads the plan and the reports of all units, and decides for each copy of a unit whether it answers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ _log = logging.getLogger("railgun.unit")
 
 
 class UnitCopies:
-    """One thread uses it.
+    """The copies of a unit's tasks. One thread uses it.
 
     name: the name of the unit's copies.
     generation: when the unit started, in ms since 1970.
-    drain: returns what was read of the topics since the last call.
-    assignment: the topic of the plan. The others have reports.
-    timing: its `takeover_s` counts until the plan says another.
+    drain: returns the records that were read from the topics since the last call.
+    assignment: the topic of the plan. The other topics have reports.
+    timing: its `takeover_s` counts until a plan has another value.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class UnitCopies:
 
     @property
     def generation(self) -> int:
-        """Which run of the unit this is, as its reports name it: greater than that of each run before."""
+        """The number of this run of the unit in its reports. It is greater than that of each run before."""
         return self._generation
 
     @property
     def takeover_s(self) -> float:
-        """After this time silence means something."""
+        """After this time without a report a unit may count as gone."""
         return self._timing.takeover_s
 
     @property
@@ -87,9 +87,9 @@ class UnitCopies:
         self._hearing.acknowledge(number, self._clock.now())
 
     def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
-        """Take in the plan for this unit: its tasks, each with all its copies in order of preference.
+        """Take over the plan for this unit: its tasks, each with all its copies in order of preference.
 
-        A copy that is not planned any more leaves: `is_held` tells until when it has to stay.
+        A copy that is not planned any more leaves. It has to stay as long as `is_held` is true of it.
         """
         now_s = self._clock.now()
         for name, order in planned.items():
@@ -131,7 +131,7 @@ class UnitCopies:
         self._answering.pop(key, None)
 
     def decide(self, hosts: Iterable[TaskHost]) -> None:
-        """Take in what was heard, and set for each host whether it answers. The unit calls this in every round.
+        """Take in the plan and the reports that came, and set for each host whether it answers. Called in every round.
 
         Raises TransportUnavailableError if the unit's own reports do not come back.
         """
@@ -165,14 +165,14 @@ class UnitCopies:
         self._log_changes(begun, ended)
 
     def _log_changes(self, begun: Sequence[str], ended: Sequence[str]) -> None:
-        """Log which copies begin to answer and which end: the times of a failover are read from that."""
+        """Log which copies begin to answer and which end. Operators read the times of a failover from these lines."""
         if begun:
             _log.info("%s answers from now on: %s", self._name, listed(sorted(begun)))
         if ended:
             _log.info("%s answers no more: %s", self._name, listed(sorted(ended)))
 
     def state(self, host: TaskHost) -> CopyState:
-        """Return what the copy of a host reports."""
+        """Return the state that the copy of a host reports."""
         if host.failure is not None:
             return CopyState.FAILED
         copy = self._answering.get(host.place.key)
@@ -181,7 +181,7 @@ class UnitCopies:
         return copy.state(self._clock.now())
 
     def could_another_node_answer(self, key: TaskKey) -> bool:
-        """Whether a copy on another node could answer a task, as far as is heard; true as long as not all is heard."""
+        """Whether a copy on another node could answer a task. True until the reports of all units have been read."""
         if not self._hearing.is_complete(self._clock.now()):
             return True
         heard = self._heard.get(key, {}).items()
@@ -216,12 +216,12 @@ class UnitCopies:
         if unit.copy == self._name and unit.generation == self._generation:
             self._hearing.read(unit.number, at_s)
         elif unit.copy == self._name and unit.generation > self._generation:
-            # The clock has gone back since an earlier run, whose reports others would go by.
+            # The clock has gone back since an earlier run. Others would follow that run's reports, not these.
             self._generation = unit.generation + 1
         for name, report in unit.by_task():
             heard = self._heard.setdefault(name, {})
             before = heard.get(report.copy)
-            # One of an earlier run comes late, and says only what was replied to.
+            # A report of an earlier run is out of date, except for the offset up to which that run replied.
             if before is None or report.generation >= before[1].generation:
                 heard[report.copy] = at_s, report
             copy = self._answering.get(name)

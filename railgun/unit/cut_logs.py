@@ -1,4 +1,4 @@
-"""Finds logs that have lost records which copies had replied to, as by an unclean election of a broker.
+"""Finds logs that have lost records to which copies had replied, as after an unclean leader election of a broker.
 
 A copy would wait for ever at the end of such a log, below what others have replied to; or it would go on with records
 that came into the places of those that were lost.
@@ -15,7 +15,7 @@ from railgun.task.errors import LogCutError
 from railgun.unit.clock import Clock
 from reservoir.executor import Job
 
-# A report may come before the records that it is about. So a broker is asked twice for the end, with so long between.
+# A report may come before the records that it is about. So the broker is asked twice for the end, this long apart.
 CUT_S = 5.0
 
 
@@ -23,9 +23,10 @@ CUT_S = 5.0
 class _Short:
     """A log that seems too short.
 
-    since_s: when the broker has said so last, or did not answer; at first since when the log seems so.
-    count: how often the broker has said so.
-    asking: for the end; `limit` is what the copy had to come to when that was asked.
+    since_s: when the log first seemed too short; later, when the broker was last asked.
+    count: how many answers in a row have said that it is too short.
+    asking: the request for its end; None between requests.
+    limit: the offset that the copy had to come to when the request began.
     """
 
     host: TaskHost
@@ -36,15 +37,16 @@ class _Short:
 
 
 class CutLogs:
-    """One thread uses it."""
+    """The logs that seem too short. `UnitLoop` makes it; one thread uses it."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport, self._clock = transport, clock
         self._short: dict[TopicPartition, _Short] = {}
 
     def find(self, hosts: Iterable[TaskHost]) -> Iterator[tuple[TaskHost, LogCutError]]:
-        """Yield the hosts of logs that have lost records, each with the error. Raises TransportError,
-        but not if the broker is away.
+        """Yield the hosts of logs that have lost records, each with the error.
+
+        Raises TransportError, but not if the broker is away.
         """
         limited = [host for host in hosts if host.limit is not None]
         for host in limited:
@@ -76,20 +78,20 @@ class CutLogs:
                     yield each.host, _cut(each.host, f"the log ends at {end}")
 
     def _ask(self, where: TopicPartition, each: _Short) -> None:
-        """Ask for the end of a log, beside the loop: a partition without a leader answers nothing for half a minute."""
+        """Ask for the end of a log, outside the loop: the answer may take half a minute if there is no leader."""
         assert each.host.limit is not None
         each.limit = each.host.limit.offset
         each.asking = each.host.lane.submit(lambda: self._transport.end_offset(*where))
 
     def _answer(self, each: _Short, now_s: float) -> int:
-        """Take in the answer, and return the end; -1 if the broker is away. It is asked again after a while."""
+        """Take in the answer, and return the end; -1 if the broker is away. The broker is asked again after `CUT_S`."""
         assert each.asking is not None
         asking, each.asking, each.since_s = each.asking, None, now_s
         try:
             end = asking.result()
         except TransportUnavailableError:
             return -1
-        # Not by the limit of now: what has come since is behind this end, and is no loss.
+        # The present limit may be higher: records that have come since then are behind this end, and are no loss.
         each.count = each.count + 1 if each.limit > end else 0
         return end
 
@@ -115,7 +117,7 @@ def _cut(host: TaskHost, found: str) -> LogCutError:
 
 
 def _is_at_another_record(host: TaskHost) -> bool:
-    """Whether the copy has come as far as others, and not by the same records."""
+    """Whether the copy has come as far as others, but the record before its position is another one than theirs."""
     limit = host.limit
     if limit is None or limit.epoch < 0 or host.position != limit.offset:
         return False

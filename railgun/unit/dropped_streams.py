@@ -1,4 +1,4 @@
-"""Deletes the folders of streams that were dropped, some time after that."""
+"""Deletes the folders of dropped streams, some time after the drop."""
 
 import logging
 import shutil
@@ -11,17 +11,17 @@ from railgun.host.data_folder import TASKS, stream_folder
 from railgun.state.lock import is_any_held
 from railgun.unit.clock import Clock
 
-# How long to wait where a unit of this node has not closed its tasks yet.
+# How long to wait if a unit of this node has not closed its tasks yet.
 _OPEN_S = 1.0
 
 _log = logging.getLogger("railgun.unit")
 
 
 class DroppedStreams:
-    """One thread of one unit of a node uses it.
+    """The folders of dropped streams on a node. One thread of one of its units uses it.
 
     data: the node's data folder.
-    grace_s: how long the folders are kept.
+    grace_s: how long the folders are kept, in seconds.
     """
 
     def __init__(self, data: Path, grace_s: float, clock: Clock) -> None:
@@ -29,7 +29,7 @@ class DroppedStreams:
         self._due_s: dict[Path, float] = {}
 
     def note(self, catalog: Catalog) -> None:
-        """Note which folders are of streams that a new catalogue does not have."""
+        """Note the folders of streams that a new catalogue does not have."""
         due_s = self._clock.now() + self._grace_s
         dropped = {folder for folder in self._folders() if _is_dropped(folder, catalog)}
         self._due_s = {folder: self._due_s.get(folder, due_s) for folder in dropped}
@@ -38,7 +38,7 @@ class DroppedStreams:
         """Delete the folders whose time is over, and whose tasks are closed."""
         now_s = self._clock.now()
         for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
-            # A deepening of another stream of that name may have begun there meanwhile.
+            # A deepening, which builds older history, may have begun there for another stream of that name.
             is_dropped = _is_dropped(folder, catalog)
             if is_dropped and is_any_held(folder):
                 self._due_s[folder] = now_s + _OPEN_S
@@ -62,8 +62,7 @@ def _is_dropped(folder: Path, catalog: Catalog) -> bool:
 
 
 def _owner(folder: Path) -> str | None:
-    """The stream, and the place of its first definition, that a folder of tasks or of a deepening is for; None: of
-    none that is known."""
+    """Return the folder name of the stream that a folder of tasks or of a deepening belongs to; None if not known."""
     if folder.parent.name == TASKS:
         return folder.name
     created = created_of(folder)

@@ -1,6 +1,4 @@
-"""What a unit counts: the records taken, where the time of a batch goes, and how often its share of tasks has
-changed.
-"""
+"""Counts the records that a unit takes, the time of each stage of a batch, and the changes of the unit's tasks."""
 
 from collections import Counter
 from dataclasses import dataclass, field

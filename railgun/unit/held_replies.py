@@ -1,5 +1,7 @@
-"""Keeps replies to front-ends whose topic is not there. The broker that is asked may not know yet of a topic that was
-just made, or be away; so a front-end counts as gone only when its topic has been missing for a while.
+"""Keeps replies to front-ends whose topics are missing.
+
+A broker may not know yet of a topic that was just made, or be away. So a front-end counts as gone only when its topic
+has been missing for `GONE_S`.
 """
 
 import threading
@@ -13,7 +15,7 @@ from railgun.unit.clock import CLOCK, Clock
 
 GONE_S = 3.0
 _RETRY_S = 0.3
-# What is held for all front-ends together. Beyond this the ones that were missing first count as gone.
+# The bytes that are held for all front-ends together. Beyond this, those that were missing first count as gone.
 _LIMIT_BYTES = 64 << 20
 
 Sent = Future[list[int]]
@@ -23,8 +25,8 @@ Sent = Future[list[int]]
 class _Missing:
     """A front-end without a topic.
 
-    since_s: when that was first said.
-    held: what is to be sent, in order, with the futures that tell of it.
+    since_s: when the broker first said that the topic is missing.
+    held: the entries to send, in order, each with the future that gets its outcome.
     """
 
     since_s: float
@@ -33,7 +35,7 @@ class _Missing:
 
 
 class HeldReplies:
-    """Any thread may call every method.
+    """The replies that are held. Any thread may call every method.
 
     submit: sends an entry, as `Transport.submit` does.
     gone: called with the number of replies that were given up with a front-end.
@@ -48,11 +50,11 @@ class HeldReplies:
         self._tried_s = 0.0
 
     def __len__(self) -> int:
-        """For how many front-ends replies are held."""
+        """The number of front-ends for which replies are held."""
         return len(self._missing)
 
     def send(self, front_end: int, entry: Entry) -> Sent:
-        """Send a reply, or hold it behind those that are held for the front-end.
+        """Send a reply, or hold it behind the replies that are held for the front-end.
 
         Returns a future that fails with TopicMissingError if the front-end is gone. Raises TransportError.
         """
@@ -70,7 +72,7 @@ class HeldReplies:
             return future
 
     def retry(self) -> None:
-        """Send what is held to front-ends whose topics are there by now, and give up those that are gone.
+        """Send the held replies of front-ends whose topics are there by now, and give up front-ends that are gone.
 
         Asks the broker a few times a second at most. Raises TransportError, but not if the broker is away.
         """
@@ -88,7 +90,7 @@ class HeldReplies:
                     if now_s - missing.since_s >= GONE_S:
                         self._give_up(front_end)
                 except TransportUnavailableError:
-                    # Nobody says that the topic is missing.
+                    # The broker has not said that the topic is missing.
                     missing.since_s = now_s
                 except TransportFullError:
                     continue

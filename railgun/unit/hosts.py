@@ -27,7 +27,7 @@ class UnitHosts:
     make: makes the hosts of tasks that begin together, in their order.
     closed: is called with each host that was closed while the unit goes on.
     by_key: the hosts of the unit's tasks.
-    Raises what stops the whole unit: TransportError, and errors of the disk.
+    Raises the errors that stop the whole unit: TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -48,8 +48,10 @@ class UnitHosts:
         return not self._opening and not self._again
 
     def assign(self, places: Sequence[Place]) -> bool:
-        """Set which tasks the unit runs: close the hosts of others, and open those that are new, or that go on after an
-        accepted loss of records. Returns whether that is a change.
+        """Set which tasks the unit runs. Returns whether that is a change.
+
+        Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after an accepted loss
+        of records.
         """
         needed = {place.key: place for place in places}
         dropped = [
@@ -88,8 +90,9 @@ class UnitHosts:
             future.exception()
 
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
-        """Run a function on a host, and return its result. An error that concerns only the host's task stops this
-        task. A host that has closed itself, as the broker was away when it had to begin anew, is opened again.
+        """Run a function on a host, and return its result. An error that concerns only the host's task stops this task.
+
+        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again.
         """
         try:
             return bool(do())

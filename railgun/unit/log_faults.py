@@ -1,7 +1,7 @@
-"""Finds out what is wrong with logs that could not be read: which of them lack the records that their tasks need next.
+"""Finds logs that lack the records that their tasks need next, after an error of reading.
 
-Brokers are asked beside the unit's loop. An answer may take half a minute, as of a partition without a leader, and the
-tasks of other partitions must not wait for it.
+The broker is asked outside the unit's loop, in the lanes of the hosts: if a partition has no leader, an answer may take
+half a minute, and other tasks must not wait for it. A host runs one task.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,17 +14,18 @@ from railgun.task.errors import LogCutError, LogGapError
 from railgun.unit.clock import Clock
 from reservoir.executor import Job
 
-# A topic that is missing for this long is gone. A broker that starts may not know all of its topics at once.
+# A topic that is missing for this long is gone. A broker that has just started may not know all topics yet.
 GONE_S = 5.0
-# Pauses before a log is read again: one that is missing, and one whose broker does not answer.
+# The pauses before a log is read again if its topic is missing, and if its broker does not answer.
 _MISSING_S, _AWAY_S = 0.05, 0.5
 
 
 @dataclass(slots=True)
 class _Doubtful:
-    """A log of which it is not known whether it can be read.
+    """A log that may not be readable.
 
-    asking: what is asked; None once that is answered, and the log is read again at `again_s`.
+    asking: the request to the broker about it; None once it is answered.
+    again_s: when the log is read again after the answer, by the unit's clock.
     """
 
     host: TaskHost
@@ -33,16 +34,16 @@ class _Doubtful:
 
 
 class LogFaults:
-    """One thread uses it."""
+    """The faults of the logs of a unit's tasks. `UnitLoop` makes it; one thread uses it."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport, self._clock = transport, clock
         self._doubtful: dict[TopicPartition, _Doubtful] = {}
-        # The hosts of logs whose topic is missing, and since when.
+        # The logs whose topics are missing, each with its host and the time since when.
         self._missed: dict[TopicPartition, tuple[TaskHost, float]] = {}
 
     def ask(self, error: TransportError, running: Mapping[TopicPartition, TaskHost]) -> None:
-        """Ask about the logs of which an error of reading may be."""
+        """Ask about the logs that an error of reading concerns: the one that it names, or else all that are read."""
         hosts = {where: host for where, host in running.items() if host.is_running}
         about = {where: host for where, host in hosts.items() if is_about(error, where)}
         for where, host in (about or hosts).items():
@@ -50,7 +51,7 @@ class LogFaults:
                 self._doubtful[where] = _Doubtful(host, self._asked(host))
 
     def forget_others(self, hosts: Collection[TaskHost]) -> None:
-        """Forget the logs of hosts that run no more."""
+        """Forget the logs of all other hosts, which do not run any more."""
         if self._doubtful or self._missed:
             needed = set(hosts)
             self._doubtful = {where: each for where, each in self._doubtful.items() if each.host in needed}
@@ -61,8 +62,9 @@ class LogFaults:
         return where in self._doubtful
 
     def find(self) -> Iterator[tuple[TaskHost, Exception]]:
-        """Yield the hosts whose logs lack what they need next, each with the error. Raises TransportError, but not if
-        the broker is away.
+        """Yield the hosts whose logs lack the records that they need next, each with the error.
+
+        Raises TransportError, but not if the broker is away.
         """
         for where, each in list(self._doubtful.items()):
             asking, now_s = each.asking, self._clock.now()
@@ -102,5 +104,5 @@ class LogFaults:
 
 
 def is_about(error: TransportError, where: TopicPartition) -> bool:
-    """Whether an error is about a partition, or its topic."""
+    """Whether an error names a partition, or its topic."""
     return error.place in (str(where), where.topic) or error.place.endswith(f": {where}")

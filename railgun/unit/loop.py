@@ -1,5 +1,5 @@
-"""The loop of a processor unit. Each round processes what was read from the log, task by task, and does what else is
-due.
+"""The loop of a processor unit. Each round processes the records that were read from logs, task by task, and does
+other work that is due.
 """
 
 import contextlib
@@ -38,14 +38,14 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
 
-# How much is read for each task in each round. A task with much to do makes the others wait for no longer than this
+# How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
 # takes.
 ROUND_RECORDS, ROUND_BYTES = 2_048, 4 << 20
 # After this time a round ends with the batch that it is processing, because other work waits. So does the background
 # work before it.
 ROUND_S = 0.05
 _IDLE_S, _AWAY_S = 0.05, 0.5
-# Silent copies that may not process more look this often whether they may.
+# A silent copy processes its log only up to its limit. It looks this often whether it may process more.
 _LIMITED_S = 0.01
 _LEAVE_S = Timing().leave_s
 
@@ -62,7 +62,7 @@ class UnitLoop:
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
-    Raises what stops the whole unit: TransportError, and errors of the disk.
+    Raises the errors that stop the whole unit: TransportError, and errors of the disk.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class UnitLoop:
         self._changed = False
         self._assigned_version = 0
         self._snapshot: Snapshot | None = None
-        # What was fetched and is not processed yet, with the task's position at that time. The oldest is first.
+        # The records that were fetched and are not processed yet, with the task's position at that time; oldest first.
         self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
-        # What silent copies may not process yet, and when to look at it again.
+        # The records that silent copies may not process yet, and when to look at them again.
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
         self._cut_logs = CutLogs(transport, clock)
         self._faults = LogFaults(transport, clock)
-        # Whose turn it is to do background work.
+        # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
         self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
         # Copies that are not planned any more, and answer until others do.
@@ -157,14 +157,12 @@ class UnitLoop:
             self.round()
 
     def round(self) -> None:
-        """Do one round: apply changes of the catalogue, process what was read from the log, and do what
-        else is due.
-        """
+        """Do one round: apply changes of the catalogue, process records, and do other work that is due."""
         if self._has_to_reassign():
             self._changed = False
             self._reassign()
         self._hosts.advance()
-        # A host that is opened meanwhile, by another thread, is for the next round: nobody has decided about it yet.
+        # A host that another thread opens meanwhile is for the next round: it is not decided yet whether it answers.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._decide()
         has_more = self._work(running)
@@ -218,7 +216,7 @@ class UnitLoop:
         try:
             self._copies.decide(self.hosts.values())
         except TransportUnavailableError:
-            # Others need not wait until they miss this unit.
+            # A last report saves others the time until they miss this unit.
             with contextlib.suppress(TransportError):
                 self._positions.say_last(self.hosts.values(), self._clock.now())
             raise
@@ -252,8 +250,8 @@ class UnitLoop:
             self._clock.sleep(_LIMITED_S)
             return
         until_s = self._clock.now() + ROUND_S
-        # The shortest come first: they are of the tasks that answer events as they happen. The others wait for the next
-        # rounds if they have to, but not for ever.
+        # The shortest come first: they are of tasks that answer events as they happen. Longer ones may have to wait for
+        # the next rounds, but the one that has waited longest is processed in any case.
         for where in sorted(ready, key=lambda each: len(self._fetched[each][1])):
             self._process(running[where], *self._fetched.pop(where))
             self._positions.note(self.hosts.values())
@@ -263,13 +261,14 @@ class UnitLoop:
             self._process(running[oldest], *self._fetched.pop(oldest))
 
     def _has_room(self, host: TaskHost) -> bool:
-        """Whether a task may process more. One that answers waits here for room for its replies, and not while it
-        processes: the others, and what the unit reports, would wait with it.
+        """Whether a task may process more: it is silent, or there is room for its replies.
+
+        A task that answers must not wait for room while it processes: the others, and the reports, would wait too.
         """
         return host.limit is not None or self._sending.has_room
 
     def _process(self, host: TaskHost, position: int, fetched: Fetched) -> None:
-        """Have a task process what was fetched for it at a position."""
+        """Have a task process records that were fetched for it at a position."""
         if not host.is_running or host.position != position:
             return
         self._hosts.run_isolated(host, partial(self._take, host, fetched))
@@ -279,27 +278,27 @@ class UnitLoop:
             check_limit(host, fetched)
             fetched, later = parted_at_limit(host.task, fetched, host.limit.offset)
             if later is not None:
-                # Where nothing may be processed, a metric has to be filled first.
+                # If none of it may be processed, a metric has to read its history first.
                 again_s = self._clock.now() + (0.0 if len(fetched) else _LIMITED_S)
                 self._held[later.where] = again_s, later
         host.take(fetched)
         self.records += len(fetched)
 
     def _drop_outdated(self, running: Mapping[TopicPartition, TaskHost]) -> None:
-        """Drop what waits for tasks that were closed, or that begin anew: their logs are read again from where they
-        are.
+        """Drop records that wait for tasks that were closed or begin anew. Their logs are read again from the tasks'
+        positions.
         """
         for where, (position, _) in list(self._fetched.items()):
             if where not in running or running[where].position != position:
                 del self._fetched[where]
 
     def _release_held(self, running: Mapping[TopicPartition, TaskHost]) -> None:
-        """Give copies what they may process by now."""
+        """Give copies the held records that they may process by now."""
         now_s = self._clock.now()
         for where, (again_s, held) in list(self._held.items()):
             host = running.get(where)
             if host is None or held.offsets[0] != host.position:
-                # The task was closed, or begins anew: its log is read again from where it is.
+                # The task was closed, or begins anew: its log is read again from its position.
                 del self._held[where]
             elif host.limit is None or (host.limit.offset > host.position and now_s >= again_s):
                 del self._held[where]
@@ -356,7 +355,7 @@ class UnitLoop:
         places = [self._place(snapshot, key) for key in (*planned, *sorted(self._leaving))]
         self._sending.figures.rebalances += self._hosts.assign(places)
         self._dropped.note(snapshot.catalog)
-        # Last: before the first hosts are there a unit is not ready.
+        # This comes last, because a unit is not ready before its first hosts are there.
         self._assigned_version = version
 
     def _has_to_stay(self, key: TaskKey, snapshot: Snapshot) -> bool:

@@ -13,7 +13,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.host.place import task_folder
 from railgun.unit.clock import Clock
 
-# Other nodes have had all copies of a task, caught up, for so long.
+# How long other nodes must have had all copies of a task, caught up, before its data here is deleted.
 KEPT_S = 3_600.0
 _LOOK_S = 60.0
 _GONE = ".gone"
@@ -22,11 +22,10 @@ _log = logging.getLogger("railgun.unit")
 
 
 class MovedCopies:
-    """One thread of one unit of a node uses it.
+    """The data of moved copies on a node. One thread of one of its units uses it.
 
     data: the node's data folder.
-    is_elsewhere: tells whether other nodes have as many caught-up copies of a task as it is to have, and this one is to
-        have none.
+    is_elsewhere: returns whether other nodes have all wanted copies of a task, caught up, and none is planned here.
     """
 
     def __init__(self, data: Path, is_elsewhere: Callable[[TaskKey], bool], clock: Clock) -> None:
@@ -35,7 +34,7 @@ class MovedCopies:
         self._since_s: dict[TaskKey, float] = {}
 
     def look(self, tasks: Iterable[TaskKey]) -> None:
-        """Delete the data of those of some tasks that have moved, and whose time is over; now and then."""
+        """Look once a minute which of these tasks have moved, and delete their data when their time is over."""
         now_s = self._clock.now()
         if now_s - self._looked_s < _LOOK_S:
             return
@@ -54,7 +53,7 @@ class MovedCopies:
         gone = folder.with_name(folder.name + _GONE)
         try:
             shutil.rmtree(gone, ignore_errors=True)
-            # In one step: whoever opens the task from now on begins anew.
+            # Renaming is one step. A host that opens the task from now on begins anew.
             folder.rename(gone)
             shutil.rmtree(gone)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Tracks the replies of one task that are not acknowledged, and up to which offset everything is answered."""
+"""Tracks the replies of one task that are not acknowledged, and the offset up to which all records are answered."""
 
 import math
 import threading
@@ -25,12 +25,12 @@ class Outstanding:
         return len(self._sent)
 
     def add(self, first_offset: int, future: "Future[list[int]]") -> None:
-        """Note replies to records from an offset on, which the producer was given."""
+        """Note replies that were given to the producer. first_offset: of the first record that they answer."""
         with self._lock:
             self._sent.append((first_offset, future))
 
     def replied(self, processed: int) -> int:
-        """Return the offset before which everything is answered.
+        """Return the offset before which all records are answered.
 
         processed: the offset up to which the task has processed its log.
         Raises TransportError if a reply could not be sent.

@@ -19,11 +19,11 @@ from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.copies import UnitCopies
 from railgun.wire.records import Records
 
-# While nothing changes, so many reports follow one another within the time after which silence means something.
+# While nothing changes, this many reports are written in the time after which a silent unit may count as gone.
 _IDLE_REPORTS = 5
-# All units together write no more than this: each process reads all of it.
+# All units together write no more than this, since each process reads all reports.
 _REPORTS_PER_S, _BYTES_PER_S = 2_000, 1_000_000
-# For so long after a change, reports follow one another as fast as they may.
+# For this long after a change, reports follow one another as fast as they may.
 _MOVING_S = 0.2
 # Wait at least this long, even when the time is over. A broker that is reachable has answered by then.
 _LEAST_S = 0.5
@@ -32,8 +32,9 @@ _log = logging.getLogger("railgun.unit")
 
 
 class Positions:
-    """Writes reports: soon after something has changed, at most every `interval_s`, and anyway five times within
-    `takeover_s`. Where there are very many units all report less often.
+    """Writes reports: soon after a change, at most every `interval_s`, and at least five times within `takeover_s`.
+
+    If there are very many units, all report less often.
 
     name: the node and the unit, which each report names.
     copies: tells in which state each copy is.
@@ -59,14 +60,14 @@ class Positions:
         self._sent: Future[list[int]] | None = None
 
     def note(self, hosts: Iterable[TaskHost]) -> None:
-        """Write a report if something has changed and the interval is over, or if one is due anyway. In between it
-        costs next to nothing.
+        """Write a report if something has changed and the interval is over, or if one is due anyway. Other calls cost
+        next to nothing.
 
-        One that could not be delivered while the broker is away is said anew.
+        A report that could not be delivered, because the broker was away, is written anew.
         Raises TransportError if replies could not be delivered, or if the broker refuses a report.
         """
         time_s = self._clock.now()
-        # First, and by one comparison: this is asked after each batch.
+        # This comparison comes first, because `note` is called after each batch.
         if time_s < self._due_s:
             return
         self._due_s = time_s + self._least_s()
@@ -97,12 +98,12 @@ class Positions:
         self._settle(until_s)
 
     def _say_undelivered(self, error: TransportUnavailableError) -> None:
-        """Have how the tasks stand reported anew."""
+        """Log that a report was not delivered, and have another one written."""
         _log.warning("how tasks stand cannot be reported for now: %s", error)
         self._reported, self._sent = None, None
 
     def _least_s(self) -> float:
-        """The least time between two reports: `interval_s`, or this unit's share of what all may write."""
+        """Return the least time between two reports: `interval_s`, or more if there are very many units."""
         share = max(1 / _REPORTS_PER_S, self._size_bytes / _BYTES_PER_S)
         return max(self._interval_s, share * self._copies.units)
 
@@ -138,7 +139,7 @@ class Positions:
         except TransportFullError:
             return
         except TransportUnavailableError as error:
-            # It is asked whether the topic is there, after a report that was not delivered.
+            # After a report that was not delivered, `submit` asks the broker whether the topic is there.
             self._say_undelivered(error)
             return
         self._reported, self._number = copies, number

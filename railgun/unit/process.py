@@ -1,4 +1,4 @@
-"""Runs the process of one unit: builds its parts, sends its heartbeats to the supervisor (FORMAT.md), and ends it."""
+"""Runs the process of one unit: builds its parts, sends heartbeats to the supervisor (FORMAT.md), and ends it."""
 
 import gc
 import logging
@@ -106,7 +106,7 @@ def run_unit(
     """Wait for the broker, and run tasks until asked to stop. Then wait until every reply is sent, and take a
     checkpoint of every task.
 
-    Raises TransportError, RegistryError, OSError, and what tasks raise after an error of the disk. The process then
+    Raises TransportError, RegistryError, OSError, and the errors of tasks after an error of the disk. The process then
     has to end and to be started again.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
@@ -159,7 +159,7 @@ def run_unit(
 
 
 def _run_rounds(loop: UnitLoop, heartbeat: Heartbeat, follower: Follower, stopped: threading.Event) -> None:
-    """Run rounds of the loop until asked to stop. Raises what stops the loop or the follower of the catalogue."""
+    """Run rounds of the loop until asked to stop. Raises the errors of the loop and of the catalogue's follower."""
     while not stopped.is_set():
         loop.round()
         if heartbeat.beat():
@@ -172,7 +172,7 @@ def _run_rounds(loop: UnitLoop, heartbeat: Heartbeat, follower: Follower, stoppe
 
 @dataclass(frozen=True, slots=True)
 class _PartInCluster:
-    """What a unit says to other units, and what it makes of what they and the leader say."""
+    """The parts of a unit that report to other units, and that read their reports and the leader's plan."""
 
     name: CopyName
     copies: UnitCopies
@@ -212,7 +212,7 @@ def _made(
     waiting = IdleMeter()
     environment = TaskEnvironment(used_s=waiting.used_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
-    # Nodes may share a folder of built histories too.
+    # The suffix names node and unit, since nodes may share a folder of built histories too.
     hosting = Hosting(transport, sending, environment, lanes, f".{part.name.node}.{part.name.unit}")
 
     def make(places: Sequence[Place]) -> list[TaskHost]:

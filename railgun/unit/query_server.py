@@ -1,5 +1,6 @@
-"""Answers the value queries to the tasks of a unit: reads them from their topics, and has the copies that answer
-answer them between batches (docs/decisions/0027).
+"""Answers value queries to the tasks of a unit, between batches of events (docs/decisions/0027).
+
+The queries are read from topics of their own. Only copies that answer events answer them.
 """
 
 import logging
@@ -28,9 +29,9 @@ from reservoir.executor import Job
 
 KEYS_PER_ROUND = 64
 """How many keys of a task are answered before its next batch of events."""
-# A query is kept for so long. Who waits for longer asks again each second.
+# How long a query is kept. A front-end that waits for longer asks again each second.
 _KEPT_S = 2.5
-# Of one task: beyond this the oldest are dropped.
+# How much is kept for one task. Beyond this the oldest queries are dropped.
 _KEPT_BYTES = 16 << 20
 _AGAIN_S, _MISSING_S = 1.0, 15.0
 
@@ -39,7 +40,7 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(slots=True)
 class _Waiting:
-    """A query that is not answered yet. until_s: it is dropped then.  first: its first key without an answer."""
+    """A query that is not answered yet. until_s: when it is dropped.  first: the index of its first key unanswered."""
 
     query: QueryRecord
     until_s: float
@@ -55,9 +56,10 @@ class _Waiting:
 class _Partition:
     """The partition of queries to one task.
 
-    position: the next offset to read; None until it is known, by `opening`, which begins at `again_s`.
-    waiting: what is not answered, oldest first, by front-end, incarnation and number.  size_bytes: of that.
-    due_s: nothing of it is dropped before.
+    position: the next offset to read; None until it is known.
+    opening: the request for the position.  again_s: when the next request may begin.
+    waiting: the unanswered queries, oldest first, by front-end, incarnation and number.  size_bytes: their size.
+    due_s: no query's time is over before this.
     """
 
     where: TopicPartition
@@ -70,7 +72,7 @@ class _Partition:
     due_s: float = math.inf
 
     def add(self, each: _Waiting) -> None:
-        """Keep a query, in the place of what was sent of it before."""
+        """Keep a query. It replaces the same query if that was sent before."""
         asked = each.query.front_end, each.query.incarnation, each.query.number
         self.drop(asked)
         self.waiting[asked] = each
@@ -84,7 +86,7 @@ class _Partition:
             self.size_bytes -= dropped.size_bytes
 
     def drop_overdue(self, now_s: float) -> None:
-        """Drop what was kept for long enough, and what is too much."""
+        """Drop queries whose time is over; and the oldest, if there are too many bytes."""
         if now_s < self.due_s and self.size_bytes <= _KEPT_BYTES:
             return
         for asked, each in list(self.waiting.items()):
@@ -109,13 +111,13 @@ class QueryServer:
         self._transport, self._topics, self._send, self._clock = transport, topics, send, clock
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._by_host: dict[TaskHost, _Partition] = {}
-        # Those with queries that are not answered.
+        # The partitions with unanswered queries.
         self._asked: dict[_Partition, None] = {}
 
     def positions(self, hosts: Collection[TaskHost]) -> dict[TopicPartition, int]:
-        """Return where to read on: the partitions of these hosts' tasks, as far as their ends are known.
+        """Return the offsets at which to read on, for these hosts' tasks whose positions are known.
 
-        Silent copies read too, so that they have at hand what was not answered when they take over.
+        Silent copies read queries too, so that they have the unanswered ones when they take over.
         """
         by_host, found = self._by_host, dict[TopicPartition, int]()
         for host in hosts:
@@ -157,7 +159,7 @@ class QueryServer:
         return False
 
     def take(self, fetched: Fetched) -> bool:
-        """Take what was read, if it is of a partition of queries. Returns whether it was."""
+        """Take records, if they are of a partition of queries. Returns whether they were."""
         own = self._partitions.get(fetched.where)
         if own is None:
             return False
@@ -182,9 +184,9 @@ class QueryServer:
         return any(map(_is_due, self._asked))
 
     def answer(self, run: Callable[[TaskHost, Callable[[], None]], object]) -> None:
-        """Answer what can be answered: some keys of each task.
+        """Answer the queries that can be answered: up to `KEYS_PER_ROUND` keys of each task.
 
-        run: runs a function for a host, whose errors are those of its task.
+        run: runs a function for a host. An error of the function stops the host's task.
         """
         for own in list(self._asked):
             own.drop_overdue(self._clock.now())
@@ -194,7 +196,7 @@ class QueryServer:
                 self._asked.pop(own, None)
 
     def _open(self, own: _Partition) -> None:
-        """Find a partition's end: older queries were asked before this copy was there, and are asked again."""
+        """Find the end of a partition, to begin there: older queries are asked again by their front-ends."""
         now_s = self._clock.now()
         if own.opening is None:
             if now_s >= own.again_s:
@@ -206,7 +208,7 @@ class QueryServer:
         try:
             own.position = opening.result()
         except TopicMissingError:
-            # An earlier release created the stream. A front-end makes the topic when it starts.
+            # An earlier release created the stream, without this topic. A front-end makes the topic when it starts.
             own.again_s = now_s + _MISSING_S
         except TransportError as error:
             _log.warning("%s: value queries are not read for now: %s", own.where, error)
@@ -231,10 +233,10 @@ class QueryServer:
         try:
             answers = task.encode_answers(task.answer(Records.of(records)))
         except (StorageFailedError, StoreError):
-            # The disk: the next event would meet it too.
+            # An error of the disk would also stop the next event.
             raise
         except Exception:  # noqa: BLE001 - logged
-            # Whoever asked is told, and the task goes on: what is wrong with it, events will meet too.
+            # The front-end gets a refusal, and the task goes on. If the task is at fault, events will show it too.
             _log.exception("%s cannot answer a value query", host.place.identity)
             detail = f"{host.place.identity} cannot answer; the log of its node says why"
             refusal = Refusal(query.incarnation, query.number, detail)
@@ -244,7 +246,7 @@ class QueryServer:
 
 
 def _is_due(own: _Partition) -> bool:
-    """Whether a query waits that its task can answer now."""
+    """Whether a partition has a query that its task can answer now."""
     host = own.host
     if not host.is_running or host.limit is not None:
         return False
@@ -256,6 +258,6 @@ def _can_answer(host: TaskHost, query: QueryRecord) -> bool:
     if task.metrics.last_place < query.place or query.schema not in task.schemas:
         return False
     if host.place.cut is not None and not host.lag:
-        # The log has lost its end, which was accepted: the offset may be one of those.
+        # The log has lost its end, and an operator has accepted that: the query's offset may be among the lost ones.
         return True
     return host.position > query.after

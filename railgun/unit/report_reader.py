@@ -1,5 +1,5 @@
-"""Reads the topics through which nodes hear of one another in a thread of its own, so that what they say is heard in
-time whatever the unit does.
+"""Reads the reports of units and the leader's plan in a thread of its own, so that they are read in time even while the
+unit's loop is busy.
 """
 
 import logging
@@ -11,7 +11,7 @@ from railgun.messaging.tail import Tail, TailThread
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.unit.clock import CLOCK, Clock
 
-# The thread looks at least this often. Whoever follows it notices a pause by that.
+# The thread reads at least this often. A longer gap between two readings shows that the process was halted.
 _LOOK_S = 0.05
 _AWAY_S = 0.1
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("railgun.unit")
 
 
 class Heard(NamedTuple):
-    """What was read at one look, which may be nothing. at_s: when, by the monotonic clock."""
+    """The records of one reading, which may be none. at_s: when they were read, by the monotonic clock."""
 
     at_s: float
     fetched: list[Fetched]
@@ -51,16 +51,16 @@ class ReportReader:
         self._thread.close()
 
     def look(self) -> None:
-        """Read what is new, waiting a moment for it. Only one thread may call this. Raises TransportError."""
+        """Read new records, waiting a moment for them. Only one thread may call this. Raises TransportError."""
         self._found = []
         try:
             self._tail.look(_LOOK_S)
         finally:
-            # Looking without success is not hearing: the unit's own reports do not come back meanwhile.
+            # A failed reading counts too, as an empty one: the unit notices that its own reports do not come back.
             self._heard.append(Heard(self._clock.now(), self._found))
 
     def drain(self) -> list[Heard]:
-        """Return what was read since the last call, in order. One thread calls this."""
+        """Return the readings since the last call, in order. One thread calls this."""
         heard = []
         while self._heard:
             heard.append(self._heard.popleft())

@@ -1,6 +1,4 @@
-"""Sends what a unit writes: reply records go to front-ends, and records that cannot be read to the stream's
-dead-letter topic.
-"""
+"""Sends a unit's replies to front-ends, and records that cannot be read to the stream's dead-letter topic."""
 
 import contextlib
 import logging
@@ -23,7 +21,7 @@ from railgun.wire.records import Records
 from railgun.wording import counted
 
 _FULL_S, _AWAY_S = 0.002, 0.5
-# Far less than a transport takes, which counts a record's own memory too: what one round makes has room then.
+# Far less than a transport takes, which also counts the memory of each record. So the replies of one round have room.
 _ROOM_BYTES = 16 << 20
 
 _log = logging.getLogger("railgun.unit")
@@ -39,8 +37,9 @@ class DeadLetter:
 
 
 class Sending:
-    """Sends records through the unit's producer. Back-pressure: if the transport is full, a call blocks until there is
-    room; and until the broker is there, if it has to be asked.
+    """Sends records through the unit's producer.
+
+    Back-pressure: a call blocks while the transport is full, and while a broker that has to be asked is away.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
@@ -55,7 +54,7 @@ class Sending:
 
     @property
     def has_room(self) -> bool:
-        """Whether little enough is unacknowledged, so that the replies to a batch more need not wait for room."""
+        """Whether so little is unacknowledged that the replies to another batch need not wait for room."""
         return self._unacknowledged_bytes < _ROOM_BYTES
 
     def answer(
@@ -77,7 +76,7 @@ class Sending:
             self.figures.replies += 1
 
     def answer_query(self, front_end: int, record: bytes) -> None:
-        """Send the answer to a value query. If it cannot be sent now it is given up: the query is asked again."""
+        """Send the answer to a value query. If that is not possible now it is dropped: the front-end asks again."""
         entry = Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
         with contextlib.suppress(TransportFullError, TransportUnavailableError):
             self.held.send(front_end, entry)
@@ -90,9 +89,7 @@ class Sending:
     def dead_letter(
         self, outstanding: Outstanding, stream: str, where: TopicPartition, letters: Sequence[DeadLetter]
     ) -> None:
-        """Write records that could not be read to the dead-letter topic. Headers tell where each was,
-        and the reason.
-        """
+        """Write records that could not be read to the dead-letter topic. Headers name their places and the reasons."""
         topic = self._topics.dead(stream)
         headers = [
             [

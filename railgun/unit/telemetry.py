@@ -21,7 +21,7 @@ from railgun.unit.figures import UnitFigures
 class UnitReading:
     """A unit's state at one moment.
 
-    hosted: for each task its labels, its state, its lag in records, and the offset before which everything is
+    hosted: for each task its labels, its state, its lag in records, and the offset before which all records are
         answered.
     """
 

@@ -1,4 +1,4 @@
-"""Shows the nodes and copies of a cluster over HTTP, says what a change would move, and has nodes emptied."""
+"""Shows the nodes of a cluster over HTTP, with their copies of tasks; shows what a change would move; empties nodes."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _NO_CLUSTER = (
 
 
 def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handlers of these routes, by name. operations: None if this server has no nodes."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(response_model=Cluster, response_model_exclude_unset=True, dependencies=[Depends(no_parameters)])
@@ -78,7 +78,7 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
 
 
 def _served(operations: ClusterOperations | None) -> ClusterOperations:
-    """Return what there is. Raises ProblemError (409) if the server scores in its own process."""
+    """Return the operations. Raises ProblemError (409) if the server scores in its own process."""
     if operations is None:
         raise refusal(409, _NO_CLUSTER)
     return operations

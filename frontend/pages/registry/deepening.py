@@ -1,4 +1,7 @@
-"""Deepenings over HTTP. Their data is built by `railgun backfill`; here they are begun, installed, shown, given up."""
+"""Begins, installs, shows and gives up deepenings over HTTP.
+
+A deepening gives a live stream older history than its log has. `railgun backfill` builds its data.
+"""
 
 from typing import Any
 
@@ -21,7 +24,7 @@ _ON_KAFKA = (
 
 
 def deepening(deepenings: DeepeningOperations | None) -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handlers of these routes, by name. deepenings: None if the units of a cluster do them."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
 
     @page(response_model=Deepening, openapi_extra=body_of(DeepeningStart))
@@ -55,14 +58,14 @@ def deepening(deepenings: DeepeningOperations | None) -> dict[str, PageHandler]:
 
 
 def _served(deepenings: DeepeningOperations | None) -> DeepeningOperations:
-    """Return what there is. Raises ProblemError (409) if streams are deepened by the units of a cluster."""
+    """Return the operations. Raises ProblemError (409) if streams are deepened by the units of a cluster."""
     if deepenings is None:
         raise refusal(409, _ON_KAFKA)
     return deepenings
 
 
 def _as_told(request: Request, standing: dict[str, Any]) -> dict[str, Any]:
-    """Return how a deepening stands, in words that the caller may read: its failure may name folders of the server."""
+    """Return the state of a deepening in words that the caller may read: a failure may name folders of the server."""
     failure = standing.get("failure")
     if failure is None:
         return standing

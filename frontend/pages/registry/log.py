@@ -1,4 +1,4 @@
-"""Answers `GET /v1/log`: who changed what."""
+"""Answers `GET /v1/log` with the changes of streams and metrics, and who made them."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _PLACE_MAX = (1 << 53) - 1
 
 
 def change_log(catalogue: StreamCatalogue) -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handler of this route, by its name."""
     page = PageHandlers(responses=PROBLEMS)
 
     @page(

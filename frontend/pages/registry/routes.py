@@ -1,4 +1,4 @@
-"""Streams and metrics over HTTP, and how they stand. FastAPI makes their OpenAPI description."""
+"""Registers, shows, changes and drops streams and metrics over HTTP, and shows the state of their tasks."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -33,7 +33,7 @@ _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 
 def registry(catalogue: StreamCatalogue, scoring: Scoring) -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handlers of these routes, by name."""
     page = PageHandlers(responses=PROBLEMS, dependencies=[Depends(no_parameters)])
     _add_streams(page, catalogue, scoring)
     _add_metrics(page, catalogue)
@@ -123,7 +123,7 @@ def _add_metrics(page: PageHandlers, catalogue: StreamCatalogue) -> None:
 
 
 def _check_may_define(request: Request, stream: str) -> None:
-    """Raise ProblemError (403) where the caller may not make a stream of this name."""
+    """Raise ProblemError (403) if the caller may not make a stream of this name."""
     caller, wanted = caller_of(request.scope), f"define:{stream}"
     if not caller.scopes.have(wanted):
         error = forbidden(wanted, caller)

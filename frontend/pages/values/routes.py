@@ -25,7 +25,7 @@ _PROBLEMS = PROBLEMS | {504: PROBLEMS[503] | {"description": "a task has not ans
 
 
 def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
-    """Return the handlers, by name."""
+    """Return the handlers of these routes, by the names that the table of routes has for them."""
     page = PageHandlers(responses=_PROBLEMS)
 
     @page(
@@ -79,7 +79,10 @@ def values(scoring: Scoring, settings: HttpSettings) -> dict[str, PageHandler]:
 
 
 def _asked_by_url(query: bytes, timeout_ms: int) -> tuple[ValueRequest, int]:
-    """Read the fields of a key, and what else a URL asks for; timeout_ms: where it names none. Raises ProblemError."""
+    """Read the fields of a key, its metrics and the time limit from the query of a URL. Raises ProblemError.
+
+    timeout_ms: the time limit if the query names none.
+    """
     texts: dict[str, str] = {}
     metrics = None
     for name, value in pairs_of(query, _FIELDS_MAX):
@@ -116,7 +119,7 @@ def _of_body(error: QueryRefusedError) -> ProblemError:
 
 
 def _of_url(error: QueryRefusedError) -> ProblemError:
-    """Return the problem of the only key, whose fields are parameters of the URL."""
+    """Return the problem of a refused query whose only key is in the URL: places name parameters of the URL."""
     places = [(("query", *(part for part in each.loc if part != 0)), each.msg) for each in error.errors]
     shown = "; ".join(": ".join([*map(str, loc[1:]), message]) for loc, message in places)
     return refusal(422, shown, places)

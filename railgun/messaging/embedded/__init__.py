@@ -1,1 +1,1 @@
-"""The embedded log: a durable log in one process, in one RocksDB."""
+"""The embedded log: a durable log of one process, kept in one RocksDB."""

@@ -1,4 +1,4 @@
-"""Detects at opening that the embedded log lacks commits that were acknowledged.
+"""Detects at opening that the embedded log lacks acknowledged commits.
 
 railgun/messaging/FORMAT.md describes the mark that it compares the log with.
 """
@@ -30,7 +30,7 @@ class CommitMarker:
 
     lost: how many acknowledged commits a loss of power took, as durability "os" allows.
     Threads: one at a time commits (`number`, `wrote`); any may call `sync`.
-    Raises TransportError; TransportShortenedError where commits are missing that a loss of power cannot explain.
+    Raises TransportError; TransportShortenedError if commits are missing that a loss of power cannot explain.
     """
 
     def __init__(self, files: Files, folder: Path, database: LogDatabase) -> None:
@@ -71,7 +71,7 @@ class CommitMarker:
         batch.put(END_KEY, self._next.to_bytes(8, "big"))
 
     def wrote(self, *, synced: bool) -> None:
-        """Put the last numbered commit into the mark: it is written, and about to be acknowledged."""
+        """Put the last numbered commit, which is written and about to be acknowledged, into the mark."""
         self._note(self._next, synced=synced)
 
     def sync(self) -> None:
@@ -122,7 +122,7 @@ class CommitMarker:
 
 
 def found_end(database: LogDatabase) -> int:
-    """The number of the newest commit in a database, which then has all earlier ones; 0 if it has none."""
+    """Return the number of the newest commit in a database, which then has all earlier ones; 0 if it has none."""
     return int.from_bytes(database.get(END_KEY) or b"", "big")
 
 
@@ -130,7 +130,7 @@ def check_end(folder: Path, mark: EndMark | None, database: LogDatabase) -> int:
     """Return how many acknowledged commits a loss of power took.
 
     mark: the mark beside the database; None if there is none.
-    Raises TransportShortenedError where commits are missing that must have survived.
+    Raises TransportShortenedError if commits are missing that must have survived.
     """
     if mark is None:
         return 0

@@ -27,27 +27,27 @@ TOPIC_PREFIX = b"t"
 
 
 def block_key(topic_id: int, partition: int, offset: int) -> bytes:
-    """The key of the block whose first record has this offset."""
+    """Return the key of the block whose first record has this offset."""
     return _RECORD.pack(b"r", topic_id, partition, offset)
 
 
 def block_offset(key: bytes) -> int:
-    """The offset that a block's key holds."""
+    """Return the offset in a block's key."""
     return int(_RECORD.unpack(key)[3])
 
 
 def blocks_prefix(topic_id: int, partition: int) -> bytes:
-    """The common prefix of the keys of a partition's blocks."""
+    """Return the common prefix of the keys of a partition's blocks."""
     return _PREFIX.pack(b"r", topic_id, partition)
 
 
 def start_key(topic_id: int, partition: int) -> bytes:
-    """The key of a partition's first readable offset, which trimming stores."""
+    """Return the key of a partition's first readable offset, which trimming stores."""
     return _PREFIX.pack(b"s", topic_id, partition)
 
 
 def topic_key(topic: str) -> bytes:
-    """The key of a topic's number and its number of partitions."""
+    """Return the key of a topic's number and its number of partitions."""
     return TOPIC_PREFIX + topic.encode()
 
 
@@ -67,7 +67,7 @@ class LogDatabase:
             self._db = Rdict(str(folder), options, column_families={"default": options})
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key; None if it does not exist."""
+        """Return the value of a key; None if it does not exist."""
         with self.failures("read"):
             value: bytes | None = self._db.get(key)
         return value
@@ -114,7 +114,7 @@ class LogDatabase:
         return found if found.startswith(prefix) else None
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Close the database, so that others can open the folder."""
         with self.failures("close"):
             self._db.close()
 
@@ -140,7 +140,7 @@ class LogDatabase:
 
 
 def log_options() -> Options:
-    """The options of the log's RocksDB."""
+    """Return the options of the log's RocksDB."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_write_buffer_size(16 * _MIB)

@@ -1,7 +1,7 @@
-"""Group commit: submissions that wait while one is written are then written and synced together.
+"""Group commit: submissions that arrive during a write are then written and synced together.
 
-A thread that calls `append` writes all waiting submissions itself, its own among them. Submissions that no thread waits
-for are written by a background thread. So a single append needs no switch of threads, and concurrent ones share a sync.
+A thread that calls `append` writes all waiting submissions itself, its own among them. A background thread writes the
+submissions that no thread waits for. So a single append needs no switch of threads, and concurrent ones share a sync.
 """
 
 import threading
@@ -24,7 +24,7 @@ PENDING_LIMIT_BYTES = 64 << 20
 
 
 class Submission:
-    """Entries that are to be written, and the future that completes when they are durable.
+    """Entries to write, and the future that completes when they are durable.
 
     offsets: of each entry's first record.  is_taken: whether a thread is writing it, or has written it.
     future: gets the offsets or the error. It counts as running from the start: a caller that gives up cannot cancel
@@ -53,7 +53,7 @@ class Submission:
 class GroupCommit:
     """Calls `write` with submissions, in order, one call at a time.
 
-    write(submissions): makes them durable and sets the `offsets` of each, or its `error` where it alone cannot be
+    write(submissions): makes them durable and sets the `offsets` of each, or its `error` if it alone cannot be
     written. An error that it raises is final: all waiting and later submissions fail with it.
     Threads: any may call every method. Futures complete in the thread that writes, without a lock.
     """
@@ -70,7 +70,7 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
 
     def submit(self, submission: Submission) -> None:
-        """Enqueue a submission for the background thread. Raises TransportError where it is refused."""
+        """Enqueue a submission for the background thread. Raises TransportError if it is refused."""
         with self._arrived:
             self._enqueue(submission)
             if self._thread is None:
@@ -79,9 +79,9 @@ class GroupCommit:
             self._arrived.notify()
 
     def submit_here(self, submission: Submission) -> None:
-        """Write a submission in this thread, after all that wait. Raises TransportError where it is refused.
+        """Write a submission in this thread, after all that wait. Raises TransportError if it is refused.
 
-        For small submissions, where waking the background thread takes longer.
+        It is for small submissions: waking the background thread would take longer.
         """
         with self._arrived:
             self._enqueue(submission)

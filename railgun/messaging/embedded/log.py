@@ -52,7 +52,7 @@ _WRITE_HERE_BYTES = 64 << 10
 
 
 class Durability(StrEnum):
-    """What an acknowledged record survives: a loss of power ("fsync"), or the death of the process only ("os")."""
+    """The durability of acknowledged records: they survive a loss of power ("fsync"), or only a dead process ("os")."""
 
     FSYNC = "fsync"
     OS = "os"
@@ -62,7 +62,7 @@ class EmbeddedLog:
     """A Transport over the files of a folder, which it locks until it is closed. railgun/messaging/FORMAT.md describes
     the files.
 
-    database, files: those of the folder where None is given; tests pass ones that fail.
+    database, files: None: those of the folder. Tests pass others, which fail.
     Raises TransportError: TransportLockedError where another process has the folder, TransportShortenedError where
     acknowledged records are missing.
     """

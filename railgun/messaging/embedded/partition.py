@@ -78,14 +78,14 @@ class PartitionLog:
         return self._next
 
     def publish(self, blocks: Sequence[Block]) -> None:
-        """Make blocks readable that are durable by now."""
+        """Make blocks readable, which are durable now."""
         for first, n, value in blocks:
             self._recent_firsts.append(first)
             self._recent_values.append(value)
             self.end = first + n
 
     def forget_oldest(self) -> int:
-        """Drop the oldest block in memory; returns its bytes."""
+        """Drop the oldest block in memory. Returns its size in bytes."""
         self._recent_firsts.popleft()
         return len(self._recent_values.popleft())
 
@@ -107,7 +107,7 @@ class PartitionLog:
     ) -> Fetched:
         """Return records from an offset on, within the limits.
 
-        recent: what `recent_from` returned for the offset.  start, end: the partition's as of that call.
+        recent: the result of `recent_from` for the offset.  start, end: those of the partition at that call.
         """
         if not start <= offset <= end:
             raise OffsetOutOfRangeError(str(self.where), offset, start, end)
@@ -131,7 +131,7 @@ class PartitionLog:
     ) -> tuple[int, list[bytes]]:
         """Return (the first block's offset, encoded blocks): those that hold the requested records.
 
-        Raises TransportCorruptionError where an offset between them is missing.
+        Raises TransportCorruptionError if an offset between them is missing.
         """
         values: list[bytes] = []
         first = expected = -1
@@ -161,7 +161,7 @@ class PartitionLog:
         raise TransportCorruptionError(f"{self._database.folder}: {self.where}", reason)
 
     def trim(self, before_offset: int) -> None:
-        """Store an offset as the start, and delete the blocks of which every record lies before it."""
+        """Store an offset as the start, and delete the blocks whose records all lie before it."""
         batch = WriteBatch(raw_mode=True)
         batch.put(start_key(self._topic_id, self.where.partition), before_offset.to_bytes(8, "big"))
         first_kept = self._database.last_key(self._key(before_offset), self._prefix)

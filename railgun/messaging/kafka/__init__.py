@@ -1,1 +1,1 @@
-"""Kafka as the log, by librdkafka."""
+"""Kafka as the log, through the library librdkafka."""

@@ -1,6 +1,4 @@
-"""Shares one admin client among all transports of a process that have the same settings. So they share its threads
-and connections.
-"""
+"""Shares one admin client, with its threads and connections, among all transports of a process with equal settings."""
 
 import os
 import threading
@@ -14,7 +12,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 class KafkaAdmin:
     """An admin client and the errors that it reports. Its threads end when the last reference to it goes.
 
-    client_errors: of the client before, in whose place it comes.
+    client_errors: those of an earlier client that this one replaces; None if there is none.
     """
 
     __slots__ = ("__weakref__", "client", "client_errors")

@@ -25,7 +25,7 @@ from railgun.wording import counted
 IN_FLIGHT_LIMIT = 5
 """Records of a partition that are pipelined. Each of them may become a request of its own."""
 REQUEST_LIMIT_BYTES = 4 << 20
-"""What one request to a partition holds at most, unless a single record is larger."""
+"""The greatest size of a request to a partition, unless a single record is larger."""
 
 # A batch of REQUEST_LIMIT_BYTES is one request.
 _BATCH_SETTINGS: dict[str, Any] = {"batch.size": 16 << 20, "batch.num.messages": 100_000}
@@ -93,13 +93,13 @@ class Delivery:
             self._complete()
 
     def enqueue(self, producer: Producer) -> None:
-        """Give librdkafka all records, which it copies. Those that it does not take count as reported, as failed."""
+        """Give librdkafka all records, which it copies. Records that it does not take count as failed and reported."""
         assert self.entry is not None
         where, records, keys, headers = self.entry
         self.entry = None
         values: list[bytes | None] = [*records.to_list()]
         if keys is not None and not records.size_bytes:
-            # Kafka deletes by null.
+            # In Kafka a null value deletes the records with its key.
             values = [None] * len(records)
         refused = produce_all(producer, where.topic, where.partition, values, keys, headers, self)
         if refused:
@@ -120,7 +120,10 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Partition:
-    """in_flight: records that librdkafka was given and has not reported; `is_batch` when they went as a batch."""
+    """The state of a partition. in_flight: how many records librdkafka has and has not reported.
+
+    is_batch: whether these were sent as a batch.
+    """
 
     in_flight: int = 0
     is_batch: bool = False
@@ -128,7 +131,7 @@ class _Partition:
 
 
 class BatchingProducer:
-    """Sends deliveries; those to one partition in the order of the calls to `send`.
+    """Sends deliveries. Those to one partition are sent in the order of the calls of `send`.
 
     Pipelining: up to IN_FLIGHT_LIMIT records of a partition go out at once, by a producer that does not linger.
     Batching: further records wait until nothing of the partition is in flight. Then they go out as one request of at
@@ -147,7 +150,7 @@ class BatchingProducer:
         self._pipelining = create({}, {})
         self._batching: Producer | None = None
         self._changed = threading.Condition()
-        # Those that have records in flight or waiting; `_due`: those whose next batch can go out.
+        # The partitions with records in flight or waiting. `_due` are those whose next batch can go out.
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._due: set[TopicPartition] = set()
         self._is_closing = False
@@ -161,7 +164,7 @@ class BatchingProducer:
                 self._start("kafka-batches", self._send_batches)
             partition = self._partitions.setdefault(delivery.where, _Partition())
             is_full = partition.is_batch or partition.in_flight + delivery.records > IN_FLIGHT_LIMIT
-            # One of a failed submission waits too, to be dropped: the log must not have its tail without its head.
+            # A delivery of a failed submission waits too, to be dropped: the log must not have its end alone.
             if partition.waiting or is_full or delivery.submission.error is not None:
                 partition.waiting.append(delivery)
                 if not partition.in_flight:
@@ -188,14 +191,13 @@ class BatchingProducer:
 
     @property
     def unconfirmed(self) -> int:
-        """How many records are in flight or waiting: whether the broker has them is not known."""
+        """The number of records in flight or waiting. It is not known whether the broker has them."""
         with self._changed:
             partitions = self._partitions.values()
             return sum(each.in_flight + sum(one.records for one in each.waiting) for each in partitions)
 
     def close(self, timeout_s: float) -> None:
-        """Send what waits, and wait for all reports. What is left after the timeout is given up, and its submissions
-        fail.
+        """Send the waiting records, and wait for all reports. Submissions without all reports at the timeout fail.
 
         A thread that does not return from librdkafka is left behind, with the producers.
         """
@@ -219,7 +221,7 @@ class BatchingProducer:
             thread.join(_JOIN_S)
         if not any(thread.is_alive() for thread in self._threads):
             for producer in self._producers():
-                # One that has failed for good says so again: submissions have had that error.
+                # A producer that has failed for good raises its error again, which submissions have got already.
                 with contextlib.suppress(KafkaException):
                     producer.close()
 
@@ -239,7 +241,7 @@ class BatchingProducer:
             try:
                 self._pipelining.poll(_POLL_S)
             except KafkaException as error:
-                # A producer that has failed for good says so here, once. The reports of its records follow.
+                # A producer that has failed for good raises its error here, once. The reports of its records follow.
                 self.failure = raised_error(error)
 
     def _send_batches(self) -> None:
@@ -309,7 +311,7 @@ def _send_batch(producer: Producer, partition: _Partition) -> list[Delivery]:
 
 
 def _abandon(partitions: Iterable[_Partition], cause: KafkaError) -> list[Delivery]:
-    """Fail what waits; returns it to be dropped. Until then it counts as in flight."""
+    """Fail the waiting deliveries and return them, to be dropped. Until then they count as in flight."""
     abandoned: list[Delivery] = []
     for partition in partitions:
         for delivery in partition.waiting:

@@ -1,6 +1,6 @@
-"""Waits for the broker: a start waits until it answers, and later it is asked again and again.
+"""Waits until the broker answers, at a start, and later watches whether it still does.
 
-An outage is logged at once and now and then, and so is its end. It is told to whoever asks.
+An outage is logged at once, then now and then, and so is its end. `reason` tells it to the rest of the process.
 """
 
 import logging
@@ -22,7 +22,7 @@ _ANSWER_S, _PAUSE_S, _SAY_AGAIN_S, _LOOK_S = 2.0, 1.0, 30.0, 2.0
 def reached(settings: KafkaSettings, log: logging.Logger, stopped: threading.Event) -> bool:
     """Return True once the broker answers, False if `stopped` is set before.
 
-    Raises TransportRefusedError where it never will.
+    Raises TransportRefusedError if the broker will never answer this user.
     """
     try:
         BrokerWait(settings, log, stopped).until_there()
@@ -32,9 +32,9 @@ def reached(settings: KafkaSettings, log: logging.Logger, stopped: threading.Eve
 
 
 class BrokerWait:
-    """log: of the process that waits.
-    stopped: ends the waiting where it is set; None: `stop` does.
-    reason: why it waits; None while nothing is known to be wrong.
+    """Waits for a broker and watches it. log: of the process that waits.
+    stopped: ends the waiting when it is set; None: only `stop` ends it.
+    reason: why the broker does not answer; None while nothing is known to be wrong.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class BrokerWait:
         self.reason: str | None = None
 
     def until_there(self) -> None:
-        """Return once the broker answers. Raises TransportRefusedError where it never will, TransportClosedError where
-        the waiting was ended."""
+        """Wait until the broker answers.
+
+        Raises TransportRefusedError if it never will, TransportClosedError if the waiting was ended.
+        """
         topics = KafkaTopics(self._settings)
         while not self._stopped.is_set():
             try:
@@ -60,7 +62,7 @@ class BrokerWait:
         raise TransportClosedError(self._settings.broker)
 
     def watch(self) -> None:
-        """From now on see for oneself whether the broker answers, until it is stopped."""
+        """From now on ask in a thread whether the broker answers, until `stop` is called."""
         threading.Thread(target=self._watch, name="broker", daemon=True).start()
 
     def _watch(self) -> None:
@@ -74,7 +76,7 @@ class BrokerWait:
                 self._there()
 
     def away(self, error: TransportError) -> None:
-        """Note that it does not answer, or refuses, or not any more, and give it a moment."""
+        """Note an error of the broker, and pause for a moment."""
         is_refused = isinstance(error, TransportRefusedError)
         if is_refused:
             self.reason = f"the broker refuses what is asked, and is asked again: {error}"
@@ -93,5 +95,5 @@ class BrokerWait:
             self._log.info("the broker answers")
 
     def stop(self) -> None:
-        """Wait and watch no more. From any thread."""
+        """End waiting and watching. Any thread may call it."""
         self._stopped.set()

@@ -18,9 +18,9 @@ BUFFER_LIMIT_RECORDS = 50_000
 class PartitionBuffer:
     """Messages of a partition in the order of their offsets. Not thread-safe.
 
-    position: the offset where `take` goes on.  end: the offset where the next message is expected.
+    position: the offset at which `take` goes on.  end: the offset at which the next message is expected.
     error: why no further message will come.  is_fetched: whether the partition is assigned to a consumer.
-    is_far: whether that is the consumer of partitions that are far behind their ends.
+    is_far: whether that is the consumer for partitions that are far behind their ends.
     heard_end: the partition's end as it was heard of before the assignment; None once anything was received since.
     """
 
@@ -48,7 +48,7 @@ class PartitionBuffer:
         self.error = None
 
     def receive(self, messages: Sequence[Message]) -> None:
-        """Take what the consumer returned: records, which follow on those that are buffered, and errors."""
+        """Take messages of the consumer: errors, and records that follow the buffered ones."""
         errors = [each for each in map(Message.error, messages) if each is not None]
         if not errors:
             self._append(messages)

@@ -44,7 +44,7 @@ class _Closable(_Registered):
     """A base class of clients that have a `close`: it waits until nobody asks the client."""
 
     def close(self) -> Any:
-        """As the client's own `close`."""
+        """Close the client as its own `close` does."""
         with self.asking:
             return super().close()  # type: ignore[misc]
 
@@ -65,7 +65,7 @@ Client = AdminClient | Consumer | Producer
 
 
 def clients(broker: str) -> list[Client]:
-    """The clients of this process that have this bootstrap address."""
+    """Return the clients of this process that have this bootstrap address."""
     with _register_lock:
         registered = list(_register)
     return [each for each in registered if each.broker == broker]
@@ -75,7 +75,7 @@ def brokers_of(client: Client, topic: str, within_s: float) -> int | None:
     """Ask a client for the metadata of a topic, and return how many brokers the answer names.
 
     None: the client knew no broker to ask, for `within_s` seconds.
-    Raises KafkaException where there is no answer otherwise; its code is _DESTROY where the client is closed, being
+    Raises KafkaException if there is no answer for another reason. Its code is _DESTROY if the client is closed, being
     closed, or being asked by another thread.
     """
     if not client.asking.acquire(blocking=False):
@@ -135,7 +135,7 @@ def _produce_each(
     headers: Sequence[Headers],
     callback: dict[str, Any],
 ) -> list[KafkaError]:
-    """As `produce_all`, up to the first record that is not taken: `produce_batch` takes no headers."""
+    """Enqueue records one by one, up to the first that is not taken: `produce_batch` takes no headers."""
     taken = 0
     try:
         for value, key, each in zip(values, keys or [None] * len(values), headers):

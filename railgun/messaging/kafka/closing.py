@@ -4,14 +4,14 @@ import contextlib
 
 from confluent_kafka import KafkaException, Producer
 
-# A broker that answers aborts at once.
+# A broker that answers at all aborts a transaction at once.
 _ABORT_S = 5.0
 
 
 def close_transactional(producer: Producer) -> None:
     """Abort the open transaction, if any, and close the producer.
 
-    Where the broker does not answer, the producer is left open: it goes with its last reference, and the broker aborts
+    If the broker does not answer, the producer is left open. It goes with its last reference, and the broker aborts
     the transaction after its timeout.
     """
     with contextlib.suppress(KafkaException):

@@ -12,7 +12,7 @@ from railgun.language.errors import nearest
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
 
 _SECTION = "[kafka]"
-# Names to suggest for an unknown one: the settings that are used most.
+# The settings that are used most, to be suggested in place of an unknown one.
 _COMMON = (
     *("security.protocol", "sasl.mechanisms", "sasl.username", "sasl.password", "ssl.ca.location"),
     *("ssl.certificate.location", "ssl.key.location", "ssl.key.password", "client.id", "linger.ms"),
@@ -20,8 +20,8 @@ _COMMON = (
     *("fetch.message.max.bytes", "queued.min.messages", "queued.max.messages.kbytes", "socket.timeout.ms"),
     *("socket.keepalive.enable", "reconnect.backoff.ms", "reconnect.backoff.max.ms", "metadata.max.age.ms"),
 )
-# Units wait for a broker that is away, however long: nothing that is on its way is given up, whatever the user's
-# setting says, by either of its names.
+# Units wait for a broker that is away, however long. They never give up records on their way, whatever the user has set
+# under either name.
 _GIVEN_UP, _ALIAS = "message.timeout.ms", "delivery.timeout.ms"
 # A task with much to do makes the others wait for everything that was fetched ahead for it. So at most about a tenth
 # of a second's work is fetched ahead.
@@ -29,9 +29,7 @@ _FAIR = {"queued.min.messages": 10_000, "fetch.message.max.bytes": 1 << 20}
 
 
 def kafka_settings(settings: Settings) -> KafkaSettings:
-    """Return the settings for reaching the cluster's broker. Raises ConfigError for a setting that cannot be passed
-    through.
-    """
+    """Return the settings to reach the cluster's broker. Raises ConfigError for one that cannot be passed through."""
     cluster = settings.cluster
     try:
         return KafkaSettings(cluster.broker, cluster.replication, settings.kafka)
@@ -41,7 +39,7 @@ def kafka_settings(settings: Settings) -> KafkaSettings:
 
 
 def for_reports(settings: KafkaSettings) -> KafkaSettings:
-    """Return these settings for clients of a unit, which never give up what they send."""
+    """Return these settings for the clients of a unit, which never give up records that they send."""
     passed = {key: value for key, value in settings.pass_through.items() if key != _ALIAS}
     return replace(settings, pass_through={**passed, _GIVEN_UP: 0})
 

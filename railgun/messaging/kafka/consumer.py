@@ -17,9 +17,9 @@ from railgun.messaging.transport import Fetched, TopicPartition
 
 # A thread polls for this long at most, as others may have to change the consumers' assignments meanwhile.
 _POLL_S = 0.1
-# The same while both consumers have partitions: what comes to the other one is noticed after this time.
+# The time of a poll while both consumers have partitions: records of the other one are noticed after it.
 _BOTH_POLL_S = 0.005
-# A partition is far behind from so many records before its end on, until it has come this near.
+# A partition is far behind if it has more than FAR_RECORDS records to its end, and until it has NEAR_RECORDS.
 FAR_RECORDS, NEAR_RECORDS = 10_000, 1_000
 
 
@@ -57,7 +57,7 @@ class KafkaConsumer:
         self._closed = False
 
     def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Fetched:
-        """As `Transport.read`. Only one thread at a time reads a partition; a `fetch` of it waits until then."""
+        """Read as `Transport.read` does. Only one thread at a time reads a partition; a `fetch` of it waits."""
         with self._changed:
             self._await_readers(where)
             self._reading.add(where)
@@ -84,7 +84,7 @@ class KafkaConsumer:
     def fetch(
         self, positions: Mapping[TopicPartition, int], max_records: int, max_bytes: int, timeout_s: float
     ) -> list[Fetched]:
-        """As `Transport.fetch`. Returns early where another thread reads one of the partitions at another offset."""
+        """Fetch as `Transport.fetch` does. Returns early if another thread reads one of the partitions elsewhere."""
         followed = self._follow(positions)
         self._take_near()
         if not self._await(lambda: self._any_due(followed), timeout_s):
@@ -98,7 +98,7 @@ class KafkaConsumer:
             ]
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        """As `Transport.wait`."""
+        """Wait as `Transport.wait` does."""
         followed = self._follow(positions)
         return self._await(lambda: self._any_due(followed) and self._any_record(followed), timeout_s)
 
@@ -127,12 +127,12 @@ class KafkaConsumer:
         return any(len(each[0]) and not self._has_moved(*each) for each in followed)
 
     def followed_at(self, where: TopicPartition) -> int | None:
-        """The offset where `fetch` goes on with a partition; None if it was not called for it."""
+        """Return the offset at which `fetch` goes on with a partition; None if it was not called for it."""
         buffer = self._buffers.get(where)
         return buffer.position if buffer is not None and where in self._followed else None
 
     def known_end(self, where: TopicPartition) -> int:
-        """As `Transport.known_end`: the end as of the last fetch of the partition."""
+        """Return the end of a partition as of its last fetch, for `Transport.known_end`."""
         buffer = self._buffers.get(where)
         if buffer is None:
             return self._near.known_end(where)
@@ -231,7 +231,7 @@ class KafkaConsumer:
     def _move(self, buffer: PartitionBuffer) -> None:
         """Assign a partition to the other consumer if it belongs there by now. No thread polls meanwhile."""
         if buffer.is_fetched and self._belongs_far(buffer) != buffer.is_far:
-            # The other consumer has not heard of the end yet, or a while ago.
+            # The other consumer has not heard of the end yet, or not lately.
             buffer.heard_end = self.known_end(buffer.where)
             self._unassign(buffer)
             self._assign(buffer)
@@ -241,7 +241,7 @@ class KafkaConsumer:
         behind = self.known_end(buffer.where) - buffer.end
         if buffer.is_far:
             return behind >= NEAR_RECORDS
-        # One that is alone keeps nobody waiting.
+        # A partition that is alone keeps no other waiting.
         return behind > FAR_RECORDS and len(self._buffers) > 1
 
     def _queue_of(self, buffer: PartitionBuffer) -> ConsumerQueue:
@@ -258,7 +258,7 @@ class KafkaConsumer:
         return buffer.is_ready
 
     def _raise(self, buffer: PartitionBuffer, error: KafkaError) -> None:
-        """Raise a partition's error, or read on where it was a transient one."""
+        """Raise a partition's error; if it is a transient one, read on instead."""
         where = buffer.where
         self._topics.forget(where.topic)
         start, end = self._topics.bounds(where)
@@ -305,7 +305,7 @@ class KafkaConsumer:
                     self._changed.notify_all()
 
     def _poll(self, timeout_s: float) -> tuple[list[Message], list[Message]]:
-        """Return what has come to each consumer: of partitions near their ends, and of those far behind."""
+        """Return the messages of the two consumers: of partitions near their ends, and of those far behind."""
         if self._far is None or not self._far.partitions:
             return self._near.poll(timeout_s), []
         near, far = self._near.poll(0), self._far.poll(0)
@@ -317,7 +317,7 @@ class KafkaConsumer:
         return [], self._far.poll(timeout_s)
 
     def _take_near(self) -> None:
-        """Take what has come of the partitions near their ends, while others are far behind.
+        """Take messages of the partitions near their ends, while others are far behind.
 
         Those would be due each time, and then nobody would poll.
         """

@@ -42,7 +42,7 @@ _DAMAGED: Final = frozenset({KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, K
 _SECURITY = "Check the security settings of [kafka] (security.protocol, sasl.*, ssl.*) against the broker's"
 _LIMITS = "Change the limit or policy on the broker, or what is asked of it"
 
-# The user may not do what was asked of these.
+# The codes that say that the user lacks a right, each with the kind of thing that the right is for.
 _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
@@ -82,7 +82,7 @@ def as_transport_error(
     right: the right that the request needs, by Kafka's name for it; empty if it is not known.
     """
     for each in (error, cause):
-        # Before all else: for some clients the lack of a right is fatal, and what fails with it does not say why.
+        # This comes first: for some clients the lack of a right is fatal, and later errors do not name it.
         if each is not None and is_denied(each):
             return TransportRefusedError(place, text_of(each), _remedy(each, right) or "")
     if error.fatal():
@@ -127,22 +127,22 @@ def _remedy(error: KafkaError, right: str = "") -> str | None:
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether the same request may succeed in a moment, as while a partition's leader changes."""
+    """Whether the same request may succeed in a moment, for instance after a partition's leader has changed."""
     return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
 
 
 def is_elsewhere(error: KafkaError) -> bool:
-    """Whether a log does not have the offset, or other records before it than those that were read."""
+    """Whether a log lacks the offset, or has other records before it than those that were read."""
     return error.code() in _ELSEWHERE
 
 
 def text_of(error: KafkaError) -> str:
-    """librdkafka's message, without its last full stop."""
+    """Return librdkafka's message, without its last full stop."""
     return str(error.str()).rstrip(".")
 
 
 def raised_error(raised: BaseException | None) -> KafkaError:
-    """Return librdkafka's error from what a call that polls has raised: KafkaException, or SystemError.
+    """Return librdkafka's error in an exception of a call that polls: KafkaException or SystemError.
 
     confluent_kafka (2.16) has such a call raise that a client has failed for good. If the call runs callbacks after
     that, Python finds an exception that nobody has handled, and raises SystemError because of it.
@@ -153,7 +153,7 @@ def raised_error(raised: BaseException | None) -> KafkaError:
 
 
 def create_client(place: str, create: Callable[[], T]) -> T:
-    """Call a constructor of a librdkafka client. Raises TransportRefusedError where its settings are wrong."""
+    """Call a constructor of a librdkafka client. Raises TransportRefusedError if its settings are wrong."""
     try:
         return create()
     except KafkaException as error:
@@ -161,11 +161,11 @@ def create_client(place: str, create: Callable[[], T]) -> T:
 
 
 class ClientErrors:
-    """The errors that a client reports by itself, outside any call: of its connections, mostly.
+    """The errors that a client reports by itself, outside any call. Most concern its connections.
 
     Each kind is logged once until `clear`. The last one is kept, to explain a timeout.
 
-    last: that one; an error that the operator has to mend is not replaced by others.
+    last: the last error. One that the operator has to mend is not replaced by others.
     reports: how many such errors all clients of this process have reported.
     """
 
@@ -176,7 +176,7 @@ class ClientErrors:
         self._logged: set[int] = set()
 
     def __call__(self, error: KafkaError) -> None:
-        """librdkafka's `error_cb`."""
+        """Take an error, as librdkafka's `error_cb`."""
         ClientErrors.reports += 1
         # "All brokers are down" follows on every cause and says less.
         if self.last is not None and error.code() == KafkaError._ALL_BROKERS_DOWN:

@@ -30,7 +30,7 @@ _log = logging.getLogger("railgun.kafka")
 
 
 class Owner(Protocol):
-    """Is notified which partitions the member has, in the thread that polls or closes the member."""
+    """Is notified of the partitions that the member has, in the thread that polls or closes the member."""
 
     def assigned(self, partitions: list[int]) -> None:
         """The member has these partitions from now on."""
@@ -128,7 +128,7 @@ class GroupMember:
     def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
         """Commit the group's positions, by partition.
 
-        wait: return when they are committed; or raise TransportError, as where this is no longer a member.
+        wait: return when they are committed, or raise TransportError, for instance if this is no longer a member.
         """
         offsets = [KafkaTopicPartition(self._topic, each, offset) for each, offset in positions.items()]
         try:
@@ -143,11 +143,11 @@ class GroupMember:
                 raise self._as_transport_error(each.error)
 
     def position(self, partition: int, offset: int) -> KafkaTopicPartition:
-        """A position in the form that a transaction takes."""
+        """Return a position in the form that a transaction takes."""
         return KafkaTopicPartition(self._topic, partition, offset)
 
     def end(self, partition: int) -> int:
-        """The end of the partition as of the last fetch; −1 if not known. Only for the thread that polls."""
+        """Return the end of the partition as of the last fetch; −1 if not known. Only for the thread that polls."""
         known = self._consumer.get_watermark_offsets(KafkaTopicPartition(self._topic, partition), cached=True)
         return -1 if known is None else known[1]
 
@@ -192,7 +192,7 @@ class GroupMember:
             raise error
 
     def _without_errors(self, messages: list[Message]) -> list[Message]:
-        """Messages that are records. Transient errors are logged, others are raised."""
+        """Return the messages that are records. Transient errors are logged, others are raised."""
         errors = [error for error in map(Message.error, messages) if error is not None]
         if not errors:
             return messages
@@ -237,7 +237,7 @@ class GroupMember:
         self._next_request_s = monotonic() + (limit_s if self._to_ask_singly else _RETRY_S)
 
     def _positions(self, partitions: list[int]) -> list[KafkaTopicPartition]:
-        """Where to start reading partitions.
+        """Return the positions at which to start reading partitions.
 
         Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
         """

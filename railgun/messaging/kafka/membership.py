@@ -1,8 +1,8 @@
-"""A process as a member of a group of which one member leads, and who the members are.
+"""Makes a process a member of a group in which one member leads, and lists the members.
 
-Kafka's own group does both. Each process is a dynamic member, and subscribes to a topic of one partition, which carries
-no data: whoever is assigned the partition leads. A member that closes hands the lead over at once; if a member dies,
-another leads after its session.
+Kafka's own consumer groups do both. Each process is a dynamic member, and subscribes to a topic of one partition, which
+carries no data. The member that is assigned the partition leads. A member that closes hands the lead over at once; if a
+member dies, another one leads after its session.
 """
 
 import logging
@@ -92,7 +92,7 @@ class GroupMembership:
             _log.warning("%s: %s", self._group, error)
 
     def members(self) -> set[str]:
-        """Return the names of all members. A list without this member's own name is no list: it raises."""
+        """Return the names of all members. Raises TransportError if the list lacks this member's own name."""
         names = self._members.now().names
         if self._name not in names:
             unknown = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, f"{self._name} is not a member yet")
@@ -116,15 +116,15 @@ class Members:
 
 
 class GroupMembers:
-    """Asks who the members of a group are. One thread at a time uses it."""
+    """Asks for the members of a group. One thread at a time uses it."""
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         self._settings, self._group = settings, group
-        # Not shared: its errors are of its own connections.
+        # The client is not shared, so that its errors are those of its own connections.
         self._admin = KafkaAdmin(settings)
 
     def now(self) -> Members:
-        """Return the members; none of a group that there is not yet. Raises TransportError."""
+        """Return the members; none if there is no such group yet. Raises TransportError."""
         admin = self._reached()
         try:
             described = admin.client.describe_consumer_groups([self._group], request_timeout=_ANSWER_S)
@@ -165,5 +165,5 @@ class GroupMembers:
             raise as_transport_error(self._group, error.args[0], admin.client_errors.last) from error
 
     def _replace(self) -> None:
-        # With the errors of the one before: in an outage each kind is logged once.
+        # The new client takes over the errors of the old one, so that each kind is logged once in an outage.
         self._admin = KafkaAdmin(self._settings, self._admin.client_errors)

@@ -33,7 +33,7 @@ _STUCK_S = 5.0
 _FLUSH_S = 0.5
 _RETRY_S = 0.05
 _BY_KEY = -1
-# Half of a topic's default max.message.bytes; and about what a record's key and frame take.
+# Half of a topic's default max.message.bytes; and about the size of a record's key and frame.
 _REQUEST_BYTES, _RECORD_BYTES = 500_000, 100
 
 
@@ -49,7 +49,7 @@ class Outgoing(NamedTuple):
 class OutputAbortedError(Exception):
     """Nothing was written; it may be tried again.
 
-    kind: identifies the cause where the text varies; the text where None is given.
+    kind: identifies the cause, if the text varies; None: the text does.
     """
 
     def __init__(self, text: str, kind: object = None) -> None:
@@ -74,7 +74,7 @@ class Output(Protocol):
     ) -> None:
         """Call `select`, and write what it returns: records, and by partition the group's position after them.
 
-        Returns when all is durable. Raises OutputAbortedError, or TransportError where another output has to be made.
+        Returns when all is durable. Raises OutputAbortedError; TransportError if another output has to be made.
         """
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Output(Protocol):
 
 
 class PlainOutput:
-    """Writes records only. A crash before the positions are committed has the records written again.
+    """Writes records only. After a crash before the positions are committed, the records are written again.
 
     is_stopping: asked while the broker does not answer; when it returns True, `write` gives up.
     """
@@ -223,7 +223,7 @@ class TransactionalOutput:
 
 
 def _requests(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Split what is written into parts, each of which fits one request to each partition."""
+    """Split records into parts, each of which fits one request to each partition."""
     part: list[Outgoing] = []
     size_bytes = 0
     for topic, values, keys, headers in outgoing:

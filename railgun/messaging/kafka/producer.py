@@ -1,4 +1,4 @@
-"""Appends to Kafka: splits entries into requests, bounds what is unacknowledged, and maps errors."""
+"""Appends to Kafka: splits entries into requests, bounds the unacknowledged bytes, and maps errors."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class KafkaProducer:
         self._client_errors = ClientErrors()
         # Held while a submission's deliveries are sent, so that its records lie together.
         self._sending = threading.Lock()
-        # Guards what follows.
+        # Guards the attributes below.
         self._lock = threading.Lock()
         self._pending_bytes = 0
         self._failure: TransportFailedError | None = None
@@ -47,7 +47,7 @@ class KafkaProducer:
         self._batching = BatchingProducer(self._create)
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
-        """As `Transport.submit`. Does not wait for the broker, unless it has to ask which partitions a topic has."""
+        """Submit as `Transport.submit` does. Does not wait for the broker, except to ask for a topic's partitions."""
         for entry in entries:
             self._topics.check(entry.where)
         split = [split_entry(entry) for entry in entries]
@@ -66,7 +66,7 @@ class KafkaProducer:
 
     @property
     def unconfirmed(self) -> int:
-        """As `BatchingProducer.unconfirmed`."""
+        """The number of records of which it is not known whether the broker has them."""
         return self._batching.unconfirmed
 
     def close(self, timeout_s: float) -> None:
@@ -87,7 +87,7 @@ class KafkaProducer:
         return create_client(self._settings.broker, lambda: Producer(configuration))
 
     def _reserve(self, held_bytes: int) -> None:
-        """Count a submission as pending. Raises TransportError where it cannot be taken."""
+        """Count a submission as pending. Raises TransportError if it cannot be taken."""
         with self._lock:
             if self._closed:
                 raise TransportClosedError(self._settings.broker)
@@ -127,7 +127,7 @@ class KafkaProducer:
 
 
 class Part(NamedTuple):
-    """As much of an entry as fits one request.
+    """A part of an entry that fits one request.
 
     records: how many.  held_bytes: the memory that they take until they are acknowledged.
     """
@@ -138,7 +138,7 @@ class Part(NamedTuple):
 
 
 def split_entry(entry: Entry) -> list[Part]:
-    """An entry as parts of at most REQUEST_LIMIT_BYTES, in order; a record that is larger is a part of its own.
+    """Split an entry into parts of at most REQUEST_LIMIT_BYTES, in order. A larger record is a part of its own.
 
     Raises RecordTooLargeError, and ValueError where the entry has no records, or keys or headers of another number.
     """

@@ -34,7 +34,7 @@ class ConsumerQueue:
         self.partitions.discard(where)
 
     def poll(self, timeout_s: float) -> list[Message]:
-        """Return the messages that have come, POLL_RECORDS at most; wait for the first where none has."""
+        """Return the messages that have come, POLL_RECORDS at most. If there are none, wait for the first."""
         if not timeout_s:
             return self.consumer.consume(POLL_RECORDS, 0)
         first = self.consumer.poll(timeout_s)
@@ -44,7 +44,7 @@ class ConsumerQueue:
         return [first, *self.consumer.consume(POLL_RECORDS - 1, 0)]
 
     def known_end(self, where: TopicPartition) -> int:
-        """The end of a partition as of its last fetch; 0 where there was none."""
+        """Return the end of a partition as of its last fetch; 0 if there was none."""
         known = self.consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
         return 0 if known is None else max(0, known[1])
 

@@ -1,4 +1,4 @@
-"""The settings of librdkafka's clients: this project's own, and those that pass through from the `[kafka]` section."""
+"""The settings of librdkafka's clients: this project's own, and those from the configuration's `[kafka]` section."""
 
 import logging
 from collections.abc import Mapping
@@ -61,11 +61,11 @@ _CONSUMER_ONLY = frozenset(_FIXED) - _PRODUCER_ONLY - {"allow.auto.create.topics
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """How to reach Kafka.
+    """The settings to reach Kafka.
 
     broker: HOST:PORT, or several with commas.  replication: the factor of new topics; −1: the broker's default.
     pass_through: settings of librdkafka that outrank ours. Those in `_FIXED` and `_PER_CLIENT` are refused.
-    answer_timeout_s: how long a request may take. For records that are sent, message.timeout.ms says it instead.
+    answer_timeout_s: how long a request may take. For records that are sent, message.timeout.ms counts instead.
     """
 
     broker: str
@@ -85,21 +85,21 @@ class KafkaSettings:
                 raise ValueError("[kafka] bootstrap.servers: name the broker by `broker`")
 
     def producer(self) -> dict[str, Any]:
-        """The configuration of a Producer."""
+        """Return the configuration of a Producer."""
         return self._of(_PRODUCER, _CONSUMER, _CONSUMER_ONLY)
 
     def consumer(self) -> dict[str, Any]:
-        """The configuration of a Consumer."""
+        """Return the configuration of a Consumer."""
         return self._of(_CONSUMER, _PRODUCER, _PRODUCER_ONLY)
 
     def admin(self) -> dict[str, Any]:
-        """The configuration of an AdminClient."""
+        """Return the configuration of an AdminClient."""
         return self._of({}, _PRODUCER | _CONSUMER, frozenset(_FIXED))
 
     def _of(
         self, defaults: Mapping[str, Value], others: Mapping[str, Value], fixed_of_others: frozenset[str]
     ) -> dict[str, Any]:
-        """others, fixed_of_others: settings that only other kinds of clients know."""
+        """Return the configuration of a client. others, fixed_of_others: settings that only other clients know."""
         pass_through = {
             key: value for key, value in self.pass_through.items() if key in defaults or key not in others
         }

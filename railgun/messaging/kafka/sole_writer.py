@@ -1,4 +1,4 @@
-"""A writer to a Kafka topic that fences the writers before it, so that there is one at a time."""
+"""A writer to a Kafka topic that shuts out (fences) all earlier writers, so that there is one at a time."""
 
 import contextlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _FENCED: Final = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
         KafkaError.CONCURRENT_TRANSACTIONS,
-        # A broker gives no better code where fencing meets the end of a transaction. The next writer sees how it ended.
+        # A broker has no better code for fencing at the end of a transaction. The next writer sees how that ended.
         KafkaError.UNKNOWN,
     }
 )
@@ -94,7 +94,7 @@ class KafkaSoleWriter:
         return offsets[-1]
 
     def close(self) -> None:
-        """Abort what is open, and close the connection."""
+        """Abort an open transaction, and close the connection."""
         close_transactional(self._producer)
 
     def _as_error(self, error: KafkaError) -> Exception:

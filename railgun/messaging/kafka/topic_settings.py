@@ -1,4 +1,4 @@
-"""A topic's settings by Kafka's names: what has to be as required, and what is set again where it is not."""
+"""A topic's settings by Kafka's names: those that a topic must have, and those that are set if it has others."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _SAFE_REPLICAS: Final = 2
 
 
 def required(settings: TopicSettings) -> dict[str, str]:
-    """Return what a topic must have: with other values it would lose records, or refuse them."""
+    """Return the settings that a topic must have. With other values it would lose records, or refuse them."""
     forever = settings.retention_ms is None
     policies = ["compact"] if settings.is_compacted else []
     if not settings.is_compacted or not forever:
@@ -27,7 +27,7 @@ def required(settings: TopicSettings) -> dict[str, str]:
 
 
 def preferred(settings: TopicSettings) -> dict[str, str]:
-    """Return what is set for a topic that has other values."""
+    """Return the settings that are set for a topic if it has other values."""
     return _OVERWRITTEN if settings.is_overwritten else {}
 
 
@@ -41,8 +41,9 @@ def suffices(setting: str, actual: str, required: str) -> bool:
 
 
 def for_new(replicas: int) -> dict[str, str]:
-    """Return what is set for a new topic with so many replicas: with three, one broker may be away, and none may be the
-    only one that has a record.
+    """Return the settings of a new topic with so many replicas.
+
+    With three replicas one broker may be away, and each acknowledged record is on two brokers at least.
     """
     return {_IN_SYNC: str(_SAFE_REPLICAS)} if replicas > _SAFE_REPLICAS else {}
 

@@ -36,12 +36,12 @@ _log = logging.getLogger("railgun.kafka")
 
 # Pauses between retries: while metadata spreads in the cluster, and while all brokers are fenced.
 _METADATA_RETRY_S, _FENCED_RETRY_S = 0.02, 0.1
-# How often `refresh` asks, and how long the broker has to answer it.
+# How often `refresh` asks, and how long the broker may take to answer.
 REFRESH_S = 10.0
 _REFRESH_LIMIT_S = 1.0
 _FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _AFTER_LAST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-# A leader's answer for a time after its newest record.
+# The offset that a leader returns for a time after its newest record.
 _NO_RECORD = -1
 
 
@@ -56,7 +56,7 @@ class KafkaTopics:
         self._timeout_s = settings.answer_timeout_s
         self._admin: KafkaAdmin | None = shared_admin(settings)
         self.client_errors = self._admin.client_errors
-        # The cache: partitions by topic; and the topics of which every partition has a leader.
+        # The cache: the number of partitions by topic, and the topics whose partitions all have leaders.
         self._partitions: dict[str, int] = {}
         self._with_leaders: set[str] = set()
         self._listed_at_s = 0.0
@@ -109,7 +109,7 @@ class KafkaTopics:
             self.all(_REFRESH_LIMIT_S)
 
     def check(self, where: TopicPartition, within_s: float | None = None) -> None:
-        """Raise TopicMissingError where there is no such partition. within_s: the time limit of a request."""
+        """Raise TopicMissingError if there is no such partition. within_s: the time limit of a request."""
         partitions = self._partitions.get(where.topic) or self.all(within_s).get(where.topic, 0)
         if not 0 <= where.partition < partitions:
             raise TopicMissingError(f"{self._settings.broker}: {where}")
@@ -125,7 +125,7 @@ class KafkaTopics:
         return start, end
 
     def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
-        """The first offset that was appended at a time (ms since 1970) or later; the end where there is none."""
+        """Return the first offset that was appended at a time (ms since 1970) or later; the end if there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(appended_ms)
         found, end = self._offsets(where, (spec, _AFTER_LAST))
         return end if found < 0 else found
@@ -161,7 +161,7 @@ class KafkaTopics:
                 time.sleep(_METADATA_RETRY_S)
 
     def topic_id(self, topic: str) -> str:
-        """Kafka's id of a topic: a topic that is deleted and made again under its name has another one."""
+        """Return Kafka's id of a topic. A topic that is deleted and made again under its name has another one."""
         return str(self._described(topic).topic_id)
 
     def forget(self, topic: str) -> None:
@@ -170,7 +170,7 @@ class KafkaTopics:
             self._partitions.pop(topic, None)
 
     def create(self, topic: str, partitions: int, settings: TopicSettings) -> None:
-        """Create a topic; where it exists, compare it. Raises TopicExistsError, TopicSettingsError."""
+        """Create a topic. If it exists, compare it. Raises TopicExistsError, TopicSettingsError."""
         required, preferred = topic_settings.required(settings), topic_settings.preferred(settings)
         if topic not in self.all():
             new_topic = NewTopic(
@@ -238,7 +238,7 @@ class KafkaTopics:
         }
 
     def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a topic. One that cannot be changed makes nothing wrong: a warning is logged."""
+        """Change settings of a topic. If that fails, a warning is logged: no result depends on these settings."""
         if not settings:
             return
         entries = [
@@ -268,7 +268,7 @@ class KafkaTopics:
         return topic_settings.weakness(self._replicas(topic), self._settings_of(topic))
 
     def delete(self, topic: str) -> None:
-        """Remove a topic; nothing happens where there is none."""
+        """Remove a topic, if it exists."""
         try:
             self._change(
                 topic,
@@ -283,7 +283,7 @@ class KafkaTopics:
         self._await(topic, exists=False)
 
     def trim(self, where: TopicPartition, before_offset: int) -> None:
-        """Delete the records before an offset. Raises ValueError where the offset is beyond the end."""
+        """Delete the records before an offset. Raises ValueError if the offset is beyond the end."""
         position = KafkaTopicPartition(where.topic, where.partition, before_offset)
         [answer] = self._client.delete_records([position], request_timeout=self._timeout_s).values()
         try:
@@ -313,7 +313,7 @@ class KafkaTopics:
 
 
 def _checked(spec: OffsetSpec, offset: int) -> int:
-    """Return an offset from a leader's answer. Raises KafkaException where the answer has none.
+    """Return an offset from a leader's answer. Raises KafkaException if the answer has none.
 
     librdkafka (2.16) was seen to return such an answer, without an error, from a broker that had just been killed and
     started again.

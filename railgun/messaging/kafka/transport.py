@@ -27,7 +27,7 @@ class KafkaTransport:
     An acknowledged record is on all in-sync replicas. Its durability depends on the cluster's settings. The records of
     a submission that failed with TransportUnavailableError may have been written all the same.
 
-    Connects when it is made. Raises TransportError where no broker answers.
+    It connects when it is made. Raises TransportError if no broker answers.
 
     is_read_only: it writes no records. A user who may write nowhere needs that: an idempotent producer asks the broker
         for an id as soon as it is made, which is refused.
@@ -69,7 +69,7 @@ class KafkaTransport:
         return self._topics.all()
 
     def topic_id(self, topic: str) -> str:
-        """Kafka's id of a topic: a topic that is deleted and made again under its name has another one."""
+        """Return Kafka's id of a topic. A topic that is deleted and made again under its name has another one."""
         self._check_open()
         return self._topics.topic_id(topic)
 
@@ -92,12 +92,12 @@ class KafkaTransport:
         return self._topics.bounds(TopicPartition(topic, partition))[0]
 
     def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
-        """As `Transport.end_offset`. within_s: the time limit of each request; None: `answer_timeout_s`."""
+        """Return `Transport.end_offset`. within_s: the time limit of each request; None: `answer_timeout_s`."""
         self._check_open()
         return self._topics.bounds(TopicPartition(topic, partition), within_s)[1]
 
     def offset_at(self, topic: str, partition: int, appended_ms: int) -> int:
-        """The offset of the first record that was appended at a time (ms since 1970) or later; else the end."""
+        """Return the offset of the first record that was appended at a time (ms since 1970) or later; else the end."""
         self._check_open()
         return self._topics.offset_at(TopicPartition(topic, partition), appended_ms)
 
@@ -159,11 +159,11 @@ class KafkaTransport:
 
     @property
     def unconfirmed(self) -> int:
-        """How many submitted records are not acknowledged: whether the broker has them is not known."""
+        """The number of submitted records that are not acknowledged. It is not known whether the broker has them."""
         return 0 if self._producer is None else self._producer.unconfirmed
 
     def close(self, within_s: float | None = None) -> None:
-        """As `Transport.close`. within_s: the time limit for what was submitted; None: `answer_timeout_s`."""
+        """Close as `Transport.close` does. within_s: the time limit for submitted records; None: `answer_timeout_s`."""
         if self._closed:
             return
         with self._second_consumer_lock:

@@ -1,4 +1,4 @@
-"""Detects a client of this process that has lost all its brokers for good: only a new process helps then.
+"""Detects that a client of this process has lost all its brokers for good. Only a new process helps then.
 
 The bug is in librdkafka (2.10 to 2.16; its issue 5301). When the only broker leaves itself out of the cluster's
 metadata, a client forgets it and starts over with its bootstrap servers. A broker does so while it stops, or after it
@@ -29,7 +29,7 @@ _log = logging.getLogger("railgun.kafka")
 class ClientWatchdog:
     """Checks all clients of a cluster in its own thread, but only after one of them has reported an error.
 
-    topic: what clients ask a broker for; it need not exist.
+    topic: the topic that clients ask a broker about; it need not exist.
     reason: why the process has to end; None while it need not.
     on_lost: called once, in the thread, when `reason` is set.
     """
@@ -50,7 +50,7 @@ class ClientWatchdog:
         threading.Thread(target=self._run, name="kafka-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread. From any thread; does not wait."""
+        """End the thread, without waiting for that. Any thread may call it."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -59,7 +59,7 @@ class ClientWatchdog:
             reports = ClientErrors.reports
             if reports == checked:
                 continue
-            # Checked until all clients are well: one that stays lost reports nothing more.
+            # The check is repeated until all clients are well, since a lost client reports no more errors.
             if self.check():
                 checked = reports
             elif self.reason is not None:
@@ -77,7 +77,7 @@ class ClientWatchdog:
         return are_well
 
     def _without_brokers(self) -> tuple[Client | None, bool]:
-        """(a client that knows no broker to ask, or None; whether all clients have brokers).
+        """Return (a client that knows no broker to ask, or None; whether all clients have brokers).
 
         The suspect of the last check is asked first, so that misses in a row are of one client.
         """

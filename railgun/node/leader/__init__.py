@@ -1,1 +1,1 @@
-"""The process of a node that speaks for it in the cluster, and that writes the plan while its node leads."""
+"""The process that reports a node to the cluster, and writes the cluster's plan while its node leads."""

@@ -25,7 +25,7 @@ from railgun.node.parent import Parent, UnitEnded
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
 
-# This process has nothing to lose, so a broker that is away must not keep its node from ending.
+# This process loses nothing if it is ended, so a broker that is away must not keep its node from ending.
 _OVER_S = 5.0
 # How often the cluster's health is computed: with very many tasks that takes a while.
 _HEALTH_S = 10.0

@@ -1,4 +1,4 @@
-"""Finds the histories that copies on a node could be made with: those whose built folders its data folder has."""
+"""Finds the built histories in a node's data folder, from which copies could be made on the node."""
 
 import math
 import threading
@@ -16,10 +16,9 @@ _FIRST_S = 2.0
 
 
 class BuiltHistories:
-    """Looks for histories now and then, in another thread: the data folder may be on a network's file system, where
-    a look can hang. Until a look ends, what the one before found counts.
+    """Looks for histories now and then, in another thread, because a data folder on a network's file system may hang.
 
-    One thread uses it. data: the node's data folder.
+    Until a look ends, the result of the one before counts. One thread uses it. data: the node's data folder.
     """
 
     def __init__(self, data: Path) -> None:
@@ -51,5 +50,5 @@ class BuiltHistories:
                 if all(has_built(self._data, key, history.history) for key in entry.task_keys):
                     yield history.history
             except (HistoryDamagedError, OSError):
-                # A copy could not be made with it.
+                # No copy could be made from this history.
                 continue

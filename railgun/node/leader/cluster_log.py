@@ -1,4 +1,4 @@
-"""Logs what happens in the leader's cluster: nodes that come and go, orders to empty them, plans, and copies that are
+"""Logs the events of the leader's cluster: nodes that come and go, orders to empty them, plans, and copies that are
 made elsewhere. Each event is one line, however many tasks it concerns.
 """
 

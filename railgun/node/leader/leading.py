@@ -1,4 +1,4 @@
-"""Tells the cluster what a node has, and writes the plan while the node leads."""
+"""Reports a node and its data to the cluster, and writes the cluster's plan while the node leads."""
 
 import logging
 import math
@@ -65,8 +65,8 @@ class Leading:
 
     transport: used by nobody else.
     catalog: returns the present catalogue.
-    record: returns what the node says of itself now.
-    make_writer: makes the writer of plans, which fences those before it.
+    record: returns the present description of the node.
+    make_writer: makes the writer of plans, which shuts out all earlier writers.
     now_s: a clock that never goes back, in seconds.
     ended: units of this node whose processes have ended. Any thread may append to it; each round empties it.
     checked_end: the offset up to which the topic `nodes` was read before this node took its name; infinity if no other
@@ -94,7 +94,7 @@ class Leading:
         self._reports = TopicPartition(topics.positions, 0)
         self._said: NodeRecord | None = None
         self._said_s = -math.inf
-        # A node with this one's name that said so between these offsets had it first.
+        # If another node has taken this one's name between these two offsets, it was first.
         self._checked_end, self._said_at = checked_end, math.inf
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
@@ -127,13 +127,13 @@ class Leading:
         return self._plan.plan
 
     def health(self) -> ClusterHealth | None:
-        """Return how the cluster stands, if this node leads it."""
+        """Return the health of the cluster, if this node leads it."""
         return cluster_health(self._observed, self.plan, self._now_s()) if self.leads else None
 
     def round(self) -> None:
-        """Take part in the group, take in what was said, and write the next plan if this node leads.
+        """Take part in the group, read new records, and write the next plan if this node leads.
 
-        Raises TransportError if something has failed that trying again does not mend, and NodeRefusedError.
+        Raises TransportError for a failure that trying again does not mend, and NodeRefusedError.
         """
         self._membership.poll(0)
         try:
@@ -173,9 +173,7 @@ class Leading:
             self._said, self._said_s, self._said_at = record, now_s, min(self._said_at, at)
 
     def _report_ended(self) -> None:
-        """Report in the name of units that have ended, so that others need not wait until they miss them. Where such a
-        report is not delivered they do.
-        """
+        """Write last reports for units that have ended. Without these, others would wait until they miss the units."""
         while self._ended and self._has_read_all():
             ended = self._ended.popleft()
             newest = self._observed.reports.last(CopyName(self._record().name, ended.unit))
@@ -196,7 +194,7 @@ class Leading:
         self._observed.take_statement(said, self._now_s())
 
     def _check_name(self, said: Statement, at: int) -> None:
-        """Raise NodeRefusedError where another node has taken this one's name at the same time, and was first."""
+        """Raise NodeRefusedError if another node has taken this one's name at the same time, and was first."""
         own = self._said
         if own is None or not isinstance(said, NodeRecord) or said.name != own.name:
             return
@@ -221,7 +219,7 @@ class Leading:
         )
 
     def _is_informed(self) -> bool:
-        """Whether everything was read that was said before this process began, and who the members are."""
+        """Whether all records from before this process began were read, and the members are known."""
         return bool(self._members) and self._has_read_all()
 
     def _has_read_all(self) -> bool:
@@ -248,7 +246,7 @@ class Leading:
             except WriterFencedError:
                 _log.info("another node leads")
                 return
-            # What earlier leaders have written is read first.
+            # The plans of earlier leaders are read first.
             self._ends[self._assignment] = self._transport.end_offset(*self._assignment)
             _log.info(
                 "this node leads, from plan %d on; nodes that live: %s",
@@ -299,7 +297,7 @@ class Leading:
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
-        """All tasks, and whether nobody can have data of them: no plan has named them, no unit has reported them."""
+        """Return all tasks. True: nobody can have data of the task, since no plan and no report has named it."""
         placed, reports = self.plan.copies, self._observed.reports
         return {
             name: not (placed.get(name) or any(reports.copies(name))) for name in self._catalog().task_keys

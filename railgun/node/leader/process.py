@@ -1,4 +1,4 @@
-"""Runs the process of a node that takes part in the group of nodes, and leads them if it falls to this node."""
+"""Runs the process of a node that takes part in the group of nodes, and leads the cluster if its node is chosen."""
 
 import logging
 import platform
@@ -70,9 +70,9 @@ def run_leader(
     tell: Callable[[Leading], object],
     ended: deque[UnitEnded],
 ) -> None:
-    """Wait for the broker, and run until asked to stop. Raises TransportError and RegistryError: the process has to be
-    started again then; and NodeRefusedError.
+    """Wait for the broker, and run until asked to stop.
 
+    Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
     checked: is called when the node may take part.
     tell: is called after each round.
     ended: see `Leading`.
@@ -152,16 +152,17 @@ def _admitted(
 
 
 def _incarnation(place: LeaderPlace, heard: int) -> int:
-    """Return which run of the node this is: greater than each before, though the clock may have gone back, and the same
-    where only this process is started again. heard: of the newest run that was heard.
+    """Return the number of this run of the node: greater than that of each run before, even if the clock has gone back.
+
+    If only this process is started again, the number stays. heard: the number of the newest run that was heard.
     """
     return max(place.began_ms, heard if place.runs_already else heard + 1)
 
 
 class _Known:
-    """What the process knows without asking: the catalogue, and what the node has on its disk.
+    """The description of the node: its data on the disk, and the catalogue by which that data is looked for.
 
-    incarnation: which run of the node this is.
+    incarnation: the number of this run of the node.
     catalog: the newest one that was followed; another thread sets it.
     """
 
@@ -173,11 +174,11 @@ class _Known:
         self._histories = BuiltHistories(place.data)
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Take in a new snapshot of the catalogue."""
+        """Take over a new snapshot of the catalogue."""
         self.catalog = snapshot.catalog
 
     def record(self) -> NodeRecord:
-        """Return what the node says of itself now. Its data folder is looked through every few seconds."""
+        """Return the present description of the node. Its data folder is searched every few seconds."""
         now_s = time.monotonic()
         if now_s - self._looked_s >= _FOLDERS_S:
             self._looked_s, self._disk = now_s, list(self._on_disk(now_s))

@@ -1,4 +1,4 @@
-"""Refuses a node whose folder is another cluster's, whose name another node has, or that cannot read the plan."""
+"""Refuses a node if its folder is another cluster's, if another node has its name, or if it cannot read the plan."""
 
 import threading
 from collections.abc import Callable
@@ -18,13 +18,14 @@ _AGAIN_S = 0.5
 
 
 def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> None:
-    """Return if a node's folder is one of this cluster, and keep there that it is.
+    """Check that a node's folder is one of this cluster, and note that in the folder.
 
-    A unit deletes the folders of streams that the catalogue does not have: with another cluster's catalogue, of all.
+    A unit deletes the folders of streams that the catalogue does not have. With the catalogue of another cluster it
+    would delete all.
 
-    catalogue: the id of the catalogue's topic, which a topic that is made again under the name does not have.
-    catalog: what it holds.
-    cluster: what it is called in messages.
+    catalogue: the id of the catalogue's topic. A topic that is made again under the same name has another id.
+    catalog: the content of that topic.
+    cluster: the cluster's name in messages.
     Raises NodeRefusedError, IdentityError, and OSError.
     """
     kept = kept_catalogue(data)
@@ -33,7 +34,7 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
             f"{data}: this folder is of another cluster: its tasks are of catalogue {kept}, {cluster} has {catalogue}; "
             "name the folder of a node of this cluster, or an empty one"
         )
-    # A folder of an earlier release does not say.
+    # A folder of an earlier release does not name its cluster.
     tasks = data / TASKS
     folders = sorted(each.name for each in tasks.iterdir()) if not kept and tasks.is_dir() else []
     known = {stream_folder(name, entry.created) for name, entry in catalog.streams.items()}
@@ -47,10 +48,10 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class SaidBefore:
-    """What was said under a node's name before its process began.
+    """The records under a node's name from before its process began.
 
     incarnation: of the newest run of a node with this data folder; 0 if none was heard.
-    end: the end of the topic `nodes` then.
+    end: the end of the topic `nodes` at that time.
     """
 
     incarnation: int
@@ -65,9 +66,9 @@ def check_name(
     within_s: float,
     stopped: threading.Event,
 ) -> SaidBefore:
-    """Return once no other node that lives has the name of this one, which is not a member yet.
+    """Wait until no other live node has the name of this one, which is not a member yet.
 
-    Of two that begin at the same time `Leading` ends one.
+    If two nodes of one name begin at the same time, `Leading` ends one of them.
 
     members: returns the names of the nodes that live.
     within_s: a node that died may be a member for so long, in seconds. After that the name is refused.
@@ -85,19 +86,19 @@ def check_name(
 
 
 def name_in_use(host: str, name: str) -> str:
-    """Return why a node is refused whose name another one has. host: where that one runs."""
+    """Return the reason to refuse a node whose name another one has. host: the machine of the other one."""
     return f"cluster.node_name: another node, on {host}, is called {name}; give this one a name of its own"
 
 
 def check_plan(transport: Transport, assignment: TopicPartition) -> None:
-    """Return if this release can read the plan. Raises NodeRefusedError, and TransportError.
+    """Check that this release can read the plan. Raises NodeRefusedError, and TransportError.
 
-    A release that cannot must not say anything of its node either: what it does not know of would be lost.
+    A release that cannot must not write a record of its node either: it would lose fields that it does not know.
     """
     reader = PlanReader()
 
     def refuse_newer(_: TopicPartition, error: UnreadableRecordError) -> None:
-        # The leader's part of the node logs what else is wrong.
+        # `Leading` logs other records that cannot be read.
         if isinstance(error, NewerRecordError):
             raise newer_plan(error) from None
 
@@ -106,14 +107,14 @@ def check_plan(transport: Transport, assignment: TopicPartition) -> None:
 
 
 def newer_plan(error: NewerRecordError) -> NodeRefusedError:
-    """Return why a node is refused that cannot read the plan: older plans would lead it."""
+    """Return the error for a node that cannot read the newest plan: it would follow an older one."""
     return NodeRefusedError(f"{error}; start a release that does, as the other nodes have")
 
 
 def _said_before(
     transport: Transport, nodes: TopicPartition, identity: Identity
 ) -> tuple[str | None, SaidBefore]:
-    """The machine of the node that had the name last, if its data folder is another one; and what is known of this."""
+    """Return the machine of the last other node with the name, or None; and what was said of this node before."""
     host: str | None = None
     incarnation = 0
 
