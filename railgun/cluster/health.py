@@ -10,7 +10,7 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
 
-# So many names are told.
+# This many names are shown.
 _SHOWN = 3
 
 

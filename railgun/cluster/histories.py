@@ -16,7 +16,7 @@ Histories = Mapping[tuple[str, int], str]
 Unable = Mapping[TaskKey, frozenset[str]]
 """By task, the nodes that cannot make a copy of it; tasks that all nodes can make are left out."""
 
-# So many names are told.
+# This many names are shown.
 _SHOWN = 3
 
 

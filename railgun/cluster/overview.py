@@ -13,7 +13,7 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
 from railgun.wording import counted
 
-# So many reasons are given why a node is not empty yet.
+# This many reasons are given why a node is not empty yet.
 _WAITS_MAX = 3
 
 

@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def hangup_ends_it() -> bool:
-    """Whether SIGHUP ends the process, as it does by default, or is ignored. It is not for reading files again then.
+    """Whether SIGHUP keeps its meaning, so that a server does not read files again when it comes.
 
     That is so on a terminal, which may go away, and if the signal is to be ignored, as under nohup.
     """

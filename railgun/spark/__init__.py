@@ -1,6 +1,7 @@
-"""Spark: logs and reservoirs as tables, and the second computation that validates the first.
+"""The commands and tables that run on Spark: logs and reservoirs as tables, backfill, validation by a second
+computation.
 
-The only room that imports pyspark.
+No other room imports pyspark.
 """
 
 from railgun.spark.tables.source import register
