@@ -51,8 +51,7 @@ class ReportTable:
         over.
 
         A report names all copies of its unit: those that it does not name any more are gone. A late report of an
-        earlier run of
-        the unit is not taken in. Raises ReportError.
+        earlier run of the unit is not taken in. Raises ReportError.
         """
         report = decode_report(record)
         if report is None:
@@ -104,8 +103,7 @@ class ReportTable:
         """Return the copy that stands for a task; None if no copy was heard.
 
         Copies heard since `since_s` come before others. Among them, the one that answers, or is nearest to answering,
-        comes
-        first; then the one heard last.
+        comes first; then the one heard last.
         """
         return min(
             self.copies(task),

@@ -20,8 +20,7 @@ class CatalogLog:
     """The catalogue as its topic tells it. It makes one change at a time, or several that belong together.
 
     `begin` records changes. Then the tasks are told of them, and `finish` records that they were told. Changes that
-    began
-    and did not finish are `pending` when the log is opened again: tasks are told again, and skip what they know.
+    began and did not finish are `pending` when the log is opened again: tasks are told again, and skip what they know.
 
     now: the clock for the times of changes, in seconds since 1970.
     Raises CatalogDamagedError, CatalogVersionError.

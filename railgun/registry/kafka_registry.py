@@ -120,8 +120,7 @@ class KafkaRegistry:
         """Call back with the catalogue: once before this returns, then after every change that began or is done.
 
         The later calls come from a thread of their own, until the follower or the registry is closed. While the broker
-        is
-        away, that thread waits for it.
+        is away, that thread waits for it.
         """
         follower = Follower(self._wait, self.snapshot, callback, self._sweep)
         self._followers.append(follower)
@@ -142,9 +141,8 @@ class KafkaRegistry:
         origin: who asks for the changes.
 
         Raises what `request` raises, CatalogError, DefinitionsError and ChangeWithdrawnError; nothing has changed then.
-        Also
-        raises RegistryBusyError and TransportError; `cancellation.has_begun` tells whether the change may still take
-        effect.
+        Also raises RegistryBusyError and TransportError; `cancellation.has_begun` tells whether the change may still
+        take effect.
         """
         author, cancellation = os.urandom(8).hex(), cancellation or CancellationToken()
         with self._changing:

@@ -1,8 +1,7 @@
 """Builds the tasks of a backfill, as if history had come through the stream's log before everything else.
 
 One pass over the history checks, encodes and routes its rows. Spark sorts the records of each task by time, then id.
-The
-engine's own task processor runs over them, in one Spark task for each task of the stream.
+The engine's own task processor runs over them, in one Spark task for each task of the stream.
 """
 
 import hashlib
@@ -100,8 +99,7 @@ class Backfill:
         files: the source's mark, see `HistorySource.files_mark`.
         has_built: whether any task is finished there.
         Raises HistoryError if the folder holds work of another backfill. Raises it too if files have changed since a
-        task was
-        built: the tasks would not all be of the same history.
+        task was built: the tasks would not all be of the same history.
         """
         mark, known = self._fingerprint(plan), self._begun()
         if known is not None:
@@ -193,8 +191,7 @@ def build(
     told: is told the progress.
     rows: the result of `check_source`, if it was called already.
     Raises WorkTakenError (another job works there), HistoryError and ColumnError before any work starts. Errors of
-    Spark
-    come as they are; `own_errors` turns them into this package's.
+    Spark come as they are; `own_errors` turns them into this package's.
     """
     began = time.perf_counter()
     if rows is None:

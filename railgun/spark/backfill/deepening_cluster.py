@@ -173,8 +173,7 @@ class DeepeningOfCluster(DeepeningTarget):
 
     def _under_way(self, entry: StreamEntry) -> tuple[str | None, int]:
         """Return (id of the history, place of its stream's first definition). The id is None if neither plan nor
-        request can
-        be read.
+        request can be read.
         """
         try:
             plan = read_plan(self._folder)

@@ -1,8 +1,7 @@
 """Runs, in Spark's executors, the sorted records of a task through the engine's own task processor, into a folder.
 
 Rows are streamed, so memory does not depend on how many there are. A folder is built under another name, and gets its
-own
-when it is complete. So a job that is killed leaves nothing that looks finished.
+own when it is complete. So a job that is killed leaves nothing that looks finished.
 """
 
 import json
