@@ -1,11 +1,11 @@
-"""Every metric there is: its name, its kind, its labels, and what it says. docs/telemetry.md lists the same."""
+"""Every metric for monitoring: its name, kind, labels and meaning. docs/telemetry.md lists the same ones."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class FamilyKind(StrEnum):
-    """What Prometheus makes of a metric."""
+    """The kind of a metric in Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -14,7 +14,11 @@ class FamilyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """name: as it is scraped; that of a counter ends in `_total`.  labels: bounded, by what is registered."""
+    """A metric for monitoring.
+
+    name: the name that is scraped; that of a counter ends in `_total`.
+    labels: the names of its labels, whose values are bounded by what is registered.
+    """
 
     name: str
     kind: FamilyKind
