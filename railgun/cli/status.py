@@ -143,13 +143,13 @@ def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun status`."""
+    """Add the arguments of `railgun status`."""
     add_server(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ClientError."""
+    """Print the status. Raises ClientError."""
     from railgun.cli.status import as_text
 
     with client_of(arguments) as client:

@@ -38,7 +38,10 @@ def read_request(file: Path) -> DeepeningRequest | None:
 
 
 def created_of(folder: Path) -> int | None:
-    """Of the stream that a folder of histories is for; None where no file says so, or it cannot be read."""
+    """Return the place in the catalogue at which the stream of a folder of histories was created.
+
+    Returns None if no file says so, or if it cannot be read.
+    """
     try:
         found = (read_request(folder / name) for name in (REQUEST, OFFER, INSTALLED))
         request = next((each for each in found if each is not None), None)
