@@ -46,7 +46,7 @@ def _version(java: str) -> int:
 
 HOST = "127.0.0.1"
 
-# The heap suits a development machine. Much of it is for young objects: every collection stops the broker for some 10 ms.
+# The heap suits a development machine. Much of it is for young objects: a collection stops the broker for some 10 ms.
 # Java's slow compiler stays on. With the quick one alone a broker is ready a second earlier. But if 500 events a second
 # go through it one by one, it then takes three quarters of a core instead of a half.
 _MEMORY = (

@@ -50,8 +50,7 @@ _ANSWER_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a broker. topics: the number of partitions by name; None if its process runs but does not answer.
-    """
+    """The status of a broker. topics: the number of partitions by name; None if it runs but does not answer."""
 
     address: str
     pid: int

@@ -34,8 +34,7 @@ _NAME = "broker.pid"
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A broker's process. started_ticks: its start by the kernel's clock. started_at: the same in seconds since 1970.
-    """
+    """A broker's process. started_ticks: its start by the kernel's clock; started_at: in seconds since 1970."""
 
     pid: int
     started_ticks: int

@@ -141,8 +141,7 @@ class Scorer(Protocol):
     """Scores events: `railgun.engine.offline.OfflineRun`."""
 
     def score(self, events: EventColumns) -> pa.Table:
-        """Return a row for each event, in order: the id, the metrics, and `late_` and `duplicate_` of each partitioner.
-        """
+        """Return a row for each event, in order: id, metrics, and `late_` and `duplicate_` of each partitioner."""
 
     def close(self) -> None:
         """Close everything."""

@@ -16,7 +16,7 @@ from railgun.wording import counted
 
 READ_BYTES = 1 << 20
 NO_EVENTS_MAX = 3
-"""Lines at the beginning that are no JSON objects: so many, and the input is something else."""
+"""If this many lines at the beginning are not JSON objects, the input is something else."""
 LINE_LIMIT_BYTES = 64 << 20
 
 

@@ -88,7 +88,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Validate; 1 where a value differs.
+    """Validate. Returns 1 if a value differs.
 
     Raises UsageError, ConfigError, DefinitionError, FileError, OSError, SparkSideError.
     """

@@ -1,4 +1,4 @@
-"""A cluster at a glance: its nodes, the copies of each task, and what is under way."""
+"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -48,8 +48,7 @@ class Progress:
         return self._nearest.get((task, copy), ("", 0.0, -math.inf))[2]
 
     def well_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy last got nearer or could answer. While nobody could be heard, every copy counts as well.
-        """
+        """Return when a copy last got nearer or could answer. While nobody could be heard, all copies count as well."""
         caught_up_s = self._caught_up_s.get((task, copy), -math.inf)
         return max(self.nearer_s(task, copy), caught_up_s, self._deaf_until_s)
 

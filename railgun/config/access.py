@@ -16,7 +16,7 @@ _TOGETHER = (
     ("client_ca", "certificate"),
     ("client_crl", "client_ca"),
 )
-"""Keys of [http.tls], each with one that it needs."""
+"""Pairs of keys of [http.tls]. The first one needs the second one."""
 
 
 def has_tokens(settings: HttpSettings) -> bool:

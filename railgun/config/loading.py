@@ -166,7 +166,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, 
 
 
 _REMOVED = ("cluster.node_index", "cluster.node_count")
-"""Settings that were there before."""
+"""Settings of earlier releases that do not exist any more."""
 _INSTEAD = (
     "nodes share tasks by a plan that they make themselves (docs/operations.md, Several nodes); leave out "
 )

@@ -28,7 +28,7 @@ _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", 
 _HOUR_MS = 3_600_000
 
 NONE = "none"
-"""In place of a file or an address: there is none."""
+"""The value of a key for a file or an address if there is none."""
 
 PassedThrough = str | int | float | bool
 
@@ -119,7 +119,7 @@ class ClusterSettings:
     log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.
     node_name: "auto" is the name of the machine at the first start.
     units: processes of a node; 0: one for each core.
-    rack: copies of a task are on nodes of different racks, as far as there are; "none" where it does not matter.
+    rack: copies of a task are on nodes of different racks, as far as there are; "none" if it does not matter.
     copies: of each task, as far as there are nodes.
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
@@ -127,7 +127,7 @@ class ClusterSettings:
     moves_limit: how many copies are made at once.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.
-    metrics_host, metrics_port: where a node says how it is; port 0 lets the system choose.
+    metrics_host, metrics_port: the address at which a node gives its metrics; port 0 lets the system choose.
     drop_grace_s: how long topics and folders outlive a dropped stream.
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
     """
@@ -226,5 +226,5 @@ KEYS = {
     if each.name != PASSED_THROUGH
     for key in (Key(section, each.name, each.metadata["kind"]),)
 }
-"""By full name, in the order of the sections."""
+"""Every key by its full name, in the order of the sections."""
 SECTIONS = tuple(dict.fromkeys(key.section for key in KEYS.values()))

@@ -25,8 +25,7 @@ _LATER_AT = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo. Returns 0 if all compared results were equal, 1 if not, 2 if it could not run, 130 if interrupted.
-    """
+    """Run the demo. Returns 0 if all results were equal, 1 if not, 2 if it could not run, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     console = Console(highlight=False)
     try:

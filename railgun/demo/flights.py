@@ -16,7 +16,7 @@ STREAM = "flights"
 LATER_METRIC = "usual_delay"
 LATER_SQL = f"""SELECT avg(delay) AS {LATER_METRIC} FROM flights
 GROUP BY origin, dest, carrier OVER SLIDING 180 DAYS"""
-"""Added while events come in: what is usual for this airline on this route."""
+"""The metric that is added while events come in: the usual delay of the airline on the route."""
 
 _MISSING = ("", "NA")
 

@@ -1,5 +1,4 @@
-"""Shows the demo's cluster: a row for each node, a cell for each task, and how others took over from the killed node.
-"""
+"""Shows the demo's cluster: a row for each node, a cell for each task, and how others took over from a killed node."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -19,7 +19,7 @@ PATTERNS = (CARD_TESTING, ACCOUNT_TAKEOVER, COMPROMISED_MERCHANT)
 CARDS_MIN, DAYS_MIN = 100, 35
 
 _FIRST_DAY = datetime(2025, 3, 1, tzinfo=ZoneInfo("Europe/Lisbon"))
-"""Clocks are put forward on the 30th day."""
+"""The first day of the payments. Clocks are put forward on the 30th day."""
 _NIGHT = range(6)
 _DAY = range(7, 24)
 _DAY_WEIGHTS = (2, 5, 6, 6, 7, 9, 10, 8, 6, 6, 7, 9, 10, 8, 6, 4, 2)

@@ -14,7 +14,7 @@ Payment = dict[str, Any]
 MINUTE_MS = 60_000
 _SMALL_CENTS = 200
 _MEAN_DIGITS = Decimal("0.000001")
-"""An average of amounts has four digits more than they have."""
+"""The last digit of an average of amounts, which has four digits more than the amounts."""
 
 
 class PaymentsBruteForce:

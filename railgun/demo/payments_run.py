@@ -21,8 +21,7 @@ LIBRARY = Path(__file__).parents[2] / "config" / "examples" / "payments.toml"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A metric of the library, the pattern of fraud that it is shown for, and the threshold that the library suggests.
-    """
+    """A metric of the library, the pattern of fraud that it is shown for, and the library's threshold."""
 
     pattern: str
     metric: str
@@ -52,8 +51,7 @@ class Separation:
 
 
 def register_library(client: Client) -> int:
-    """Register the library's stream and metrics. Returns the number of metrics. Raises ClientError, DataMissingError.
-    """
+    """Register the library's stream and metrics. Returns how many metrics. Raises ClientError, DataMissingError."""
     if not LIBRARY.is_file():
         raise DataMissingError(f"{LIBRARY} is missing: the demo runs in a copy of the repository")
     library = load_definitions(LIBRARY)

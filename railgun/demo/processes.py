@@ -1,5 +1,4 @@
-"""Runs `railgun` commands as child processes of the demo, and ends them in every case. One kind is a server over HTTP.
-"""
+"""Runs `railgun` commands as child processes of the demo, and ends them in every case. One kind is a server."""
 
 import contextlib
 import json

@@ -25,7 +25,7 @@ _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
 # a reply waits for each.
 OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
 STARVED_S = 0.02
-"""Overdue for so long it is also done by calls that only look: many without a pause leave the thread no turn."""
+"""If the work is overdue by this time, calls that only look do it too. Many calls without a pause starve the thread."""
 
 
 class BackgroundWork:

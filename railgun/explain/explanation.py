@@ -112,8 +112,7 @@ class RowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartitionerPlan:
-    """The plan of each task of one partitioner. cells_unshared: the cells that its metrics would need without sharing.
-    """
+    """The plan of each task of one partitioner. cells_unshared: the cells that its metrics need without sharing."""
 
     partitioner: str
     tasks: int

@@ -20,8 +20,7 @@ def block_rows(fields: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A row that cannot be an event. row: its index in the block. field: the wrong field; None for the row as a whole.
-    """
+    """A row that cannot be an event. row: its index in the block. field: the wrong field; None for the whole row."""
 
     row: int
     field: str | None

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 FIELDS = "fields"
-"""Where a record carries its figures: `log.info("serving", extra=fields(url=url))`."""
+"""The attribute of a record that carries its figures: `log.info("serving", extra=fields(url=url))`."""
 
 # uvicorn gives its general logger this name, though it logs more than errors.
 _RENAMED = {"uvicorn.error": "uvicorn"}
@@ -22,8 +22,7 @@ _LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "err
 
 
 def fields(**values: Any) -> dict[str, Any]:
-    """Return the `extra=` of a log call, for figures and names of a record. Contents of events do not belong in logs.
-    """
+    """Return the `extra=` of a log call, for figures and names of a record. It must not hold contents of events."""
     return {FIELDS: values}
 
 

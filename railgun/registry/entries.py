@@ -51,7 +51,7 @@ class Removal:
 
 
 class CatalogState:
-    """What the entries that were read so far add up to.
+    """The state that the entries read so far add up to.
 
     catalog: with every change that began.
     done: only with changes that all tasks were told of.

@@ -1,4 +1,4 @@
-"""Who made a change of the catalogue, from where, and when."""
+"""The origin of a change of the catalogue: who made it, from where, and when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Origin:
 
 
 UNNAMED = Origin()
-"""Commands and programs that write by themselves."""
+"""The origin of changes by commands and programs that write by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

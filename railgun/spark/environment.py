@@ -170,8 +170,8 @@ FEW_KEPT: dict[str, Any] = {
     "spark.ui.retainedStages": 10,
     "spark.ui.retainedTasks": 100,
 }
-"""Where nobody looks at Spark's UI. Spark writes down each query that it ran, a thousand of them, and in each its whole
-plan: those of a validation with many metrics fill the heap."""
+"""Settings for sessions whose UI nobody looks at. Spark keeps the last thousand queries, each with its whole plan. The
+plans of a validation with many metrics would fill the heap."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 # PySpark logs errors that it also raises, with all their traces.

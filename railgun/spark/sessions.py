@@ -26,7 +26,7 @@ VALIDATION = {
     # heap.
     "spark.sql.maxPlanStringLength": "10000",
 }
-"""What a session of validation is set to, before anything else: the meaning of SQL depends on it."""
+"""The settings of a session of validation. They come first, because the meaning of SQL depends on them."""
 
 _SHUFFLE_ROWS = 200_000
 

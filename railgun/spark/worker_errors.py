@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from railgun.spark.errors import SparkSideError
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What Spark raises: the second where Python has no class for what Java raised, as for files that are damaged."""
+"""The errors that Spark raises. The second is for errors of Java without a class in Python, such as damaged files."""
 
 JAVA_ENDED = (Py4JNetworkError, ConnectionRefusedError)
-"""What comes of asking a Java that is gone: the second of Py4J's connections that were not open yet."""
+"""The errors of a call to a Java that has ended. The second comes if Py4J has to open a new connection."""
 
 # A path may have spaces. It reaches to the end of the sentence.
 _FILE_ERROR = re.compile(

@@ -300,15 +300,15 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every HTTP server says, with ACCESS; one that speaks TLS, TLS too; a front-end on Kafka FRONT_END, ANSWERED
-and INPUT too.
+"""The metrics of every HTTP server, beside ACCESS. A server with TLS also has TLS; a front-end on Kafka also has
+FRONT_END, ANSWERED and INPUT.
 """
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
-"""Beside what its units say."""
+"""The metrics of a node beside those of its units."""
 FAMILIES = (
     *SERVED[: -len(TASK)],
     *(*ACCESS, *TLS, *FRONT_END, *ANSWERED, *INPUT),
     *(*TASK, *UNIT_TASK, *UNIT, *NODE),
 )
-"""All of them, as docs/telemetry.md lists them."""
+"""All metrics, as docs/telemetry.md lists them."""

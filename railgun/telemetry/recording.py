@@ -40,9 +40,14 @@ class Buckets:
 
 
 STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", "total")
-"""The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer, and
-until the broker has it, which lies within the next; processed by tasks (the log is being written meanwhile; on Kafka
-there and back again); waiting for what is left of that writing; made a reply; all of it, seen from the HTTP server."""
+"""The stages of an event, in order:
+
+queue: it waits for the scoring thread.  admission: it is checked and made a record.
+publish: on Kafka it is handed to the producer.  log: on Kafka, until the broker has it; this lies within `process`.
+process: tasks process it while the log is written; on Kafka, there and back again.
+durable: it waits for the rest of that writing.  encode: it is made a reply.
+total: all of this, as the HTTP server sees it.
+"""
 
 SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -51,8 +56,8 @@ SECONDS_BOUNDS = (
 BATCH_BOUNDS = tuple(float(1 << power) for power in range(0, 17, 2))
 
 REASONS = ("malformed", "invalid", "timeout", "full", "unavailable")
-"""Why an event or a request is refused: no JSON; against the stream's definition; not answered in time; too much is
-under way already; the engine is starting, stopping or stopped."""
+"""The reasons for refusing an event or a request, in order: it is not JSON; it does not fit the stream's definition; it
+was not answered in time; too much is under way already; the engine is starting, stopping or stopped."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,5 +1,4 @@
-"""Makes the fields of a stream from columns of history, by name or by SQL, and checks their types before work starts.
-"""
+"""Makes the fields of a stream from columns of history, by name or by SQL, and checks their types before any work."""
 
 from collections.abc import Mapping
 

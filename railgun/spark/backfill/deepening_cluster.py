@@ -157,8 +157,7 @@ class DeepeningOfCluster(DeepeningTarget):
         return True
 
     def _built(self, entry: StreamEntry) -> list[Path]:
-        """Return the folders that units have, or may have, beside their tasks. Raises HistoryError if tasks need them.
-        """
+        """Return the folders that units may have beside their tasks. Raises HistoryError if tasks need them."""
         requested = entry.history.history if isinstance(entry.history, Deepen) else None
         history, created = self._under_way(entry)
         tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]

@@ -68,8 +68,7 @@ class DeepeningOfEngine(DeepeningTarget):
 
 
 def opened(request: BackfillRequest, remedy: str) -> Engine:
-    """Open the engine of a request's data folder. Raises EngineError, and HistoryError with `remedy` if it is in use.
-    """
+    """Open the engine of a request's data folder. Raises EngineError; HistoryError with `remedy` if in use."""
     try:
         return Engine(request.data, settings=request.settings)
     except FolderLockedError as error:

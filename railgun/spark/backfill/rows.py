@@ -171,8 +171,7 @@ class RowValidator:
         self.counts.nowhere += len(events) - int(sent.sum())
 
     def _ids(self, events: EventColumns) -> pa.Array:
-        """Return the bytes that ids sort by. Text has its own bytes; numbers are big-endian with the sign bit turned.
-        """
+        """Return the bytes that ids sort by. Text has its own; numbers are big-endian with the sign bit turned."""
         column = events.fields[self._id_place]
         if column.type.kind is WireKind.LONG:
             return long_ids(column.words)

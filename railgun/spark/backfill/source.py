@@ -20,7 +20,7 @@ from railgun.spark.worker_errors import SPARK_ERRORS, first_line, of_file
 from railgun.wire.schema import Field, Schema
 
 REFUSED = "railgun_refused"
-"""A column that Avro files get: why a row could not be read, as "field\\0reason"; null where it could."""
+"""A column that Avro files get. It says why a row could not be read, as "field\\0reason"; null if it could."""
 
 _FORMATS = {
     ".parquet": "parquet",

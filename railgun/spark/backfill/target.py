@@ -1,4 +1,4 @@
-"""What all kinds of backfill share: the request, the building of tasks, and bringing their folder into place."""
+"""The common part of all backfills: the request, building tasks, and bringing their folder into place."""
 
 import shutil
 from abc import ABC, abstractmethod

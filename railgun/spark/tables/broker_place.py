@@ -52,8 +52,7 @@ class BrokerPlace:
 
 
 def broker_settings(broker: str, passed_through: dict[str, str]) -> KafkaSettings:
-    """Return the settings of a connection to a broker. Raises OptionError for settings that librdkafka does not take.
-    """
+    """Return the settings of a connection to a broker. Raises OptionError for settings that librdkafka refuses."""
     try:
         settings = KafkaSettings(broker, pass_through=passed_through, answer_timeout_s=_ANSWER_S)
         check_pass_through(settings)

@@ -65,7 +65,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._opened().end_offsets()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Return where a micro-batch ends: at the ends of the logs. With a limit each log gives in proportion to its rest."""
+        """Return where a micro-batch ends: at the ends of the logs, or at a limit shared in proportion to the rests."""
         ends = self._opened().end_offsets() if self._target is None else self._target
         there: dict[str, int] = {}
         for partition, first in start.items():

@@ -25,7 +25,7 @@ _KNOWN = (
 
 
 class SourceKind(StrEnum):
-    """What events are read from: the log, or the sealed chunks of the reservoirs."""
+    """The source of events: the log, or the sealed chunks of the reservoirs."""
 
     LOG = "log"
     RESERVOIR = "reservoir"

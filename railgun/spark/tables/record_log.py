@@ -41,7 +41,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one Spark partition reads of a task: from `first` to before `end`.
+    """The part of a task that one Spark partition reads: from `first` to before `end`.
 
     These are offsets of a log, or numbers of chunks of a reservoir. A piece is plain data that travels to executors.
     """

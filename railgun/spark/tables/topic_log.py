@@ -1,5 +1,4 @@
-"""Reads a partitioner's topic as a RecordLog: on Kafka, or in a data folder's embedded log, even while its engine runs.
-"""
+"""Reads a partitioner's topic as a RecordLog: on Kafka, or in an embedded log, even while its engine runs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
