@@ -45,9 +45,6 @@ def add_queue(
     return status
 
 
-u = np.uint64
-
-
 @jit
 def add_deque(
     ctx: int,

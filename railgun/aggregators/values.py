@@ -57,8 +57,6 @@ def count_string(ctx: int, v0: Any, v1: Any, change: int) -> None:
     sti64(page + BODY, ldi64(page + BODY) + change)
 
 
-u = np.uint64
-
 VALUE_WORDS = 2
 
 # How an arriving value compares with one in the cell.

@@ -121,7 +121,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises UsageError if there is neither, and what `inspect_task` and `inspect_log` raise.
     """
-    from railgun.cli.inspect import as_json, as_text, log_as_text
     from railgun.cli.inspection import inspect_task, task_folders
     from railgun.cli.log_inspection import inspect_log
 

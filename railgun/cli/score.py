@@ -175,8 +175,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print a line for each event. Returns 1 if some were refused. Raises ClientError, UsageError, OSError."""
-    from railgun.cli.score import score
-
     is_stdin = arguments.file == "-"
     with (
         open(0 if is_stdin else arguments.file, "rb", buffering=0, closefd=not is_stdin) as events,

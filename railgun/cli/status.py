@@ -150,8 +150,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the status. Raises ClientError."""
-    from railgun.cli.status import as_text
-
     with client_of(arguments) as client:
         status = client.status()
     print(

@@ -12,7 +12,7 @@ from railgun.wording import listed
 
 
 def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """Return the names of columns that are not fields. Raises ColumnError for a field that is missing or there twice."""
+    """Return the names of columns that are no fields. Raises ColumnError for a field that is missing or there twice."""
     requested = {field.name for field in schema.fields}
     for name in columns:
         if name in requested and columns.count(name) > 1:
