@@ -33,8 +33,9 @@ class Compiling:
         self._is_stopped = False
 
     def run(self) -> None:
-        """Compile, and wait for the end. An exception that comes meanwhile, such as one of a signal, ends the compiling
-        too.
+        """Compile, and wait for the end.
+
+        An exception that comes meanwhile, such as one of a signal, ends the compiling too.
 
         If compiling fails, a warning says why; kernels are then compiled when they are called. Raises
         CompilingStoppedError.

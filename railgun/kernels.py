@@ -84,8 +84,7 @@ def _called() -> Iterable[tuple[Any, Any]]:
 
     for function in _functions():
         for signature in function.overloads:
-            # Only kernels call functions with other arguments than words. These functions come with their
-            # callers.
+            # Only kernels call functions with other arguments than words. These functions come with their callers.
             if all(hasattr(types, str(each)) for each in signature):
                 yield function, signature
 
@@ -137,8 +136,7 @@ _ITEMS = (
     "count_distinct(k)",
 )
 _EVENTS, _STEP = 600, 50
-# A chunk has few events, so that some chunks are sealed, written and read back. The sweep of idle rows is
-# always due.
+# A chunk has few events, so that some chunks are sealed, written and read back. The sweep of idle rows is always due.
 _SETTINGS = TaskSettings(chunk_events=64, sweep_interval_s=0.0)
 _CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete

@@ -31,8 +31,7 @@ def install(java: Path, say: Say) -> Path:
     jars = locked_jars()
     folder = cache_folder() / "kafka" / KAFKA_VERSION
     with exclusive(folder.parent / "install.lock"):
-        # The folder gets this name only when it is complete. If somebody deleted single files, their number
-        # tells.
+        # The folder gets this name only when it is complete. If somebody deleted single files, their number tells.
         if folder.is_dir() and len(list(folder.glob("*.jar"))) == len(jars):
             return folder
         found = ways(java, jars, configured_repository(Path.home()))

@@ -45,8 +45,7 @@ def configured_repository(home: Path) -> str | None:
     return None
 
 
-# (name of the way, function that puts jars into a folder). The function gets another folder to work in;
-# raises OSError.
+# (name of the way, function that puts jars into a folder). The function gets another folder to work in; raises OSError.
 Way = tuple[str, Callable[[Path, Path], None]]
 
 _REQUEST_S = 60

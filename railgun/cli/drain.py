@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from railgun.client.client import Client
 
 _POLL_S = 0.5
-# If a drain has not got on for this long, the command says what it waits for; then again each time after as
-# long.
+# If a drain has not got on for this long, the command says what it waits for; then again each time after as long.
 _SAY_S = 10.0
 _CONFLICT = 409
 

@@ -102,8 +102,9 @@ def _asked_to_end(interrupt: KeyboardInterrupt, caller: str) -> int:
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interrupt under which an error came up. A library that cleans up after one may fail and raise the
-    error.
+    """Return the interrupt under which an error came up.
+
+    A library that cleans up after one may fail and raise the error.
     """
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, KeyboardInterrupt):

@@ -62,8 +62,7 @@ class Ahead(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        # If its start was interrupted, the thread may not be alive yet. It then sees at once that it is to
-        # stop.
+        # If its start was interrupted, the thread may not be alive yet. It then sees at once that it is to stop.
         if self._thread.is_alive():
             self._thread.join()
 

@@ -82,8 +82,10 @@ class WarmingProgress(_Bars):
         self._tasks: dict[str, TaskID] = {}
 
     def at(self, stream: str, share: float, warming: int) -> None:
-        """Show a stream. share: how far its warming metrics have come on average, from 0 to 1. warming: how many they
-        are.
+        """Show a stream.
+
+        share: how far its warming metrics have come on average, from 0 to 1.
+        warming: how many of its metrics are warming.
         """
         if stream not in self._tasks:
             self._tasks[stream] = self._progress.add_task(stream, total=1.0, warming=warming)

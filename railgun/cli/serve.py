@@ -39,8 +39,7 @@ def _wants_kafka(arguments: argparse.Namespace) -> bool:
 
 
 def _serve_alone(arguments: argparse.Namespace) -> int:
-    # What a start makes stays. Looking for garbage in it again and again takes a fifth of the start. See
-    # `Service`.
+    # What a start makes stays. Looking for garbage in it again and again takes a fifth of the start. See `Service`.
     gc.disable()
     try:
         from frontend.embedded.serving import serve

@@ -10,8 +10,9 @@ from railgun.wording import counted
 
 
 def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
-    """Return by node the decision on the order to empty it. A decision stands until there is another order for the
-    node.
+    """Return by node the decision on the order to empty it.
+
+    A decision stands until there is another order for the node.
 
     plan: the present plan.
     """

@@ -98,8 +98,9 @@ class Hearing:
         return self._missed_s(now_s) > max(silence_s, self._timing.patience_s)
 
     def _missed_s(self, now_s: float) -> float:
-        """Return for how long written reports of this unit have not come back. Time without acknowledgements does not
-        count.
+        """Return for how long written reports of this unit have not come back.
+
+        Time without acknowledgements does not count.
         """
         is_looking = now_s - self._looked_s <= self._timing.pause_s
         return self._acknowledged_s - self._missing_since_s if is_looking else 0.0

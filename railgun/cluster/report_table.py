@@ -47,8 +47,9 @@ class ReportTable:
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
-        """Take in a record of the topic, and return the report. Returns None for a record of version 1, which is left
-        over.
+        """Take in a record of the topic, and return the report.
+
+        Returns None for a record of version 1, which is left over.
 
         A report names all copies of its unit: those that it does not name any more are gone. A late report of an
         earlier run of the unit is not taken in. Raises ReportError.

@@ -99,8 +99,7 @@ def _tables(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), f"it is no UTF-8 text (byte {error.start})") from None
-    # The library also raises ValueError for numbers that are too long, and RecursionError for tables that are
-    # too deep.
+    # The library also raises ValueError for numbers that are too long, and RecursionError for tables that are too deep.
     except (ValueError, RecursionError) as error:
         raise ConfigError(str(file), f"it is no TOML: {error}") from None
 
@@ -122,8 +121,9 @@ def _of_file(file: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Key, 
 
 
 def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThrough]]:
-    """Yield the names and values of [kafka]. TOML makes tables of `security.protocol = "SSL"`, unless the name is
-    quoted.
+    """Yield the names and values of [kafka].
+
+    TOML makes tables of `security.protocol = "SSL"`, unless the name is quoted.
     """
     if not isinstance(body, dict):
         raise ConfigError(

@@ -11,9 +11,7 @@ _QUOTA_1 = (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cp
 
 
 def processors() -> int:
-    """Return how many processors can be used at once: those of the machine, or fewer by affinity or a container's
-    quota.
-    """
+    """Return how many processors can be used at once: the machine's, or fewer by affinity or a container's quota."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(there, _quota(there)))
 

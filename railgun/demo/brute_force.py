@@ -74,8 +74,9 @@ class Groups(Generic[Row]):
             self._members[key(row)].append(number)
 
     def rows(self, number: int, after_ms: int | None, until_ms: int) -> list[Row]:
-        """Return the rows up to row `number` of its group, with times in (after_ms, until_ms]; None: from the
-        beginning.
+        """Return the rows of row `number`'s group up to this row, with times in (after_ms, until_ms].
+
+        after_ms: None means from the beginning.
         """
         members, time = self._members[self._key(self._rows[number])], self._times.__getitem__
         first = 0 if after_ms is None else bisect_right(members, after_ms, key=time)

@@ -68,8 +68,9 @@ class TopicClient(Client):
         return b"\n".join(self._through(lines.splitlines()))
 
     def _through(self, events: list[bytes]) -> list[bytes]:
-        """Send events, and return their replies, which come in the same order. Raises ConnectionLostError if they do
-        not come.
+        """Send events, and return their replies, which come in the same order.
+
+        Raises ConnectionLostError if they do not come.
         """
         deadline_s = time.monotonic() + _PATIENCE_S
         found: list[bytes] = []

@@ -54,8 +54,7 @@ class Payments:
 
 
 def payments(seed: int = 1, cards: int = 400, days: int = 45) -> Payments:
-    """Return a town's payments, with bursts of card testing, accounts that are taken over, and a web shop that is
-    breached.
+    """Return a town's payments with three kinds of fraud: card testing, accounts taken over, and a breached web shop.
 
     Fraud begins in the second half, when habits are known. A card has about 1.2 ordinary payments a day.
 

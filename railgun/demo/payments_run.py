@@ -1,6 +1,4 @@
-"""The demo's second part: scores payments with planted fraud, and measures how well the library's metrics tell it
-apart.
-"""
+"""The demo's second part: scores payments with planted fraud, and measures how well the library's metrics find it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -27,8 +27,9 @@ class ServerError(Exception):
 
 
 class Child:
-    """A `railgun` command as a child process. It has a session of its own, so Ctrl-C reaches only the demo, which stops
-    it.
+    """A `railgun` command as a child process.
+
+    It has a session of its own, so Ctrl-C reaches only the demo, which stops it.
 
     words: the command and its arguments.
     settings: its settings, as environment variables. Settings of the demo's own environment are not passed on. The log
@@ -63,8 +64,9 @@ class Child:
         return list(self._output)
 
     def stop(self) -> None:
-        """Ask the process to stop, as an operator would, and wait for its end. Raises ServerError if it does not end
-        well.
+        """Ask the process to stop, as an operator would, and wait for its end.
+
+        Raises ServerError if it does not end well.
         """
         self.check()
         process = self._running()

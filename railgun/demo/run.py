@@ -159,8 +159,9 @@ class Scoring:
         self.found: dict[int, dict[str, Any]] = {}
 
     def run(self) -> None:
-        """Send most departures in batches, and the last ones one by one, as they would arrive. Raises ClientError,
-        RefusedError.
+        """Send most departures in batches, and the last ones one by one, as they would arrive.
+
+        Raises ClientError, RefusedError.
         """
         singles_from = max(0, len(self._flights) - SINGLE_EVENTS)
         for first in range(0, singles_from, BATCH_EVENTS):

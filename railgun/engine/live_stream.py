@@ -59,8 +59,7 @@ def check_record_sizes(schema_version: int, events: EventColumns, first: int) ->
         raise EventError([FieldError((), reason)], first + row, message)
 
 
-# So many rows of a table are made durable, processed and answered at once. Tables with many fields have
-# fewer.
+# So many rows of a table are made durable, processed and answered at once. Tables with many fields have fewer.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
 # The kernels take only microseconds for so few events, so they keep the interpreter lock.
 _BRIEF_EVENTS = 16
@@ -114,14 +113,16 @@ class LiveStream:
         return python_replies(self._scored(texts, now_ms, each=False))
 
     def score_each(self, texts: Sequence[JsonText], now_ms: int) -> ScoredBatch:
-        """Take events that arrive together as JSON texts, and return the outcome. A refused event does not affect
-        others.
+        """Take events that arrive together as JSON texts, and return the outcome.
+
+        A refused event does not affect others.
         """
         return self._scored(texts, now_ms, each=True)
 
     def _scored(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> ScoredBatch:
-        """Score events. each: refuse wrong events one by one; otherwise raise EventError for the first one and take
-        none.
+        """Score events.
+
+        each: wrong events are refused one by one. Otherwise EventError is raised for the first one, and none is taken.
         """
         if len(texts) > _BRIEF_EVENTS:
             return self._score(texts, now_ms, each=each)
@@ -185,8 +186,7 @@ class LiveStream:
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)
-        # This needs no `hosts.critical`: an error leaves nothing half done, and events will meet the same
-        # error.
+        # This needs no `hosts.critical`: an error leaves nothing half done, and events will meet the same error.
         for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
             share = task_batch.share
             assert share.rows is not None

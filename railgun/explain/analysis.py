@@ -45,8 +45,9 @@ from reservoir.columns import ColumnKind
 
 
 def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
-    """Return what `railgun explain --format json` says of a stream's metrics and `more`, which replace those of their
-    names.
+    """Return what `railgun explain --format json` says of a stream's metrics and of `more`.
+
+    Metrics of `more` replace those of the same name.
 
     Raises DefinitionError if a derived metric does not fit the types that its operands have by `more`.
     """

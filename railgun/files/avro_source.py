@@ -40,8 +40,7 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def converter(file: str, field: Field, schema: Any) -> Convert | None:
-    """Return the function that turns a column's stored values into those for the validator; None if they are so
-    already.
+    """Return the function that turns a column's stored values into those for the validator; None if none is needed.
 
     Raises ColumnError for a logical type that the field cannot have.
     """

@@ -131,8 +131,9 @@ class _MisshapenRows:
         return "error" if self.too_many else "skip"
 
     def among(self, done: int, good: int) -> dict[int, int]:
-        """Return the misshapen rows among or right behind the next `good` rows after `done` rows: by place, how many
-        values.
+        """Return how many values misshapen rows have, by place among the next rows.
+
+        These are the rows among, or right behind, the `good` rows that follow the first `done` rows.
         """
         found: dict[int, int] = {}
         while self._rows and self._rows[0][0] - done - len(found) <= good:

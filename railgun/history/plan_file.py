@@ -1,5 +1,6 @@
-"""The plan of a deepening (older history for a live stream) as a file. Another process builds by it, also after
-restarts.
+"""The plan of a deepening (older history for a live stream) as a file.
+
+Another process builds by it, also after restarts.
 """
 
 import shutil

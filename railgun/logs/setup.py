@@ -48,9 +48,7 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """Formats a record as `{"time": …, "level": …, "logger": …, "message": …}`, with its fields and `error` in the
-    object.
-    """
+    """Formats a record as `{"time": …, "level": …, "logger": …, "message": …}`, with its fields and `error` in it."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

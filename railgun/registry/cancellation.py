@@ -23,8 +23,9 @@ class CancellationToken:
             raise ChangeWithdrawnError
 
     def begin(self) -> None:
-        """Note that the change begins: it cannot be taken back any more. Raises ChangeWithdrawnError if it was taken
-        back.
+        """Note that the change begins: it cannot be taken back any more.
+
+        Raises ChangeWithdrawnError if it was taken back.
         """
         with self._lock:
             self.check()

@@ -29,8 +29,7 @@ from railgun.registry.origin import Made
 
 VERSION = 1
 KEY_BYTES = 16
-# For so many requests it is remembered which changes they began: a writer that was interrupted looks for its
-# own.
+# For so many requests it is remembered which changes they began: a writer that was interrupted looks for its own.
 _AUTHORS = 256
 
 _encode = msgspec.json.Encoder().encode

@@ -10,8 +10,9 @@ class EngineError(Exception):
 
 
 class DefinitionsError(EngineError):
-    """The definitions cannot be registered. The message names the place in the definition or query, and may suggest a
-    mend.
+    """The definitions cannot be registered.
+
+    The message names the place in the definition or query, and may suggest a mend.
     """
 
 

@@ -111,8 +111,9 @@ def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
 
 
 def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
-    """Return the changes that give a stream other settings and more fields; none if it has them. Raises as `evolved`
-    does.
+    """Return the changes that give a stream other settings and more fields; none if it has them.
+
+    Raises as `evolved` does.
     """
     entry = stream_entry(catalog, stream)
     fields = stream_to_json(entry.stream)["fields"]

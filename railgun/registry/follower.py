@@ -31,8 +31,7 @@ class Snapshot:
 
 _WAIT_S = 0.25
 _AWAY_S = 0.5
-# Each follower looks this often for topics that are due to be deleted. The first one that sees them deletes
-# them.
+# Each follower looks this often for topics that are due to be deleted. The first one that sees them deletes them.
 _SWEEP_S = 1.0
 
 _log = logging.getLogger("railgun.registry")

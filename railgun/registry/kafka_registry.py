@@ -1,5 +1,6 @@
-"""Keeps the catalogue in a compacted topic of Kafka. One process at a time changes it, and all follow it. See
-FORMAT.md.
+"""Keeps the catalogue in a compacted topic of Kafka.
+
+One process at a time changes it, and all follow it. See FORMAT.md.
 """
 
 import logging
@@ -45,8 +46,7 @@ _BACKOFF_MAX_S = 1.0
 _COURTESY_S = 1.0
 _COURTESY_STEP_S = 0.02
 _APPEARS_S = 0.002
-# If a change began this long ago and is not done, any follower finishes it: its author may have lost the
-# broker.
+# If a change began this long ago and is not done, any follower finishes it: its author may have lost the broker.
 LEFT_BEHIND_S = 10.0
 
 _log = logging.getLogger("railgun.registry")
@@ -156,8 +156,9 @@ class KafkaRegistry:
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
     def make_query_topics(self) -> None:
-        """Make the missing topics for value queries, for streams that an earlier release created. Raises
-        TransportError.
+        """Make the missing topics for value queries, for streams that an earlier release created.
+
+        Raises TransportError.
         """
         existing = self._transport.topics()
         for entry in self.snapshot().catalog.streams.values():

@@ -27,9 +27,7 @@ class Telling:
         self._transport, self._topics, self._settings = transport, topics, settings
 
     def check_free(self, stream: StreamDefinition) -> None:
-        """Raise DefinitionsError if a topic that a new stream needs exists, and has records or another number of
-        partitions.
-        """
+        """Raise DefinitionsError if a new stream's topic exists, and has records or another number of partitions."""
         existing = self._transport.topics()
         for topic, partitions in self._topics.of_tasks(stream).items():
             if topic not in existing:

@@ -1,5 +1,4 @@
-"""The commands and tables that run on Spark: logs and reservoirs as tables, backfill, validation by a second
-computation.
+"""What runs on Spark: logs and reservoirs as tables, backfill, and validation by a second computation.
 
 No other room imports pyspark.
 """

@@ -37,8 +37,9 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def start_spark(settings: Mapping[str, Any]) -> None:
-    """Start Java, and Spark in it, unless this process has started them. Raises SetupError if one of them does not
-    start.
+    """Start Java, and Spark in it, unless this process has started them.
+
+    Raises SetupError if one of them does not start.
 
     A Java that has run Spark before runs the next one too, with the memory that it has, whatever the settings say.
     """
@@ -137,8 +138,9 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _stderr() -> Iterator[int]:
-    """Give a file for a process to write to; its lines appear on our stderr. If the block fails, all of them come
-    first.
+    """Give a file for a process to write to; its lines appear on our stderr.
+
+    If the block fails, all of them come first.
     """
     read, written = os.pipe()
     thread = threading.Thread(target=_pass_on, args=(read,), name="railgun-java-stderr", daemon=True)
@@ -200,8 +202,7 @@ def local_session(cores: int = 0, memory: str = "1g") -> SparkSession:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # This is between Spark's own processes. A busy machine may delay one of them, more so at a low
-        # priority.
+        # This is between Spark's own processes. A busy machine may delay one of them, more so at a low priority.
         "spark.python.authenticate.socketTimeout": "600s",
         "spark.ui.enabled": "false",
         # This is a default: options of the user's own in Spark's configuration may name another file.

@@ -19,11 +19,9 @@ VALIDATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.windowExec.buffer.spill.threshold": "200000",
-    # Kept frames are read again within a minute. A quarter more of disk is cheaper than trying codecs on each
-    # column.
+    # Kept frames are read again within a minute. A quarter more of disk is cheaper than trying codecs on each column.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Spark writes down the plan of each query, including those of kept frames. That alone could fill the
-    # heap.
+    # Spark writes down the plan of each query, including those of kept frames. That alone could fill the heap.
     "spark.sql.maxPlanStringLength": "10000",
 }
 """The settings of a session of validation. They come first, because the meaning of SQL depends on them."""

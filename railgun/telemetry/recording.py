@@ -28,8 +28,9 @@ class Buckets:
         self.total += value
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Return (upper bound in Prometheus' form, count of values at or below it) for each bound. The last bound is
-        "+Inf".
+        """Return (upper bound in Prometheus' form, count of values at or below it) for each bound.
+
+        The last bound is "+Inf".
         """
         found: list[tuple[str, float]] = []
         sum_ = 0

@@ -93,8 +93,9 @@ class Backfill:
     def begin(
         self, plan: HistoryPlan, files: str, now_ms: int | None, *, has_built: bool
     ) -> tuple[HistoryPlan, int]:
-        """Return the plan and the clock, in ms, with which the work in the folder began. If none has, this plan begins
-        it now.
+        """Return the plan and the clock, in ms, with which the work in the folder began.
+
+        If none has, this plan begins it now.
 
         files: the source's mark, see `HistorySource.files_mark`.
         has_built: whether any task is finished there.
@@ -129,8 +130,9 @@ class Backfill:
         write_whole(self.work / PLAN, json.dumps(started, indent=1) + "\n")
 
     def check_free(self) -> None:
-        """Raise HistoryError if the folder holds work. Called while the stream is not registered: it is of another
-        backfill.
+        """Raise HistoryError if the folder holds work.
+
+        Called while the stream is not registered: it is of another backfill.
         """
         known = self._begun()
         if known is not None:
@@ -163,8 +165,9 @@ class Backfill:
 
 
 def check_source(spark: SparkSession, job: Backfill, stream: StreamDefinition, version: int = 1) -> DataFrame:
-    """Check the history's columns before any work starts, and return its rows. version: the version of the stream's
-    fields.
+    """Check the history's columns before any work starts, and return its rows.
+
+    version: the version of the stream's fields.
 
     Raises HistoryError, ColumnError.
     """

@@ -162,8 +162,7 @@ class DeepeningOfCluster(DeepeningTarget):
         history, created = self._under_way(entry)
         tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]
         if requested is not None and history in (None, requested):
-            # The plan cannot be read, so this history is unknown. A task that has the requested one needs no
-            # other.
+            # The plan cannot be read, so this history is unknown. A task that has the requested one needs no other.
             if history == requested or not all(beside(task, requested).is_dir() for task in tasks):
                 raise HistoryError(f"{entry.stream.name}: its tasks have been told to take over; let it end")
         if history is not None:
@@ -205,8 +204,9 @@ class DeepeningOfCluster(DeepeningTarget):
 
 
 def is_near(standing: CopyStatus, history: str) -> bool:
-    """Whether a task reports that it could take over soon. It must have no fill: at the record it would be done at
-    once.
+    """Whether a task reports that it could take over soon.
+
+    It must have no fill: at the record it would be done at once.
     """
     following = standing.following or {}
     if following.get("history") != history or "behind" not in following or following["filling"]:

@@ -64,9 +64,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Counts:
-    """The numbers of rows: read; at or after the cut; sent nowhere, as all partitioners' fields are null; refused by
-    reason.
-    """
+    """The numbers of rows: read; at or after the cut; sent nowhere (partitioners' fields are null); refused by reason."""
 
     read: int = 0
     after_cut: int = 0
@@ -179,8 +177,9 @@ class RowValidator:
         return text_ids(events.ids.words, events.ids.heap)
 
     def _unreadable(self, batch: pa.RecordBatch) -> tuple[NDArray[np.bool_], pa.RecordBatch]:
-        """Count the rows that their file's reader could not read. Returns which they are, and the batch without that
-        column.
+        """Count the rows that their file's reader could not read.
+
+        Returns which they are, and the batch without that column.
         """
         bad: NDArray[np.bool_] = np.zeros(batch.num_rows, np.bool_)
         place = batch.schema.get_field_index(REFUSED)

@@ -71,8 +71,9 @@ class HistorySource:
         return self.format in _TEXT and self.options.get("inferSchema", "false") != "true"
 
     def files_mark(self, rows: DataFrame) -> str:
-        """Return a mark that changes if the files do: by their names, sizes and times. For a table it knows the names
-        only.
+        """Return a mark that changes if the files do: by their names, sizes and times.
+
+        For a table it knows the names only.
 
         rows: the rows that were read from the source. The mark is empty if there are no files.
         """

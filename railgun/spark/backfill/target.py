@@ -169,8 +169,9 @@ class DeepeningTarget(BackfillTarget):
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
-        """Build as other backfills do. A refusal before any work starts leaves no deepening, unless another job builds
-        it.
+        """Build as other backfills do.
+
+        A refusal before any work starts leaves no deepening, unless another job builds it.
         """
         self.has_begun = False
         try:

@@ -171,8 +171,9 @@ def manifests_of(place: BuildPlace) -> list[HistoryManifest]:
 def _by_task(
     batches: Iterator[pa.RecordBatch], plan: HistoryPlan, tasks_end: int
 ) -> Iterator[tuple[int, Records, NDArray[np.int64] | None]]:
-    """Yield (task, records, times at which they counted). The times are None but for a stream's own events from the cut
-    on.
+    """Yield (task, records, times at which they counted).
+
+    The times are None but for a stream's own events from the cut on.
     """
     for batch in batches:
         if not batch.num_rows:

@@ -21,8 +21,9 @@ class PiecePartition(InputPartition):
 
 
 class Reads:
-    """Reads pieces into batches. It travels to executors, so it holds no open log. `BatchReader` and `FollowingReader`
-    use it.
+    """Reads pieces into batches.
+
+    It travels to executors, so it holds no open log. `BatchReader` and `FollowingReader` use it.
     """
 
     def __init__(self, options: ReadOptions, place: Place, schema: StructType) -> None:
