@@ -74,6 +74,6 @@ class _Installs:
     def _run(self, stream: str, install: Callable[[], None]) -> None:
         try:
             install()
-        except Exception as error:  # noqa: BLE001 - every request of the batch is told
+        except Exception as error:  # noqa: BLE001 - the thread has nobody to raise to; the failure is shown
             self._failures[stream] = one_line(error)
             _log.error("the deepening of %s was not installed: %s", stream, error)

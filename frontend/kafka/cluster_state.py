@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
@@ -60,23 +61,29 @@ class ClusterState:
         self._lock = threading.Lock()
 
     def overview(self, catalog: Catalog, unanswered: Sequence[TaskKey]) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows; while the broker is away, what is known.
+        """Return what `GET /v1/cluster` shows; while the broker is away, or the plan is not read, what is known.
 
         catalog: the newest that is known.  unanswered: the tasks that nobody answers.
         """
         with self._lock:
-            away = []
+            outdated = []
             try:
                 self._refresh()
-            except TransportUnavailableError:
+            except (TransportUnavailableError, PlanNotReadError) as error:
                 if not self._tail.offsets:
                     raise
                 ago_s = time.monotonic() - self._refreshed_s
-                away.append(f"the broker does not answer: nodes and plan are as they were {ago_s:.0f} s ago")
+                is_away = isinstance(error, TransportUnavailableError)
+                why = (
+                    "the broker does not answer"
+                    if is_away
+                    else f"{error.reason}, see the log of this front-end"
+                )
+                outdated.append(f"{why}: nodes and plan are as they were {ago_s:.0f} s ago")
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered)
-            return {**found, "warnings": [*away, *found["warnings"]]}
+            return {**found, "warnings": [*outdated, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
         """Return what a change would move. Raises ProblemError."""
@@ -208,7 +215,7 @@ class ClusterState:
             # No node may have started yet.
             make_topics(self._transport, self._topics)
         now_s = time.monotonic()
-        self._plan = self._states.plan()
+        self._plan = self._states.plan.newest()
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)

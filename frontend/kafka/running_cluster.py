@@ -48,8 +48,7 @@ class RunningCluster:
     """Used in one event loop. definitions: created at the start where missing.  now_ms: the clock of events; None for
     the system's.  waits_for: requests are not taken before this was true once.
 
-    parts: None before the start and after the end.  away: why the broker is known not to answer; None while nothing is
-    known to be wrong.
+    parts: None before the start and after the end.
     """
 
     def __init__(

@@ -42,6 +42,7 @@ class KafkaScoring(InThread):
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.close()
+        self._requests = None
 
     @property
     def recording(self) -> Recording:
@@ -80,9 +81,11 @@ class KafkaScoring(InThread):
 
     def _late(self, submission: Submission) -> list[Answer | None]:
         assert isinstance(submission, Request)
-        if submission.pending is not None and self._requests is not None:
+        # `end` may let go of them meanwhile.
+        requests = self._requests
+        if submission.pending is not None and requests is not None:
             # Some of the events may be answered, if not all.
-            return self._requests.answers(submission)
+            return requests.answers(submission)
         parts = self._running.parts
         return unanswered(
             submission, None if parts is None else parts.intakes.now.views.get(submission.stream)

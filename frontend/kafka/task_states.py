@@ -12,17 +12,16 @@ from typing import Any
 
 from frontend.exchange.pending_table import PendingTable
 from frontend.kafka.deadlines import DEADLINES
+from frontend.kafka.followed_plan import FollowedPlan
 from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.overview import heard_copies, shown_copy
-from railgun.cluster.plan import Plan
-from railgun.cluster.records import PlanReader
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.tail import Tail, TailThread, each_record, leave_out, logged
+from railgun.messaging.tail import Tail, TailThread, each_record, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
@@ -60,8 +59,6 @@ def at_a_glance(
 
 
 _WAIT_S, _AWAY_S = 0.1, 0.5
-# The plan is read within this time, while the broker is there.
-_PLAN_S, _PLAN_LOOK_S = 10.0, 0.01
 # For a question that somebody waits for: it is not long known that a broker is away.
 _ANSWER_S = 2.0
 NOT_RUN = ("unknown", "stopped")
@@ -78,6 +75,7 @@ class TaskStates:
     is_away: whether the broker is known not to answer: it is not asked then.
     silent_s: a task of which nothing is heard for so long does not run.
     reports: the newest report of every copy.
+    plan: the plan. What is wrong with its topic does not keep reports from being read, nor the other way round.
     """
 
     def __init__(
@@ -89,25 +87,19 @@ class TaskStates:
     ) -> None:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
-        reports, self._assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
-        self.reports, self._plan = ReportTable(), PlanReader()
+        reports, assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
+        self.reports = ReportTable()
         # Of metrics that are not known to answer: how far their tasks must have come to know of them.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
-        for where in (reports, self._assignment):
+        for where in (reports, assignment):
             transport.create_topic(where.topic, 1, OVERWRITTEN)
-        self._tail = Tail(
-            transport,
-            {
-                reports: each_record(self._take, logged(_log)),
-                # Nodes log what cannot be read of the plan.
-                self._assignment: each_record(lambda _, record: self._plan.take(record), leave_out),
-            },
-        )
+        self._tail = Tail(transport, {reports: each_record(self._take, logged(_log))})
         self._tail.begin()
         self._begun_at = transport.end_offset(*reports)
+        self.plan = FollowedPlan(transport, assignment)
         self._thread = TailThread(
-            lambda: self._tail.look(_WAIT_S),
+            self._look,
             "positions",
             lambda error: _log.warning("positions cannot be read for now: %s", error),
             _AWAY_S,
@@ -117,18 +109,6 @@ class TaskStates:
     def close(self) -> None:
         """Read no more."""
         self._thread.close()
-
-    def plan(self) -> Plan:
-        """The newest plan that was written before this is called. Raises TransportError."""
-        ends = {self._assignment: self._transport.end_offset(*self._assignment)}
-        until_s = time.monotonic() + _PLAN_S
-        while not self._tail.has_reached(ends):
-            if time.monotonic() > until_s:
-                raise TransportUnavailableError(
-                    str(self._assignment), "the plan is not read", "Check the broker"
-                )
-            time.sleep(_PLAN_LOOK_S)
-        return self._plan.plan
 
     def warming(self, entry: StreamEntry) -> set[str]:
         """The metrics of a stream that some task does not answer yet, or is not known to, as where the broker is away.
@@ -205,7 +185,7 @@ class TaskStates:
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """The copies of a task that are heard, in the words that nodes use among themselves."""
         since_s = time.monotonic() - self._silent_s
-        heard = heard_copies(self.reports, self._plan.plan, task, lambda each: each.reported_s > since_s)
+        heard = heard_copies(self.reports, self.plan.policy, task, lambda each: each.reported_s > since_s)
         return [
             shown_copy(copy, heard[copy])
             for copy in sorted(heard)
@@ -240,6 +220,12 @@ class TaskStates:
     def _answers(self, metric: str, task: TaskKey, end: int) -> bool:
         heard = self._heard(task)
         return heard is not None and heard.status.position >= end and metric not in heard.status.warming
+
+    def _look(self) -> None:
+        try:
+            self._tail.look(_WAIT_S)
+        finally:
+            self.plan.look()
 
     def _take(self, offset: int, record: bytes) -> None:
         # What was written before this front-end began may be of any time.

@@ -64,14 +64,18 @@ def node_overview(
 
 
 def heard_copies(
-    reports: ReportTable, plan: Plan, task: TaskKey, is_heard: Callable[[ReportedCopy], bool]
+    reports: ReportTable,
+    policy: ClusterPolicy | None,
+    task: TaskKey,
+    is_heard: Callable[[ReportedCopy], bool],
 ) -> dict[CopyName, ReportedCopy]:
     """Return the copies of a task that were heard lately, apart from those that another one has taken over from.
 
+    policy: the plan's; None before the first plan.
     is_heard: what counts as lately.
     """
     heard = {each.copy: each for each in reports.copies(task) if is_heard(each)}
-    for copy in replaced(heard.values(), (plan.policy or ClusterPolicy()).takeover_s):
+    for copy in replaced(heard.values(), (policy or ClusterPolicy()).takeover_s):
         del heard[copy]
     return heard
 
@@ -150,7 +154,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = heard_copies(observed.reports, plan, task, lambda each: each.is_heard(now_s))
+    heard = heard_copies(observed.reports, plan.policy, task, lambda each: each.is_heard(now_s))
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
         yield {**shown_copy(copy, heard.pop(copy, None)), "planned": True}

@@ -3,6 +3,7 @@ FORMAT.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -140,6 +141,7 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
 _encode = msgspec.json.Encoder().encode
 _decode_statement: Callable[[bytes], Statement] = msgspec.json.Decoder(Statement).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
+_decode_tasks = msgspec.json.Decoder(_PlannedTasks).decode
 _decode_version = msgspec.json.Decoder(_Version).decode
 
 
@@ -211,16 +213,56 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
     return [*records, (_PLAN_KEY, _encode(header))]
 
 
+class _PlanRecords:
+    """The records that make a plan: its header, and those of all tasks as they were when it came. Any thread may use
+    it.
+    """
+
+    def __init__(self, header: _PlanHeader, tasks: Sequence[bytes]) -> None:
+        self.header, self._records = header, tasks
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan. The first access builds it, which takes long if there are many tasks."""
+        header, tasks = self.header, [_decode_tasks(record) for record in self._records]
+        drains = {
+            node: Drain(drain.asked_ms, drain.fewer_copies, drain.refusal)
+            for node, drain in header.drains.items()
+        }
+        return Plan(
+            header.epoch,
+            dict(_copies(tasks)),
+            dict(_target(tasks)),
+            header.cause,
+            drains,
+            header.policy,
+            dict(_lost(tasks)),
+            dict(_cuts(tasks)),
+        )
+
+
 class PlanReader:
     """Makes the plan of the records of the topic, which come in order. A record of an older epoch, or of the same epoch
     by another leader before, is left out.
 
-    plan: as of the last header that was taken in. incarnation: of the node that wrote it.
+    One thread takes records. Any thread may ask for the plan, which is built only then: front-ends read every plan and
+    seldom need one.
     """
 
     def __init__(self) -> None:
-        self.plan, self.incarnation = Plan(), 0
-        self._tasks: dict[tuple[str, int, str], _PlannedTasks] = {}
+        self._newest = _PlanRecords(_PlanHeader(epoch=0, incarnation=0, cause=""), [])
+        # Kept as bytes: decoded, they would be very many objects for the garbage collector to visit.
+        self._tasks: dict[tuple[str, int, str], bytes] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as of the last header that was taken in; the same object until the next one."""
+        return self._newest.plan
+
+    @property
+    def policy(self) -> ClusterPolicy | None:
+        """The policy of that plan. The plan is not built for it."""
+        return self._newest.header.policy
 
     def take(self, record: bytes) -> bool:
         """Take in a record. Returns whether it completes a plan. Raises RecordError, and NewerRecordError."""
@@ -229,53 +271,45 @@ class PlanReader:
             planned = _decode_planned(record)
         except msgspec.MsgspecError as error:
             raise RecordError(f"a record of the plan that cannot be read: {error}") from None
-        if (planned.epoch, planned.incarnation) < (self.plan.epoch, self.incarnation):
+        newest = self._newest.header
+        if (planned.epoch, planned.incarnation) < (newest.epoch, newest.incarnation):
             return False
         if isinstance(planned, _PlannedTasks):
-            self._tasks[planned.stream, planned.created, planned.partitioner] = planned
+            self._tasks[planned.stream, planned.created, planned.partitioner] = record
             return False
-        drains = {
-            node: Drain(drain.asked_ms, drain.fewer_copies, drain.refusal)
-            for node, drain in planned.drains.items()
-        }
-        self.plan = Plan(
-            planned.epoch,
-            dict(self._copies()),
-            dict(self._target()),
-            planned.cause,
-            drains,
-            planned.policy,
-            dict(self._lost()),
-            dict(self._cuts()),
-        )
-        self.incarnation = planned.incarnation
+        self._newest = _PlanRecords(planned, list(self._tasks.values()))
         return True
 
-    def _copies(self) -> Iterator[tuple[TaskKey, Copies]]:
-        for name, planned in self._partitions():
-            yield (
-                name,
-                tuple(
-                    PlannedCopy(CopyName(node, unit), folder, is_going)
-                    for node, unit, folder, is_going in planned.copies
-                ),
-            )
 
-    def _target(self) -> Iterator[tuple[TaskKey, tuple[CopyName, ...]]]:
-        for name, planned in self._partitions():
-            yield name, tuple(CopyName(*copy) for copy in planned.target)
+def _copies(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Copies]]:
+    for name, planned in _partitions(tasks):
+        yield (
+            name,
+            tuple(
+                PlannedCopy(CopyName(node, unit), folder, is_going)
+                for node, unit, folder, is_going in planned.copies
+            ),
+        )
 
-    def _lost(self) -> Iterator[tuple[TaskKey, Mapping[str, LostCopy]]]:
-        for name, planned in self._partitions():
-            if planned.lost:
-                yield name, {node: LostCopy(*lost) for node, lost in planned.lost.items()}
 
-    def _cuts(self) -> Iterator[tuple[TaskKey, Cut]]:
-        for name, planned in self._partitions():
-            if planned.cut is not None:
-                yield name, Cut(*planned.cut)
+def _target(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, tuple[CopyName, ...]]]:
+    for name, planned in _partitions(tasks):
+        yield name, tuple(CopyName(*copy) for copy in planned.target)
 
-    def _partitions(self) -> Iterator[tuple[TaskKey, _PlannedPartition]]:
-        for group, tasks in self._tasks.items():
-            for partition, planned in tasks.partitions.items():
-                yield TaskKey(*group, partition), planned
+
+def _lost(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Mapping[str, LostCopy]]]:
+    for name, planned in _partitions(tasks):
+        if planned.lost:
+            yield name, {node: LostCopy(*lost) for node, lost in planned.lost.items()}
+
+
+def _cuts(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Cut]]:
+    for name, planned in _partitions(tasks):
+        if planned.cut is not None:
+            yield name, Cut(*planned.cut)
+
+
+def _partitions(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, _PlannedPartition]]:
+    for each in tasks:
+        for partition, planned in each.partitions.items():
+            yield TaskKey(each.stream, each.created, each.partitioner, partition), planned

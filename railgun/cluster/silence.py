@@ -31,6 +31,10 @@ PLANNED_HEARD_S: Final = 5.0
 OFFER_KNOWN_S: Final = 30.0
 """A copy that has caught up knows of what a job offers within this time: units look for it twice a second."""
 
+PUT_ASIDE_S: Final = 120.0
+"""Once a job has asked for it, each task has put aside the events that it accepted within this time. If not, its node
+does not run, or has another data folder."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0

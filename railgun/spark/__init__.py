@@ -1,4 +1,4 @@
-"""What runs on Spark: logs and reservoirs as tables, backfill, and validation by a second computation.
+"""Railgun on Spark: logs and reservoirs as tables, backfill, and validation by a second computation.
 
 No other room imports pyspark.
 """

@@ -204,8 +204,8 @@ class UnitCopies:
         each_record(take, _left_out)(fetched)
 
     def _take_plan(self, _: int, record: bytes) -> None:
-        if self._plan.take(record) and self.plan.policy is not None:
-            self._timing.takeover_s = self.plan.policy.takeover_s
+        if self._plan.take(record) and self._plan.policy is not None:
+            self._timing.takeover_s = self._plan.policy.takeover_s
 
     def _take_report(self, record: bytes, at_s: float) -> None:
         report = decode_report(record)

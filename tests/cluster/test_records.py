@@ -93,6 +93,25 @@ def test_a_plan_comes_back_and_what_is_older_is_left_out() -> None:
         reader.take(b"{}")
 
 
+def test_a_plan_is_as_of_its_header_even_if_it_is_asked_for_later() -> None:
+    """Records of tasks come before the header of their plan: they must not show in the plan before."""
+    one, other = task_names(2)
+    first = Plan(1, {one: (PlannedCopy(HERE, "f"),), other: ()}, {one: (HERE,), other: ()})
+    first = replace(first, policy=ClusterPolicy(takeover_s=1.5))
+    second = replace(first, epoch=2, copies={**first.copies, one: (PlannedCopy(THERE, "g"),)})
+    reader = PlanReader()
+    assert (reader.plan, reader.policy) == (Plan(), None)
+    for _, record in encode_plan(first, Plan(), 5):
+        reader.take(record)
+    *tasks, header = (record for _, record in encode_plan(second, first, 5))
+    for record in tasks:
+        reader.take(record)
+    assert (reader.plan, reader.policy) == (first, first.policy)
+    assert reader.plan is reader.plan
+    reader.take(header)
+    assert reader.plan == second
+
+
 def test_an_accepted_cut_comes_back_and_is_in_the_plan() -> None:
     accepted = AcceptedCut(**TASK, offset=80, leader_epoch=7)
     assert decode_statement(encode_statement(accepted)) == accepted

@@ -13,6 +13,7 @@ from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import BeginDeepening, Change, Deepen
 from railgun.catalog.names import column_name
 from railgun.cluster.reports import CopyStatus
+from railgun.cluster.silence import PUT_ASIDE_S
 from railgun.engine.deepening.plan import deepening_plan
 from railgun.engine.errors import under_way_error
 from railgun.engine.history import check_identified
@@ -37,7 +38,7 @@ from railgun.spark.errors import HistoryError
 from railgun.task.errors import HistoryDamagedError
 from railgun.task.settings import TaskSettings
 
-_ASK_S, _PUT_ASIDE_S, _LET_GO_S = 0.1, 120.0, 2.0
+_ASK_S, _LET_GO_S = 0.1, 2.0
 _NEAR_RECORDS = 2_000
 
 
@@ -184,7 +185,7 @@ class DeepeningOfCluster(DeepeningTarget):
         self, entry: StreamEntry, history: str, standings: TaskStandings
     ) -> dict[tuple[str, int], OwnEvents]:
         """Wait until all units have exported their accepted events, and return what the exports say of themselves."""
-        tasks, deadline_s = entry.stream.tasks, time.monotonic() + _PUT_ASIDE_S
+        tasks, deadline_s = entry.stream.tasks, time.monotonic() + PUT_ASIDE_S
         found: dict[tuple[str, int], OwnEvents] = {}
         while True:
             for name, at in tasks:

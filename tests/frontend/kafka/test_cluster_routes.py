@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from frontend.kafka import followed_plan
 from frontend.kafka.cluster import Cluster
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
@@ -63,6 +64,26 @@ def test_who_changed_what(running: RunningFrontEnd) -> None:
     )
     # The test's own program made the stream that the nodes have.
     assert {each["from"] for each in before} == {None}
+
+
+def test_a_plan_that_is_not_read_is_no_broker_that_is_away(
+    nodes: Nodes, running: RunningFrontEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that reads it may lag, or have ended. The broker answers all the same."""
+    monkeypatch.setattr(followed_plan, "_PLAN_S", 0.5)
+    assert "the plan was not read" not in "".join(_shown(running)["warnings"])
+    parts = running.backend.running.parts
+    assert parts is not None
+    parts.task_states.close()
+    nodes.start(1)
+    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    (warning, *_) = _shown(running)["warnings"]
+    assert warning.startswith(
+        "the plan was not read within 0.5 s, see the log of this front-end: nodes and plan are as they were "
+    )
+    detail = _detail(running.client.get(f"{PLACE}/plan?what_if=add=1"), 503)
+    assert "the plan was not read within 0.5 s. See the log of this front-end" in detail
+    assert "broker" not in detail
 
 
 def test_nodes_are_shown_and_emptied(

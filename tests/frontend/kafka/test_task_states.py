@@ -17,6 +17,7 @@ from railgun.cluster.records import encode_plan
 from railgun.cluster.reports import encode_report
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
+from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
@@ -119,12 +120,20 @@ class Reported:
             )
         )
 
-    def plan(self, takeover_s: float) -> None:
-        """Write a plan."""
-        made = Plan(1, policy=ClusterPolicy(takeover_s=takeover_s))
+    def plan(self, takeover_s: float, epoch: int = 1) -> None:
+        """Write a plan, and wait until it is known."""
+        made = Plan(epoch, policy=ClusterPolicy(takeover_s=takeover_s))
         for key, record in encode_plan(made, Plan(), 1):
             self._write(self._topics.assignment, key, record)
-        assert self.known.plan() == made
+        assert self.known.plan.newest() == made
+
+    def lose_plan(self) -> None:
+        """Delete the topic of the plan."""
+        self._transport.delete_topic(self._topics.assignment)
+
+    def make_plan_topic(self) -> None:
+        """Make the topic of the plan again, empty."""
+        self._transport.create_topic(self._topics.assignment, 1, OVERWRITTEN)
 
     def _write(self, topic: str, key: bytes, record: bytes) -> None:
         self._transport.submit([Entry(TopicPartition(topic, 0), Records.of([record]), [key])]).result()
@@ -153,6 +162,28 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(reported: Reported) ->
     assert known.filled(stream, "n") == 0.75
     say(0, warming=[], filled={})
     assert known.warming(stream) == set()
+
+
+def test_reports_are_heard_while_the_plan_cannot_be_read(
+    reported: Reported, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once the topic of the plan is there again, its plans count, though their numbers begin anew."""
+
+    def failures() -> list[str]:
+        return [each for each in caplog.messages if each.startswith("the plan cannot be read for now: ")]
+
+    for epoch in range(1, 6):
+        reported.plan(4.0, epoch)
+    reported.lose_plan()
+    until(lambda: bool(failures()))
+    reported.say(0)
+    reported.make_plan_topic()
+    reported.say(1)
+    reported.plan(2.0)
+    reported.say(1, position=7, end=7)
+    reported.plan(3.0, 2)
+    assert len(failures()) == 1
+    assert not [each for each in caplog.messages if "positions cannot be read" in each]
 
 
 @pytest.mark.parametrize("takeover_s", [None, 4.0])

@@ -4,15 +4,17 @@ import math
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Self
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import NodeRecord
+from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -32,7 +34,8 @@ GONE_S = 2.0
 
 
 class Node:
-    """The leading part of a node, in a thread. It has no units: nobody makes its copies."""
+    """The leading part of a node, in a thread. It has no units: nobody makes its copies. disk: tasks whose data it
+    has."""
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Node:
         units: int = 2,
         moves_limit: int = 4,
         checked_end: float = math.inf,
+        disk: Iterable[TaskKey] = (),
     ) -> None:
         settings, name = quick_settings(broker), f"node-{number}"
         self._transport = KafkaTransport(settings)
@@ -58,6 +62,7 @@ class Node:
             host="here",
             units=units,
             release="0",
+            disk=[DiskCopy(**task._asdict(), size_bytes=100) for task in disk],
         )
         self.ended = deque[UnitEnded]()
         self.leading = Leading(
@@ -119,9 +124,15 @@ class Nodes:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def start(self, number: int, moves_limit: int = 4, checked_end: float = math.inf) -> Node:
+    def start(
+        self,
+        number: int,
+        moves_limit: int = 4,
+        checked_end: float = math.inf,
+        disk: Iterable[TaskKey] = (),
+    ) -> Node:
         self.running[number] = Node(
-            self._broker, self.prefix, number, moves_limit=moves_limit, checked_end=checked_end
+            self._broker, self.prefix, number, moves_limit=moves_limit, checked_end=checked_end, disk=disk
         )
         return self.running[number]
 

@@ -38,6 +38,21 @@ def test_one_leads_and_all_see_its_plan(nodes: Nodes, caplog: pytest.LogCaptureF
         assert caplog.messages.count(said) == 1, caplog.messages
 
 
+def test_nodes_that_say_they_have_data_keep_their_tasks_when_the_plan_is_lost(nodes: Nodes) -> None:
+    """No unit has reported a task, and no plan names one. They are not new all the same: what a node said is kept."""
+    tasks = list(nodes.player.registry.snapshot().catalog.task_keys)
+    nodes.start(2, disk=tasks)
+    awaited(lambda: nodes.places() == {frozenset({"node-2"})})
+    nodes.stop(2)
+    nodes.player.transport.delete_topic(nodes.player.registry.topics.assignment)
+    # The first one that leads has no data, and is alone at first.
+    first = nodes.start(1)
+    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    nodes.start(2, disk=tasks)
+    awaited(lambda: nodes.places() == {frozenset({"node-1", "node-2"})})
+    awaited(lambda: {copies[0].copy.node for copies in first.plan.copies.values()} == {"node-2"})
+
+
 def test_a_node_whose_configuration_differs_from_the_leaders_says_so_once(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
