@@ -64,7 +64,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Counts:
-    """The numbers of rows: read; at or after the cut; sent nowhere (all partitioners' fields null); refused by reason."""
+    """The numbers of rows: read; at or after the cut; sent to no partitioner (all fields null); refused by reason."""
 
     read: int = 0
     after_cut: int = 0
