@@ -46,7 +46,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name. Raises EngineMissingError, an ImportError, where it needs the engine and that is missing."""
+    """Load a public name. Raises EngineMissingError, an ImportError, if it needs the engine and that is missing."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from railgun.extras import needing_engine

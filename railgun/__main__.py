@@ -6,7 +6,7 @@ _INTERRUPTED = 130
 
 
 def main() -> int:
-    """The exit code. Loads the commands, which takes a moment: an interrupt in it is as good as a later one."""
+    """Run the command, and return the exit code. An interrupt while the commands load counts like a later one."""
     try:
         from railgun.cli.main import main as run
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
-"""Arrow without pandas, for processes that answer events.
+"""Keeps pandas out of processes that answer events, though Arrow would import it.
 
-When Arrow is first given Python's values it imports pandas, where that is installed (by the extra for Spark, or by a
-user's own code): 0.4 s in which whoever else wants the interpreter waits. Nothing in such a process has a use for it.
+Arrow imports pandas, if it is installed (by the extra for Spark, or by a user's own code), when it is first given
+Python's values. That takes 0.4 s, in which other threads wait for the interpreter. Such a process has no use for
+pandas.
 """
 
 import sys
@@ -23,7 +24,7 @@ class _NotFound(MetaPathFinder):
 
 
 def without_pandas() -> None:
-    """Let Arrow find out, once and for all in this process, that there is no pandas. Others may still import it."""
+    """Let Arrow find that there is no pandas, for as long as this process lives. Other code may still import pandas."""
     blocked = _NotFound()
     sys.meta_path.insert(0, blocked)
     try:

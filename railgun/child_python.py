@@ -1,4 +1,4 @@
-"""How this package starts Python again."""
+"""Makes the command by which this package starts Python again."""
 
 import sys
 from pathlib import Path
@@ -7,10 +7,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def child_python(*words: str) -> list[str]:
-    """The command that runs Python with some arguments, as `-m` and a module.
+    """Return the command that runs Python with arguments such as `-m` and a module.
 
-    Python looks for modules in the working folder first, where anybody may have put some. A child looks there only
-    where this package is taken from there too.
+    Python looks for modules in the working folder first, where anybody may have put some. The child does so only if
+    this package itself comes from there.
     """
     options = [] if _is_working_folder(_ROOT) else ["-P"]
     return [sys.executable, *options, *words]
@@ -20,5 +20,5 @@ def _is_working_folder(folder: Path) -> bool:
     try:
         return folder.samefile(".")
     except FileNotFoundError:
-        # It was deleted.
+        # The working folder was deleted.
         return False

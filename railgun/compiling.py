@@ -1,6 +1,7 @@
-"""Kernels compiled by a process of its own: the first start takes minutes for it, and shall end when it is asked to.
+"""Compiles kernels in a process of its own. The first start takes minutes for that, and must end when it is asked to.
 
-`python -m railgun.compiling` is that process. It ends when its standard input does, as when its parent was killed.
+`python -m railgun.compiling` is that process. It ends when its standard input does, for example if its parent is
+killed.
 """
 
 import logging
@@ -19,24 +20,27 @@ _log = logging.getLogger("railgun.compiling")
 
 
 class CompilingStoppedError(Exception):
-    """The kernels were not compiled: somebody asked to stop it."""
+    """The kernels were not compiled, because somebody asked to stop."""
 
 
 class Compiling:
-    """Compiles all kernels into the cache, once."""
+    """Compiles all kernels into the cache, once, by a child process."""
 
     def __init__(self) -> None:
-        # Reentrant: `stop` calls `_kill` while it holds the lock.
+        # It is reentrant, because `stop` calls `_kill` while it holds the lock.
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
     def run(self) -> None:
-        """Compile, and wait for that. An exception that comes in here, as by a signal, ends it too.
+        """Compile, and wait for the end.
 
-        Where it fails a warning says why: kernels are compiled when they are called then. Raises CompilingStoppedError.
+        An exception that comes meanwhile, such as one of a signal, ends the compiling too.
+
+        If compiling fails, a warning says why; kernels are then compiled when they are called. Raises
+        CompilingStoppedError.
         """
-        # What the process would leave behind goes with the folder.
+        # Files that the process leaves behind go with the folder.
         with tempfile.TemporaryDirectory(prefix="railgun-compiling-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             try:
@@ -44,7 +48,7 @@ class Compiling:
                     if not self._is_stopped:
                         self._process = _started(folder)
                 if self._process is not None and not self._is_stopped:
-                    # Its process group is its own until it is waited for.
+                    # Nobody else can get the number of its process group before it is waited for.
                     os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
             finally:
                 code = self._end()
@@ -57,24 +61,24 @@ class Compiling:
                 )
 
     def stop(self) -> None:
-        """End it, or have it not begin; nothing where it is over. From any thread."""
+        """End the compiling, or keep it from beginning. Does nothing if it is over. Any thread may call this."""
         with self._lock:
             self._is_stopped = True
             self._kill()
 
     def _end(self) -> int:
-        """The exit code; 0 where it did not begin."""
+        """End the process. Returns its exit code; 0 if it did not begin."""
         self._kill()
         if self._process is None:
             return 0
         if self._process.stdin is not None:
             self._process.stdin.close()
         with self._lock:
-            # Nobody kills meanwhile what has its process id next.
+            # Under the lock, nobody can kill a process that gets this number next.
             return self._process.wait()
 
     def _kill(self) -> None:
-        """End what runs of it: processes that it has started may outlive it."""
+        """Kill the process and those that it has started, which may outlive it."""
         with self._lock:
             if self._process is not None and self._process.returncode is None:
                 with suppress(ProcessLookupError):
@@ -89,7 +93,7 @@ def _started(folder: Path) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=said,
-            # A group of its own: Ctrl-C goes to this process alone, which ends the whole group.
+            # It has a group of its own: Ctrl-C goes to this process alone, which ends the whole group.
             start_new_session=True,
         )
 
@@ -99,7 +103,7 @@ def _said(folder: Path) -> Path:
 
 
 def _why(folder: Path, code: int) -> str:
-    """Why the process failed: the last thing that it said, or its exit code."""
+    """Return why the process failed: the last line that it wrote, or its exit code."""
     lines = _said(folder).read_text(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f"exit code {code}; {last}" if last else f"exit code {code}"
@@ -113,7 +117,7 @@ def _end_with_input() -> None:
 
 
 def main() -> None:
-    """Compile. As the leader of a process group, which `Compiling` makes it, end with standard input."""
+    """Compile. If `Compiling` made this the leader of a process group, end with standard input."""
     if os.getpgid(0) == os.getpid():
         threading.Thread(target=_end_with_input, daemon=True).start()
     from railgun.kernels import main as compile_kernels

@@ -1,4 +1,4 @@
-"""What the base distribution lacks: the engine's packages, and what is said where one is wanted that is not there."""
+"""Names the packages that the base distribution lacks, and says what to install if one of them is needed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class EngineMissingError(ImportError):
 
 @contextmanager
 def needing_engine(what: str) -> Iterator[None]:
-    """Say what to install where a module of the engine is not. Raises EngineMissingError."""
+    """Raise EngineMissingError that says what to install if a module of the engine is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,10 +1,10 @@
 """Compiles every kernel into the cache: `python -m railgun.kernels`.
 
-A kernel is compiled when it is first called, and then found in the cache by every later process.  This calls
-them all once, so that neither the first event of a new installation nor the tests have to wait for it: it
-scores a few events with every aggregator over every kind of window, on disk, and recovers from a checkpoint.
-Those that are only called now and then are compiled by name: an event would wait for them too.
-An image is made of what was called (`reservoir.native.image`), which every later process begins with.
+A kernel is compiled when it is first called; every later process finds it in the cache. This calls all kernels once, so
+that neither the first event of a new installation nor the tests wait for compiling. It scores a few events with every
+aggregator over every kind of window, on disk, and recovers from a checkpoint. Kernels that are called rarely are
+compiled by name, because an event would wait for them too. The called kernels then become an image
+(`reservoir.native.image`), with which every later process begins.
 """
 
 import subprocess
@@ -37,15 +37,15 @@ from reservoir.native.kernel_mode import IS_CHECKED
 
 _ROOMS = ("railgun", "reservoir")
 
-# (module, name, types of the arguments); for an entry point, which has a type of its own, None.
+# (module, name, types of the arguments). The types are None for an entry point, which has a type of its own.
 Kernel = tuple[str, str, list[str] | None]
 
 
 def make_image() -> bool:
-    """Make the image of the kernels that this process has called, all that there are. False, having made none, where
-    some were compiled by this very process: it has those too that only kernels call, many more. The next one can.
+    """Make the image of all kernels that this process has called.
 
-    Where the file cannot be written there is none either.
+    Returns False, without an image, if this very process has compiled some of them: it then also has the many kernels
+    that only other kernels call. The next process can make it. If the file cannot be written, there is no image either.
     """
     if is_image():
         return True
@@ -61,7 +61,7 @@ def make_image() -> bool:
 
 
 def loaded_kernels() -> list[Kernel]:
-    """The kernels that this process can call without compiling or loading anything."""
+    """Return the kernels that this process can call without compiling or loading anything."""
     found: list[Kernel] = [
         (each.__wrapped__.__module__, each.__wrapped__.__name__, None) for each in _entries()
     ]
@@ -73,18 +73,18 @@ def loaded_kernels() -> list[Kernel]:
 
 
 def cached_kernels() -> int:
-    """How many kernels of this tree, those that only kernels call among them, are in the cache."""
+    """Return how many kernels of this source tree are in the cache, including those that only kernels call."""
     places = {Path(function.stats.cache_path) for function in _functions()}
     return sum(1 for place in places for _ in place.glob("*.nbc"))
 
 
 def _called() -> Iterable[tuple[Any, Any]]:
-    """Each with a signature that it was called with."""
+    """Yield each function with each signature that it was called with."""
     from numba.core import types
 
     for function in _functions():
         for signature in function.overloads:
-            # What takes more than words is called by kernels only, and comes with them.
+            # Only kernels call functions with other arguments than words. These functions come with their callers.
             if all(hasattr(types, str(each)) for each in signature):
                 yield function, signature
 
@@ -127,14 +127,16 @@ id = "string"
 sql = "SELECT count(*) AS n FROM crowd GROUP BY id OVER SLIDING 1 SECOND"
 """
 _WINDOWS = ("SLIDING 2 SECONDS", "SLIDING 1 SECOND DELAYED BY 1 SECOND", "TUMBLING 1 SECOND", "INFINITE")
-# An aggregator of every kind of state. Kernels are compiled for kinds of columns, not for each metric: more of these
+# An aggregator of every kind of state. Kernels are compiled for kinds of columns, not for each metric. More
+# metrics would
+# compile nothing more, and every start of a server would plan them.
 # compile nothing more, and every start of a server would plan them.
 _ITEMS = (
     *("count(*)", "sum(d)", "avg(n)", "stddev(m)", "min(d)", "max(k)", "first(ts)", "last(b)", "prev(d)"),
     "count_distinct(k)",
 )
 _EVENTS, _STEP = 600, 50
-# So few events in a chunk that some are sealed, written and read back; the sweep of idle rows is always due.
+# A chunk has few events, so that some chunks are sealed, written and read back. The sweep of idle rows is always due.
 _SETTINGS = TaskSettings(chunk_events=64, sweep_interval_s=0.0)
 _CROWD = 3_000  # more ids and entities than tables begin with
 _FEW = 100  # compiled kernels in a cache that is not complete
@@ -162,7 +164,7 @@ _OM_SCAN = ("int64", "int64", "uint64", "uint64", "int64", "int64")
 
 
 def definitions() -> str:
-    """A stream with a field of every type and metrics of every kind of state, and one of many entities."""
+    """Return a stream with a field of every type, metrics of every kind of state, and one metric of many entities."""
     metrics = []
     for number, window in enumerate(_WINDOWS):
         named = ", ".join(f"{item} AS m{number}_{index}" for index, item in enumerate(_ITEMS))
@@ -198,7 +200,7 @@ def compile_all() -> None:
             engine.score_table("warmup", table.slice(0, _EVENTS // 2))
             engine.score_table("crowd", pa.table({"id": [f"e{number}" for number in range(_CROWD)]}))
             engine.add_metrics("warmup", "SELECT max(k) AS later FROM warmup GROUP BY k OVER SLIDING 1 HOUR")
-            # Bit by bit: what other threads have done meanwhile is taken notice of, in kernels of its own.
+            # The steps are small, so that kernels which notice the work of other threads are called too.
             for first in range(_EVENTS // 2, _EVENTS, _STEP):
                 engine.score_table("warmup", table.slice(first, _STEP))
         with Engine(Path(folder) / "data", durability="os", settings=_SETTINGS) as engine:
@@ -221,8 +223,9 @@ def _compile_rare() -> None:
 
 
 def compile_and_link() -> bool:
-    """Call every kernel once, by Numba, and make an image of them. False: some had to be compiled; the next process
-    can make one.
+    """Call every kernel once, by Numba, and make an image of them. Returns False if some had to be compiled.
+
+    The next process can make the image then.
     """
     use_numba()
     before = cached_kernels()
@@ -232,19 +235,19 @@ def compile_and_link() -> bool:
 
 @contextmanager
 def compiling_alone() -> Iterator[None]:
-    """While the block runs no other process compiles: whoever waits here finds in the cache what that one compiled.
+    """Keep other processes from compiling while the block runs. Those that wait find the compiled kernels in the cache.
 
-    A server and a node that are started together would share the processors to compile the same twice.
+    A server and a node that start together would otherwise share the processors to compile the same kernels.
     """
     with ExitStack() as held:
-        # Where nothing can be kept there is nothing to wait for either.
+        # If nothing can be kept in the cache, there is no reason to wait.
         with suppress(OSError):
             held.enter_context(exclusive(cache_folder().with_name("compiling.lock")))
         yield
 
 
 def main() -> None:
-    """Nothing where there is an image; or compile, saying so: it takes a minute or a few, once."""
+    """Compile unless there is an image. It says so on stderr, because it takes a minute or a few, once."""
     if is_image():
         return
     if IS_CHECKED:
@@ -256,10 +259,10 @@ def main() -> None:
         sys.stderr.write(f"Compiling kernels into {cache_folder()}: a minute or a few, once.\n")
         sys.stderr.flush()
     with compiling_alone():
-        # Another process may have made it meanwhile; one that is not whole is made again.
+        # Another process may have made it meanwhile. An image that is not whole is made again.
         if kernel_image.load() is None and not compile_and_link():
             again = "from railgun.kernels import compile_and_link; compile_and_link()"
-            # Why it fails it says itself.
+            # The process itself says why it fails.
             if code := subprocess.run(child_python("-c", again), check=False).returncode:
                 sys.exit(code if code > 0 else 1)
     if found < _FEW:

@@ -1,14 +1,15 @@
-"""Folders that only their owner may enter: nothing in a data folder is encrypted."""
+"""Makes folders that only their owner may enter, because nothing in a data folder is encrypted."""
 
 from pathlib import Path
 
 _OWNERS_ALONE = 0o700
-# What others must not have. A group may pass through: `backfill` is also for the user of Spark's jobs.
+# The permissions that others must not have. A group may pass through, as `backfill` is also for the user of
+# Spark's jobs.
 _OF_OTHERS = 0o067
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder for its owner alone; one that is there stays as it is. Those above it are made as usual.
+    """Make a folder for its owner alone. An existing folder stays as it is. Folders above it are made as usual.
 
     Raises OSError.
     """
@@ -17,7 +18,7 @@ def make_private(folder: Path) -> None:
 
 
 def exposure(folder: Path) -> str | None:
-    """Return what to say of a folder whose content other users may read or change; None if they may not.
+    """Return a warning about a folder whose content other users may read or change; None if they may not.
 
     Raises OSError.
     """

@@ -1,4 +1,4 @@
-"""For spark-submit: the commands that run on Spark, on the cluster that it names.
+"""The script for spark-submit. It runs the commands that use Spark on the cluster that spark-submit names.
 
 spark-submit --master URL railgun/spark_submit.py validate definitions.toml events.parquet --out scores.parquet
 """
@@ -6,7 +6,7 @@ spark-submit --master URL railgun/spark_submit.py validate definitions.toml even
 import os
 import sys
 
-# A script's own folder comes first on the path; here it holds rooms that must not stand in for other packages.
+# A script's own folder comes first on the path. This one has rooms whose names must not hide other packages.
 sys.path[:] = [
     place for place in sys.path if os.path.abspath(place) != os.path.dirname(os.path.abspath(__file__))
 ]

@@ -1,4 +1,4 @@
-"""URLs that may hold a user and a password: these apart from the rest, and what of it may be shown."""
+"""Takes users and passwords out of URLs, and tells what of a URL may be shown."""
 
 import re
 from typing import NamedTuple
@@ -9,20 +9,20 @@ _IN_TEXT = re.compile(r"://\S*@")
 
 
 class Address(NamedTuple):
-    """A URL without user and password, and these, decoded; None where it has none."""
+    """A URL without user and password; and these two, decoded, or None if the URL has none."""
 
     url: str
     credentials: tuple[str, str] | None
 
 
 def address_of(url: str) -> Address:
-    """Take a URL apart. Raises ValueError where that cannot be done; the message holds nothing of the URL."""
+    """Take a URL apart. Raises ValueError if that cannot be done; the message has no part of the URL."""
     try:
         parts = urlsplit(url)
         before, at, place = parts.netloc.rpartition("@")
         plain = urlunsplit(parts._replace(netloc=place))
     except ValueError:
-        # Its message may hold the password.
+        # The error's own message may hold the password.
         raise ValueError("it cannot be read as a URL") from None
     if "@" in plain:
         raise ValueError(
@@ -35,7 +35,7 @@ def address_of(url: str) -> Address:
 
 
 def shown_url(url: str) -> str:
-    """A URL as it may be printed: without all before the last @, in whatever form a password was written there."""
+    """Return a URL as it may be printed: without everything before the last @, however a password was written there."""
     before, at, after = url.rpartition("@")
     if not at:
         return url
@@ -44,5 +44,5 @@ def shown_url(url: str) -> str:
 
 
 def with_shown_urls(text: str) -> str:
-    """A text of another program as it may be printed: each URL in it without user and password."""
+    """Return a text of another program as it may be printed: its URLs are without user and password."""
     return _IN_TEXT.sub("://", text)

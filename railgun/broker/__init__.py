@@ -1,1 +1,1 @@
-"""A local Kafka broker for development and tests: Kafka's own artifacts, one process, on loopback."""
+"""Runs a local Kafka broker for development and tests: Kafka's own artifacts, one process, on loopback."""

@@ -1,4 +1,4 @@
-"""The jars that a broker is made of: which, what each must hash to, and whether a folder has them all."""
+"""The jars of a broker with their hashes, and a check whether a folder has all of them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 KAFKA_VERSION = "4.3.1"
-# What the others follow from, for the tools that resolve dependencies themselves.
+# All other jars follow from these. Tools that resolve dependencies themselves get only these.
 ROOTS = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", "1.7.36"))
 
 _LOCK = Path(__file__).with_name("jars.lock")
 
 
 class Jar(NamedTuple):
-    """One artifact of a Maven repository. sha256: of its file, hexadecimal."""
+    """An artifact of a Maven repository. sha256: the hash of its file, in hexadecimal."""
 
     group: str
     artifact: str
@@ -22,17 +22,17 @@ class Jar(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def path(self) -> str:
-        """Of its file in a Maven repository."""
+        """The path of its file in a Maven repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
 
 def locked_jars() -> tuple[Jar, ...]:
-    """Every jar of the broker, as `jars.lock` pins them: `group:artifact:version sha256` by line."""
+    """Return every jar of the broker, as pinned in `jars.lock`. A line there is `group:artifact:version sha256`."""
     return tuple(_jars(_LOCK.read_text(encoding="ascii")))
 
 
@@ -44,7 +44,7 @@ def _jars(text: str) -> Iterator[Jar]:
 
 
 def unsound(folder: Path, jars: Sequence[Jar]) -> list[str]:
-    """The names of the jars that a folder lacks, or that are not the bytes that are pinned."""
+    """Return the names of the jars that a folder lacks, or whose bytes are not the pinned ones."""
     return [jar.name for jar in jars if _sha256(folder / jar.name) != jar.sha256]
 
 

@@ -1,4 +1,4 @@
-"""The Java commands and the properties of a broker that is small, alone, and on loopback only."""
+"""Makes the Java commands and the properties of a broker that is small, alone, and on loopback only."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _INSTALL = "install a Java 17 runtime (Debian: openjdk-17-jre-headless) or let J
 
 
 def find_java() -> Path:
-    """The `java` of JAVA_HOME, or else of PATH. Raises JavaError where it is missing or too old."""
+    """Return the `java` of JAVA_HOME, or else of PATH. Raises JavaError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     named = Path(home) / "bin" / "java" if home else None
     if named is not None and not os.access(named, os.X_OK):
@@ -46,9 +46,9 @@ def _version(java: str) -> int:
 
 HOST = "127.0.0.1"
 
-# A heap for a development machine, much of it for what is young: every collection stops the broker for some 10 ms.
-# Java's slow compiler is not turned off: with the quick one alone a broker is ready a second earlier, and takes three
-# quarters of a core instead of a half where each of 500 events a second goes through it by itself.
+# The heap suits a development machine. Much of it is for young objects: a collection stops the broker for some 10 ms.
+# Java's slow compiler stays on. With the quick one alone a broker is ready a second earlier. But if 500 events a second
+# go through it one by one, it then takes three quarters of a core instead of a half.
 _MEMORY = (
     "-Xms192m",
     "-Xmx448m",
@@ -56,7 +56,7 @@ _MEMORY = (
     "-XX:MetaspaceSize=64m",
     "-XX:+UseSerialGC",
 )
-# For what ends soon: its code would be compiled a second time and not run any more.
+# Code of a process that ends soon would be compiled a second time and not run any more.
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
@@ -67,14 +67,14 @@ _LOGGING = (
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where clients connect, and where the broker talks with itself as its own controller."""
+    """The ports of a broker: one for clients, one on which it talks with itself as its own controller."""
 
     client: int
     controller: int
 
 
 def properties(logs: Path, ports: Ports) -> str:
-    """The text of `server.properties`. logs: the folder of Kafka's data."""
+    """Return the text of `server.properties`. logs: the folder of Kafka's data."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -97,7 +97,7 @@ def properties(logs: Path, ports: Ports) -> str:
         "share.coordinator.state.topic.min.isr": "1",
         "default.replication.factor": "1",
         "min.insync.replicas": "1",
-        # The defaults take 128 MiB for cleaning, and a minute to give back the space of a deleted topic.
+        # By default Kafka takes 128 MiB for cleaning, and a minute to give back the space of a deleted topic.
         "log.cleaner.dedupe.buffer.size": "4194304",
         "log.segment.delete.delay.ms": "1000",
     }
@@ -105,19 +105,19 @@ def properties(logs: Path, ports: Ports) -> str:
 
 
 def _escaped(value: str) -> str:
-    """As Java reads properties: a backslash is doubled, what is not ASCII is written by its code."""
+    """Escape a text for Java's properties: double backslashes, and write characters outside ASCII by their codes."""
     escaped = value.replace("\\", "\\\\")
     return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in escaped)
 
 
 def format_command(java: Path, jars: Path, cluster_id: str, properties_file: Path) -> list[str]:
-    """Makes the data folder of a new broker."""
+    """Return the command that makes the data folder of a new broker."""
     options = ["-t", cluster_id, "--standalone", "-c", str(properties_file)]
     return [*_java(java, jars, [QUICK_COMPILER]), "kafka.tools.StorageTool", "format", *options]
 
 
 def serve_command(java: Path, jars: Path, properties_file: Path, options: Sequence[str] = ()) -> list[str]:
-    """Runs the broker until SIGTERM. options: more of them for Java."""
+    """Return the command that runs the broker until SIGTERM. options: further options for Java."""
     return [*_java(java, jars, options), "kafka.Kafka", str(properties_file)]
 
 

@@ -1,10 +1,12 @@
-"""What can go wrong with the local broker: each error has the place and what can be done."""
+"""The errors of the local broker. Each names its place and what the operator can do."""
 
 
 class BrokerError(Exception):
     """The local broker could not be fetched, started or stopped.
 
-    place: a folder, file, address or program.  reason: what happened.  remedy: what the operator can do.
+    place: a folder, file, address or program.
+    reason: what happened.
+    remedy: what the operator can do.
     """
 
     def __init__(self, place: str, reason: str, remedy: str) -> None:
@@ -15,15 +17,15 @@ class BrokerError(Exception):
 
 
 class JavaError(BrokerError):
-    """There is no Java, or one that is too old."""
+    """Java is missing or too old."""
 
 
 class FetchError(BrokerError):
-    """Kafka's artifacts could not be had, or are not what they should be."""
+    """Kafka's artifacts could not be fetched, or are not the pinned ones."""
 
 
 class PortInUseError(BrokerError):
-    """Another program listens there."""
+    """Another program listens on the port."""
 
     def __init__(self, address: str) -> None:
         super().__init__(
@@ -32,7 +34,7 @@ class PortInUseError(BrokerError):
 
 
 class AlreadyRunningError(BrokerError):
-    """The data folder's broker is running."""
+    """The broker of the data folder is running already."""
 
     def __init__(self, folder: str, address: str, pid: int) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Kafka's jars in the cache: fetched once, checked, and there as a whole or not at all."""
+"""Installs Kafka's jars in the cache: fetches and checks them once. The folder is complete or missing."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ Say = Callable[[str], None]
 
 
 def cache_folder() -> Path:
-    """RAILGUN_CACHE_DIR, or else `railgun` in the user's cache."""
+    """Return RAILGUN_CACHE_DIR, or else `railgun` in the user's cache."""
     named = os.environ.get("RAILGUN_CACHE_DIR")
     if named:
         return Path(named)
@@ -23,14 +23,15 @@ def cache_folder() -> Path:
 
 
 def install(java: Path, say: Say) -> Path:
-    """The folder with the jars, fetched where they are not there yet. Several processes may ask at once.
+    """Return the folder with the jars. Fetches them if they are missing. Several processes may call this at once.
 
-    say: told what takes long.  Raises FetchError where no way brings them.
+    say: told what takes long.
+    Raises FetchError if no way gets them.
     """
     jars = locked_jars()
     folder = cache_folder() / "kafka" / KAFKA_VERSION
     with exclusive(folder.parent / "install.lock"):
-        # Installed as a whole under this name; whoever deletes single files is found out by their number.
+        # The folder gets this name only when it is complete. If somebody deleted single files, their number tells.
         if folder.is_dir() and len(list(folder.glob("*.jar"))) == len(jars):
             return folder
         found = ways(java, jars, configured_repository(Path.home()))
@@ -68,7 +69,7 @@ def _fetch(found: Sequence[Way], jars: Sequence[Jar], folder: Path, say: Say) ->
 
 
 def _keep_only(folder: Path, jars: Sequence[Jar]) -> None:
-    """Whatever a tool brought besides does not get onto the class path."""
+    """Delete other files that a tool has brought, so that they do not get onto the class path."""
     names = {jar.name for jar in jars}
     for path in folder.iterdir():
         if path.name not in names:

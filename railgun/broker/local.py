@@ -1,4 +1,4 @@
-"""The local broker of one data folder: starts it, stops it, and asks whether it answers."""
+"""The local broker of one data folder: starts it, stops it, and checks whether it answers."""
 
 import errno
 import os
@@ -24,12 +24,12 @@ from railgun.exclusive import exclusive
 
 
 def topics(address: str, timeout_s: float) -> Mapping[str, int] | None:
-    """The number of partitions by topic, without Kafka's own topics; None where nothing answers in time."""
+    """Return the number of partitions by topic, without Kafka's own topics; None if nothing answers in time."""
     client = AdminClient(
         {
             "bootstrap.servers": address,
             "socket.timeout.ms": max(int(timeout_s * 1000), 10),
-            # Refused connections are what one expects of a broker that is not there; nobody wants to read of them.
+            # A missing broker refuses connections, as expected. Nobody wants to read about that.
             "log_level": 0,
         }
     )
@@ -50,7 +50,7 @@ _ANSWER_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a broker is. topics: partitions by name; None where its process runs and it does not answer."""
+    """The status of a broker. topics: the number of partitions by name; None if it runs but does not answer."""
 
     address: str
     pid: int
@@ -60,9 +60,9 @@ class Status:
 
 
 class LocalBroker:
-    """A broker on loopback, and the folder of its data, log and pid file. All methods raise BrokerError.
+    """A broker on loopback, with the folder of its data, log and pid file. All methods raise BrokerError.
 
-    java_options: more of them for the process that it is.
+    java_options: further options for its Java process.
     """
 
     def __init__(self, folder: Path, java_options: Sequence[str] = ()) -> None:
@@ -72,8 +72,9 @@ class LocalBroker:
         self._properties = self.folder / "server.properties"
 
     def start(self, port: int, say: Say) -> Status:
-        """Fetch what is missing, start, and return when it answers. port: 0 lets the system choose.
+        """Fetch what is missing, start the broker, and return when it answers.
 
+        port: 0 lets the system choose.
         say: told what takes long.
         """
         java = find_java()
@@ -91,7 +92,7 @@ class LocalBroker:
         return self._status(running)
 
     def stop(self) -> bool:
-        """End the broker and wait until it has; False where none was running."""
+        """End the broker, and wait until it has ended. Returns False if none was running."""
         with exclusive(self.folder / "control.lock"):
             running = self._running()
             if running is not None:
@@ -100,7 +101,7 @@ class LocalBroker:
         return running is not None
 
     def status(self) -> Status | None:
-        """How it is; None where it is not running."""
+        """Return the status of the broker; None if it is not running."""
         running = self._running()
         return None if running is None else self._status(running)
 
@@ -114,7 +115,7 @@ class LocalBroker:
         return Status(address, running.pid, self.folder, uptime_s, topics(address, _ANSWER_S))
 
     def _prepare(self, java: Path, jars: Path, ports: Ports) -> None:
-        """Write the properties; format the storage where that was never done."""
+        """Write the properties. Format the storage if that was never done."""
         logs = self.folder / "logs"
         self._properties.write_text(properties(logs, ports), encoding="ascii")
         if (logs / "meta.properties").exists():
@@ -144,7 +145,7 @@ class LocalBroker:
         return running
 
     def _await(self, running: Running, port: int) -> None:
-        """Return when it answers."""
+        """Return when the broker answers."""
         deadline = time.monotonic() + _READY_S
         while time.monotonic() < deadline:
             if not running.is_alive():
@@ -162,7 +163,7 @@ class LocalBroker:
         return (telling or lines or ["no message"])[-1].strip()[:300]
 
     def _end(self, running: Running) -> None:
-        """Ask it to end, and kill it where it does not in time: what is acknowledged is in its log all the same."""
+        """Ask the broker to end, and kill it if it does not in time. Either way acknowledged records are in its log."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.kill(running.pid, number)
@@ -185,7 +186,7 @@ _LOOK = "look there for the cause; a folder that is damaged can be deleted, with
 
 
 def _new_cluster_id() -> str:
-    """One that does not begin with a dash, which the command would take for an option."""
+    """Return an id that does not begin with a dash, which the command would take for an option."""
     while True:
         made = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not made.startswith("-"):
@@ -203,16 +204,16 @@ def _listens(port: int) -> bool:
 
 
 def _free_ports(port: int) -> Ports:
-    """That one for clients, or one that is free for 0; another one."""
+    """Return the given port for clients, or a free one for 0; and another free one for the controller."""
     client = controller = _free_port(port)
-    # What nobody has yet may be had twice.
+    # The system may give the same free port twice.
     while controller == client:
         controller = _free_port(0)
     return Ports(client, controller)
 
 
 def _free_port(port: int) -> int:
-    """The port, where nobody listens there; for 0 one that is free. Raises PortInUseError."""
+    """Return the port if nobody listens there; for 0 a free one. Raises PortInUseError."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,6 +1,6 @@
-"""The process of a broker: started so that it outlives its parent, and found again by its pid file.
+"""Starts the process of a broker so that it outlives its parent, and finds it again by its pid file.
 
-A process that got the number of a dead broker is told from it by its start time.
+Another process may have got the number of a broker that has ended. Its start time tells it apart.
 """
 
 import contextlib
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def spawn(command: list[str], log: Path) -> int:
-    """Start a program in a session of its own, so that an interrupt typed at the terminal is not for it.
+    """Start a program in a session of its own, so that Ctrl-C on the terminal does not reach it. Returns its number.
 
-    log: gets what it writes, from the beginning.  Returns its number.
+    log: the file for its output, which is emptied first.
     """
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -24,7 +24,7 @@ def spawn(command: list[str], log: Path) -> int:
 
 
 def reap(pid: int, wait: bool = False) -> None:
-    """Let the kernel forget a process that has ended, where it was started by this one."""
+    """Let the kernel forget a process that has ended, if this process started it."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0 if wait else os.WNOHANG)
 
@@ -34,7 +34,7 @@ _NAME = "broker.pid"
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A broker's process. started_ticks: when it began, by the kernel's clock; started_at: Unix time, seconds."""
+    """A broker's process. started_ticks: its start by the kernel's clock; started_at: in seconds since 1970."""
 
     pid: int
     started_ticks: int
@@ -42,30 +42,30 @@ class Running:
     port: int
 
     def is_alive(self) -> bool:
-        """Whether that very process still runs."""
+        """Whether this very process still runs."""
         return start_ticks(self.pid) == self.started_ticks
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks since boot; None where there is none, or only its remains."""
+    """Return a process's start in the kernel's ticks since boot; None if it does not exist, or is only waited for."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name, in brackets, may hold anything.
+    # The name, in brackets, may contain anything.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
 
 def write(folder: Path, running: Running) -> None:
-    """Note the broker of a folder."""
+    """Write the broker's process into its folder's pid file."""
     temporary = folder / f"{_NAME}.new"
     temporary.write_text(json.dumps(asdict(running)) + "\n", encoding="ascii")
     os.replace(temporary, folder / _NAME)
 
 
 def read(folder: Path) -> Running | None:
-    """The broker that was noted; None where none was, or the note cannot be read."""
+    """Return the broker's process from the pid file; None if there is no file, or if it cannot be read."""
     try:
         noted = json.loads((folder / _NAME).read_text(encoding="ascii"))
         return Running(
@@ -76,6 +76,6 @@ def read(folder: Path) -> Running | None:
 
 
 def remove(folder: Path) -> None:
-    """Forget the broker of a folder. Harmless where there is no note."""
+    """Delete the pid file of a folder, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         (folder / _NAME).unlink()

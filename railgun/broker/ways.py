@@ -1,4 +1,4 @@
-"""Three ways to bring jars into a folder: from a configured repository, by Maven, by the Ivy that PySpark has."""
+"""Three ways to get jars into a folder: from a configured repository, by Maven, and by the Ivy that PySpark has."""
 
 import base64
 import http.client
@@ -18,14 +18,14 @@ from railgun.broker.errors import FetchError
 from railgun.urls import address_of, shown_url, with_shown_urls
 
 REPOSITORY_VARIABLE = "RAILGUN_MAVEN_REPOSITORY"
-# What `mirrorOf` may say for a mirror to stand for the public repository, which Maven calls `central`.
+# The values of `mirrorOf` with which a mirror stands for the public repository. Maven calls that `central`.
 _STANDS_FOR_CENTRAL = {"*", "central", "external:*"}
 
 
 def configured_repository(home: Path) -> str | None:
-    """The repository that RAILGUN_MAVEN_REPOSITORY names, or else the mirror in `~/.m2/settings.xml`; None: neither.
+    """Return the repository that RAILGUN_MAVEN_REPOSITORY names, or else the mirror in `~/.m2/settings.xml`, or None.
 
-    Raises FetchError where the settings cannot be read.
+    Raises FetchError if these settings cannot be read.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
@@ -45,7 +45,7 @@ def configured_repository(home: Path) -> str | None:
     return None
 
 
-# (way's name, what does it): puts jars into a folder, with another folder to work in; raises OSError.
+# (name of the way, function that puts jars into a folder). The function gets another folder to work in; raises OSError.
 Way = tuple[str, Callable[[Path, Path], None]]
 
 _REQUEST_S = 60
@@ -67,10 +67,10 @@ _IVY_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->defaul
 
 
 def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
-    """The ways that this machine has, the fastest first.
+    """Return the ways that this machine has, the fastest first.
 
-    A configured repository comes first. Maven knows the public one, and what is configured for itself; so does
-    Ivy the public one.
+    A configured repository comes first. Maven knows the public repository and its own configuration. Ivy knows the
+    public one.
     """
     found: list[Way] = []
     if repository is not None:
@@ -87,12 +87,12 @@ def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
 
 
 def _request(repository: str, jar: Jar) -> urllib.request.Request:
-    """The request for a jar. Raises ValueError."""
+    """Return the request for a jar. Raises ValueError."""
     url, credentials = address_of(repository)
     request = urllib.request.Request(f"{url}/{jar.path}")
     if credentials is not None:
         encoded = base64.b64encode(":".join(credentials).encode()).decode("ascii")
-        # A repository may send its clients elsewhere: the password does not go there.
+        # A repository may redirect its clients. The password does not go to the other address.
         request.add_unredirected_header("Authorization", f"Basic {encoded}")
     return request
 
@@ -139,7 +139,7 @@ def _ivy(java: Path, ivy: Path, out: Path, work: Path) -> None:
     description = work / "ivy.xml"
     dependencies = "".join(_IVY_DEPENDENCY.format(*root) for root in ROOTS)
     description.write_text(_IVY.format(dependencies=dependencies), encoding="ascii")
-    # Types are taken apart at spaces; some of the jars are published as bundles.
+    # Types are split at spaces. Some of the jars are published as bundles.
     _run(
         [
             *(str(java), "-jar", str(ivy), "-ivy", str(description), "-types", "jar", "bundle"),
@@ -149,7 +149,7 @@ def _ivy(java: Path, ivy: Path, out: Path, work: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    """Run a tool; its last words are the error's."""
+    """Run a tool. If it fails, the error has its last words."""
     try:
         ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TOOL_S)
     except subprocess.TimeoutExpired as error:
@@ -157,5 +157,5 @@ def _run(command: list[str]) -> None:
     if ran.returncode:
         lines = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
         reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no message")
-        # Maven names the mirrors of its settings.
+        # Maven names the mirrors of its settings, whose URLs may have passwords.
         raise OSError(with_shown_urls(reason)[:300])

@@ -1,1 +1,1 @@
-"""The railgun command."""
+"""The railgun command and its sub-commands."""

@@ -17,7 +17,7 @@ _POLL_S = 0.2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun apply`."""
+    """Add the arguments of `railgun apply`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     add_server(parser)
     add_patience(parser)
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Create what is missing; 1, having changed nothing, where something differs.
+    """Create what is missing. Returns 1 if something differs; nothing has changed then.
 
     Raises DefinitionError, ClientError, OSError.
     """
@@ -59,7 +59,7 @@ def _say_differences(differences: Sequence[str]) -> int:
 
 
 def _wait(client: "Client", streams: Sequence[str]) -> None:
-    """Return once no metric of the streams is warming, with a bar meanwhile."""
+    """Show a bar until no metric of the streams is warming."""
     from railgun.cli.progress import WarmingProgress
     from railgun.client.applying import filled
 

@@ -1,4 +1,4 @@
-"""`railgun backfill`: history becomes the beginning of a stream, or older history that of a live one, with Spark."""
+"""`railgun backfill`: puts history before a stream's log with Spark, or gives a live stream older history."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun backfill`."""
+    """Add the arguments of `railgun backfill`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     parser.add_argument(
         "history",
@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_place(parser: argparse.ArgumentParser) -> None:
-    """Where the work is done, and with what."""
+    """Add the options that say where the work is done, and with what."""
     parser.add_argument(
         "--work",
         metavar="DIR",
@@ -91,7 +91,7 @@ def _configure_place(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Build and install; 1 where rows are refused and nothing was installed.
+    """Build and install. Returns 1 if rows are refused; nothing was installed then.
 
     Raises UsageError, DefinitionError, OSError, EngineError, TaskError, ClientError, SparkSideError.
     """
@@ -181,7 +181,7 @@ def _beginning(arguments: argparse.Namespace, request: "BackfillRequest") -> "Ba
 
 
 def _cluster(arguments: argparse.Namespace) -> "tuple[KafkaSettings, str]":
-    """How to reach the cluster, and the prefix of its topics."""
+    """Return the settings of the broker, and the prefix of the cluster's topics."""
     from railgun.config.loading import settings_of
     from railgun.messaging.kafka.configured import kafka_settings
 
@@ -205,7 +205,7 @@ def _deepening(arguments: argparse.Namespace, request: "BackfillRequest") -> "De
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """What options go together. Raises UsageError."""
+    """Raise UsageError if options do not go together."""
     if arguments.give_up or arguments.url is not None:
         if not arguments.deepen:
             raise UsageError("--give-up and --url are for a deepening: --deepen")

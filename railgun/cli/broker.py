@@ -33,7 +33,7 @@ _port.__name__ = "port"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun broker`."""
+    """Add the arguments of `railgun broker`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument(
         "--port",
@@ -48,7 +48,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Start, stop or ask; 1 where a broker was asked for and none is running. Raises BrokerError, OSError."""
+    """Start the broker, stop it, or show its status. Returns 1 if the status is asked for and no broker answers.
+
+    Raises BrokerError, OSError.
+    """
     from railgun.broker.local import LocalBroker
 
     broker = LocalBroker(Path(arguments.data) if arguments.data else _default_folder())

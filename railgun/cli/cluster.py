@@ -16,7 +16,7 @@ _PLAN, _ACCEPT_CUT = "plan", "accept-cut"
 
 
 def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
-    """Lines for a terminal."""
+    """Return lines for a terminal."""
     nodes, tasks = cluster["nodes"], cluster["tasks"]
     units = sum(node["units"] for node in nodes)
     copies = cluster["copies"]
@@ -78,7 +78,7 @@ def _copy(copy: Mapping[str, Any]) -> str:
 
 
 def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) -> str:
-    """Lines for a terminal."""
+    """Return lines for a terminal."""
     made = found["made"]
     lines = [
         (
@@ -106,7 +106,7 @@ def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun cluster`."""
+    """Add the arguments of `railgun cluster`."""
     parser.add_argument(
         "what",
         nargs="?",
@@ -126,7 +126,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ClientError and UsageError."""
+    """Print the cluster, or what a change would move. Raises ClientError and UsageError."""
     is_plan, is_cut = arguments.what == _PLAN, arguments.what == _ACCEPT_CUT
     if is_plan != (arguments.what_if is not None):
         raise UsageError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from railgun.client.client import Client
 
 _POLL_S = 0.5
-# What a drain waits for is said when it has not got on for this long, and then each time as long again.
+# If a drain has not got on for this long, the command says what it waits for; then again each time after as long.
 _SAY_S = 10.0
 _CONFLICT = 409
 
@@ -53,7 +53,7 @@ def _drain(arguments: argparse.Namespace) -> int:
 
 
 def _followed(client: "Client", name: str, node: Mapping[str, Any]) -> int:
-    """Return once a node is empty, with a bar meanwhile."""
+    """Show a bar until a node is empty."""
     from railgun.cli.progress import PiecesProgress
 
     most = left = node.get("copies", 0)

@@ -13,7 +13,7 @@ FORMATS = ("tree", "dot", "svg", "json")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun explain`."""
+    """Add the arguments of `railgun explain`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     parser.add_argument("--stream", metavar="S", help="this stream only")
     parser.add_argument("--format", choices=FORMATS, default="tree", help="how to show it (default: tree)")

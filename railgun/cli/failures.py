@@ -1,4 +1,4 @@
-"""Errors as people see them: one line with the place and the remedy, on stderr."""
+"""Turns errors into one line for people, with the place and the remedy, on stderr."""
 
 import errno
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from railgun.language.errors import nearest
 
 EXIT_NO, EXIT_WRONG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
-# Of an error that nobody expected; some bring two stacks along.
+# The most characters of an unexpected error. Some of these bring two stacks along.
 _SHOWN = 500
 _PACKAGES = ("railgun", "reservoir", "frontend")
 _REMEDIES = {
@@ -25,12 +25,12 @@ _REMEDIES = {
 
 
 class UsageError(Exception):
-    """The command cannot be run as it was called; the message says what to write instead."""
+    """The command was called in a wrong way. The message says what to write instead."""
 
 
 @contextmanager
 def needing_spark(what: str) -> Iterator[None]:
-    """Say what to install where a package that Spark's commands need is not. Raises UsageError."""
+    """Raise UsageError that says what to install if a package of Spark's commands is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -41,7 +41,7 @@ def needing_spark(what: str) -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong and what can be done, without a line break."""
+    """Return the error and its remedy as one line."""
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         remedy = _REMEDIES.get(error.errno or 0)
@@ -58,12 +58,12 @@ def one_line(error: BaseException) -> str:
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether an error is of a kind that this project raises on purpose, with a message for people."""
+    """Whether this project raises errors of this kind on purpose, with a message for people."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _PACKAGES
 
 
 def unknown(what: str, word: str, known: list[str]) -> str:
-    """A message about a word that is not known, with the nearest that is."""
+    """Return a message about an unknown word, with the nearest known one."""
     near = nearest(word, known)
     hint = f"did you mean {near}?" if near else f"there are: {', '.join(known)}"
     return f"unknown {what} {word[:80]!r}; {hint}"

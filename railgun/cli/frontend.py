@@ -7,7 +7,7 @@ from railgun.cli.serving import add_server_options, serve_until_stopped
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun frontend`."""
+    """Add the arguments of `railgun frontend`."""
     parser.add_argument("--broker", metavar="HOST:PORT", help="Kafka (default: 127.0.0.1:9092)")
     add_server_options(parser)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def as_text(task: TaskReport) -> str:
-    """A few lines on one task, then one per segment."""
+    """Return a few lines about a task, then one for each segment."""
     lines = [
         task.folder,
         f"  events      {_events(task)}",
@@ -38,7 +38,7 @@ def as_text(task: TaskReport) -> str:
 
 
 def log_as_text(log: LogReport) -> str:
-    """A few lines on the log of a data folder."""
+    """Return a few lines about the log of a data folder."""
     amount = f"{counted(log.records, 'record')} in {counted(log.partitions, 'partition')} of "
     lines = [
         log.folder,
@@ -51,7 +51,7 @@ def log_as_text(log: LogReport) -> str:
 
 
 def as_json(tasks: Sequence[TaskReport], log: LogReport | None) -> dict[str, Any]:
-    """All reports; times in ms, sizes in bytes."""
+    """Return all reports as JSON values, with times in ms and sizes in bytes."""
     found = [dataclasses.asdict(task) | {"sound": not task.damage} for task in tasks]
     is_sound = all(not task.damage for task in tasks) and not (log and log.damage)
     of_log = None if log is None else dataclasses.asdict(log) | {"sound": not log.damage}
@@ -111,15 +111,15 @@ def _amount(amount: Amount, noun: str) -> str:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun inspect`."""
+    """Add the arguments of `railgun inspect`."""
     parser.add_argument("folder", metavar="DIR", help="a data folder, or the folder of one task in it")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print a report on every task at or below a folder, and on the log of a data folder; 1 where one is damaged.
+    """Print a report on every task at or below a folder, and on the log of a data folder. Returns 1 if one is damaged.
 
-    Raises UsageError where there is nothing of the kind, and what `inspect_task` and `inspect_log` raise.
+    Raises UsageError if there is neither, and what `inspect_task` and `inspect_log` raise.
     """
     from railgun.cli.inspection import inspect_task, task_folders
     from railgun.cli.log_inspection import inspect_log

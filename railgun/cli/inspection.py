@@ -1,4 +1,4 @@
-"""What the folders of tasks hold, every byte read and checked, and nothing changed."""
+"""Reads and checks every byte of tasks' folders, for `railgun inspect`. Changes nothing."""
 
 import os
 from collections.abc import Iterator
@@ -27,9 +27,11 @@ RESERVOIR, STATE = "reservoir", "state"
 
 @dataclass(frozen=True, slots=True)
 class StateReport:
-    """The state as of the last checkpoint. rows: by group-by (fields joined by commas) in the row's group.
+    """The state of a task as of its last checkpoint.
 
-    position: the offset of the next log record to process.  clock_ms: None before the first event.
+    position: the offset of the next log record to process.
+    clock_ms: the task's clock; None before the first event.
+    rows: the amount of rows by group-by (fields joined by commas).
     """
 
     epoch: int
@@ -45,9 +47,11 @@ class StateReport:
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """What a task has from before its log. events: of its task; those of history are before cut_ms.
+    """The history that a task has from before its log.
 
-    position: of the log, where a live stream was deepened; 0 where history was put before its log.
+    cut_ms: all events of the history are before this time.
+    events: the number of events with which the task was built.
+    position: the offset of the log up to which a deepened live stream was built; 0 if history was put before its log.
     """
 
     history: str
@@ -58,10 +62,12 @@ class HistoryReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """One task. state: None where nothing was ever checkpointed, or where it cannot be read.
+    """The report on one task.
 
-    damage: what is wrong, each with file and place; torn: what a crash left, which the next start cuts.
-    history: the manifest of what was put before its log; None where nothing was.
+    state: None if nothing was ever checkpointed, or if it cannot be read.
+    damage: what is wrong, each with file and place.
+    torn: what a crash left, which the next start cuts off.
+    history: the manifest of the history before its log; None if it has none.
     """
 
     folder: str
@@ -78,7 +84,7 @@ class TaskReport:
 
 
 def task_folders(folder: Path) -> Iterator[Path]:
-    """The folders of tasks at and below a folder, in the order of their names. Raises OSError."""
+    """Yield the folders of tasks at and below a folder, sorted by name. Raises OSError."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -98,9 +104,9 @@ def _is_task(folder: Path) -> bool:
 
 
 def inspect_task(folder: Path) -> TaskReport:
-    """Read all of a task; damage is in the report.
+    """Read all of a task. Damage is in the report.
 
-    Raises FormatVersionError, StoreVersionError, CheckpointVersionError for what another release wrote; OSError.
+    Raises FormatVersionError, StoreVersionError and CheckpointVersionError for what another release wrote; and OSError.
     """
     files = DiskFiles()
     _check_versions(folder / RESERVOIR, files)
@@ -143,7 +149,7 @@ def inspect_task(folder: Path) -> TaskReport:
 
 
 def _check_versions(folder: Path, files: DiskFiles) -> None:
-    """Raise FormatVersionError for a segment of a newer release: that is no damage."""
+    """Raise FormatVersionError for a segment of a newer release, because that is no damage."""
     for number in segment_numbers(files, folder):
         try:
             SegmentScanner(files, folder, number).header()
@@ -181,7 +187,7 @@ def _state(folder: Path) -> tuple[StateReport, Length] | None:
 
 
 def _history(folder: Path) -> HistoryReport | None:
-    """The manifest of a task's history, and its file of open rows checked. Raises HistoryDamagedError, OSError."""
+    """Read the manifest of a task's history, and check its file of open rows. Raises HistoryDamagedError, OSError."""
     if not (folder / HISTORY).is_dir():
         return None
     manifest = read_manifest(folder)
@@ -195,7 +201,7 @@ def _metrics(meta: TaskMeta, *, warm: bool) -> tuple[str, ...]:
 
 
 def _missing(folder: Path, files: DiskFiles, events: FolderDescription, length: Length) -> list[str]:
-    """What the last checkpoint made durable and the segments do not hold."""
+    """Return what the last checkpoint made durable and the segments lack."""
     if length.chunks == 0:
         return []
     numbers = segment_numbers(files, folder)

@@ -1,4 +1,4 @@
-"""`railgun log`: who changed what."""
+"""`railgun log`: shows who changed what in the catalogue."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ _HEAD = ("place", "time", "who", "from", "of", "what")
 
 
 def as_text(changes: Sequence[Mapping[str, Any]]) -> str:
-    """A table for a terminal."""
+    """Return a table for a terminal."""
     if not changes:
         return "no changes\n"
     return "\n".join(table_lines([_HEAD, *map(_row, changes)])) + "\n"
@@ -36,7 +36,7 @@ def _row(change: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun log`."""
+    """Add the arguments of `railgun log`."""
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ClientError."""
+    """Print the changes of the catalogue. Raises ClientError."""
     with client_of(arguments) as client:
         changes = client.change_log(arguments.limit, arguments.before)
     if arguments.json:

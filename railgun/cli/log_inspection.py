@@ -1,4 +1,4 @@
-"""What the embedded log of a data folder holds, every block read and checked, and nothing changed."""
+"""Reads and checks every block of a data folder's embedded log, for `railgun inspect`. Changes nothing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _READ_RECORDS, _READ_BYTES = 1 << 16, 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """The log as far as it can be read. size_bytes: of its files.  damage: what is wrong, with the place."""
+    """The log as far as it can be read. size_bytes: the size of its files. damage: what is wrong, with the place."""
 
     folder: str
     topics: int
@@ -31,10 +31,11 @@ class LogReport:
 
 
 def inspect_log(data: Path, tasks: Sequence[TaskReport]) -> LogReport | None:
-    """Read all of the log of an engine's data folder, and compare it with the folder's tasks, which were read before.
+    """Read all of the log of an engine's data folder, and compare it with the folder's tasks.
 
-    None where the folder is not an engine's, or holds nothing yet.  Raises TransportVersionError for what another
-    release wrote; OSError.
+    tasks: reports on the tasks, which were read before.
+    Returns None if the folder is not an engine's, or is empty. Raises TransportVersionError for what another release
+    wrote; and OSError.
     """
     own = [task for task in tasks if (data / STREAMS) in Path(task.folder).parents]
     folder = data / LOG
@@ -68,7 +69,7 @@ def inspect_log(data: Path, tasks: Sequence[TaskReport]) -> LogReport | None:
 
 
 def _read(log: ReadOnlyLog, topic: str, partition: int) -> int:
-    """How many records a partition has; each was read."""
+    """Read all records of a partition. Returns how many there are."""
     offset, end, records = log.start_offset(topic, partition), log.end_offset(topic, partition), 0
     while offset < end:
         try:
@@ -77,7 +78,7 @@ def _read(log: ReadOnlyLog, topic: str, partition: int) -> int:
             start = log.start_offset(topic, partition)
             if start <= offset:
                 raise
-            # Whoever writes has trimmed it meanwhile.
+            # The writer has trimmed the log meanwhile.
             offset = start
             continue
         records += len(fetched.offsets)
@@ -86,7 +87,7 @@ def _read(log: ReadOnlyLog, topic: str, partition: int) -> int:
 
 
 def _differing(log: ReadOnlyLog, task: TaskReport) -> Iterator[str]:
-    """Where a task and its log are not of one copy."""
+    """Yield why a task and its log are not of one copy."""
     folder = Path(task.folder)
     if not folder.is_dir():  # its stream was dropped meanwhile
         return
@@ -101,7 +102,7 @@ def _differing(log: ReadOnlyLog, task: TaskReport) -> Iterator[str]:
     if state is not None and state.position > end:
         yield f"{folder}: its state is at offset {state.position}, its log ends at {end}"
     if state is not None and state.position < start:
-        # It may have taken a checkpoint after it was read, and let go of its log up to there.
+        # The task may have taken a checkpoint after it was read, and trimmed its log up to there.
         now = inspect_task(folder).state
         if now is None or now.position < start:
             yield f"{folder}: its log begins at offset {start}, offset {state.position} is needed"

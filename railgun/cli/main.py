@@ -1,4 +1,4 @@
-"""The railgun command: finds the sub-command, runs it, and turns whatever goes wrong into one line."""
+"""The railgun command: finds the sub-command, runs it, and turns any error into one line."""
 
 import os
 import signal
@@ -52,11 +52,11 @@ COMMANDS = (
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM came. Libraries know an interrupt, and let go of what they are in the middle of."""
+    """SIGTERM came. It is an interrupt, because libraries clean up after one."""
 
 
 def main(words: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
-    """Run the command line; returns the exit code. `words` without the program's name."""
+    """Run the command line, and return the exit code. words: the arguments, without the program's name."""
     words = sys.argv[1:] if words is None else words
     _write_anything()
     with _terminating():
@@ -80,7 +80,7 @@ def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
     except KeyboardInterrupt as interrupt:
         return _asked_to_end(interrupt, caller)
     except BrokenPipeError:
-        # Whoever reads our output has seen enough. What is still buffered must not be tried again at exit.
+        # The reader of our output has closed it. What is still buffered must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except SystemExit as exit_asked:
@@ -102,7 +102,10 @@ def _asked_to_end(interrupt: KeyboardInterrupt, caller: str) -> int:
 
 
 def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """What an error came up under: a library that cleans up as it is interrupted may fail of that, and raise this."""
+    """Return the interrupt under which an error came up.
+
+    A library that cleans up after one may fail and raise the error.
+    """
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, KeyboardInterrupt):
         behind = behind.__context__
@@ -124,7 +127,7 @@ def _write_anything() -> None:
 
 @contextmanager
 def _terminating() -> Iterator[None]:
-    """SIGTERM unwinds the stack as an interrupt does, so that files half written are removed."""
+    """Let SIGTERM unwind the stack as an interrupt does, so that unfinished files are removed."""
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
         raise _TerminatedError

@@ -29,7 +29,7 @@ _LOADING = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun node`."""
+    """Add the arguments of `railgun node`."""
     parser.add_argument(
         "--units", metavar="N", type=int, help="processes that run tasks (0, the default: one for each core)"
     )
@@ -154,7 +154,7 @@ class _Commands:
 
 
 def _heed_signals(stopped: threading.Event, compiling: "Compiling", reload: Callable[[], None]) -> None:
-    """Have SIGTERM and Ctrl-C stop the node, at once where it still compiles, and SIGHUP read files again."""
+    """Let SIGTERM and Ctrl-C stop the node, at once if it still compiles; and let SIGHUP read files again."""
 
     def stop() -> None:
         stopped.set()

@@ -1,4 +1,4 @@
-"""Scores files: one thread reads and checks them, this one scores, a third one writes."""
+"""Scores files in three threads: one reads and checks them, the caller's scores, one writes the results."""
 
 import queue
 import threading
@@ -25,18 +25,18 @@ _POLL_S = 0.1
 
 
 class _End:
-    """Nothing comes after it; `error` is why, if anything is wrong."""
+    """The end of the items. error: the reason, if anything went wrong."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 class Ahead(Generic[T]):
-    """Iterates once over items that another thread makes, at most `depth` of them waiting.
+    """Iterates once over items that another thread makes. At most `depth` items wait.
 
-    What goes wrong there is raised here, in its place. Leaving the `with` block stops the other thread,
-    which begins with the iteration, so inside the block: a signal's exception finds no thread that nobody
-    ends. One that still reads while the interpreter goes away brings the process down.
+    An error of that thread is raised here, in the item's place. Leaving the `with` block stops the thread. The thread
+    begins with the iteration, inside the block, so an interrupt never leaves a thread that nobody stops. A thread that
+    still reads while the interpreter ends would crash the process.
     """
 
     def __init__(self, items: Iterator[T], depth: int) -> None:
@@ -62,7 +62,7 @@ class Ahead(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        # One that is not alive yet, its start interrupted, sees first of all that it is to stop.
+        # If its start was interrupted, the thread may not be alive yet. It then sees at once that it is to stop.
         if self._thread.is_alive():
             self._thread.join()
 
@@ -79,7 +79,7 @@ class Ahead(Generic[T]):
         self._put(_End(error))
 
     def _put(self, item: T | _End) -> bool:
-        """False where nobody wants any more."""
+        """Put an item into the queue. Returns False if nobody wants items any more."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=_POLL_S)
@@ -90,10 +90,10 @@ class Ahead(Generic[T]):
 
 
 class Behind(Generic[T]):
-    """Hands items to a function that another thread calls, at most `depth` of them waiting.
+    """Hands items to a function that another thread calls. At most `depth` items wait.
 
-    What goes wrong there is raised by the next `put`, or on leaving the `with` block, which waits for the
-    last item; after an error of the block's own the items still waiting are dropped.
+    An error of the function is raised by the next `put`, or on leaving the `with` block, which waits for the last item.
+    After an error of the block's own, waiting items are dropped.
     """
 
     def __init__(self, consume: Callable[[T], None], depth: int) -> None:
@@ -105,7 +105,7 @@ class Behind(Generic[T]):
         self._thread.start()
 
     def put(self, item: T) -> None:
-        """Waits while `depth` items wait. Raises what the function raised."""
+        """Hand over an item. Waits while `depth` items wait. Raises what the function raised."""
         if self._error is not None:
             raise self._error
         self._queue.put(item)
@@ -137,18 +137,18 @@ _SHOWN_REFUSALS = 3
 
 
 class Scorer(Protocol):
-    """What scores events: `railgun.engine.offline.OfflineRun`."""
+    """Scores events: `railgun.engine.offline.OfflineRun`."""
 
     def score(self, events: EventColumns) -> pa.Table:
-        """A row per event, in order: the id, a column per metric, late_ and duplicate_ per partitioner."""
+        """Return a row for each event, in order: id, metrics, and `late_` and `duplicate_` of each partitioner."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to do. refused rows stop it unless skip_bad, which leaves nulls in their place."""
+    """The input and output of a run. skip_bad: refused rows get nulls in the results instead of ending the run."""
 
     stream: StreamDefinition
     metrics: Sequence[MetricDefinition]
@@ -159,7 +159,7 @@ class Job:
 
 @dataclass(slots=True)
 class Summary:
-    """What was done. events: rows read, refused too.  refusals: the first few.  ignored: columns by file."""
+    """What a run did. events: the rows read, with refused ones. refusals: the first few. ignored: columns by file."""
 
     events: int = 0
     refused: int = 0
@@ -169,11 +169,11 @@ class Summary:
 
     @property
     def events_per_s(self) -> float:
-        """Throughput, reading and writing included."""
+        """The throughput, reading and writing included."""
         return self.events / self.seconds if self.seconds else 0.0
 
     def as_json(self, out: Path) -> dict[str, Any]:
-        """For programs."""
+        """Return the summary as JSON values for programs."""
         return {
             "events": self.events,
             "refused": self.refused,
@@ -186,19 +186,19 @@ class Summary:
 
 
 class Watch(Protocol):
-    """Whoever shows how far a run has come."""
+    """Shows the progress of a run."""
 
     def start(self, size_bytes: int, rows: int | None) -> None:
-        """The files' bytes, and rows where they are known."""
+        """Take the size of all files, and the number of rows if it is known."""
 
     def advance(self, rows: int, read_bytes: int) -> None:
-        """So many more rows are done; the files have been read up to a byte."""
+        """Note that more rows are done. read_bytes: how far the files have been read."""
 
 
 def run(job: Job, make_scorer: Callable[[], Scorer], watch: Watch) -> Summary:
     """Score every event of the files. Raises FileError, RowRefusedError, OSError, and what scoring raises.
 
-    The file of results appears once everything is in it.
+    The file of results appears when it is complete.
     """
     began = time.perf_counter()
     schema, summary = job.stream.schema(1), Summary()
@@ -227,7 +227,7 @@ def run(job: Job, make_scorer: Callable[[], Scorer], watch: Watch) -> Summary:
 
 
 def _note(block: CheckedBlock, job: Job, summary: Summary) -> None:
-    """Count a block; a refused row ends the run unless bad ones are skipped."""
+    """Count a block. A refused row ends the run, unless refused rows are skipped."""
     summary.events += block.rows
     if block.refused is None:
         return
@@ -244,7 +244,7 @@ def _note(block: CheckedBlock, job: Job, summary: Summary) -> None:
 
 
 def _rows(scored: pa.Table, block: CheckedBlock, id_name: str) -> pa.Table:
-    """The scored rows with rows of nulls, but for ids, in the places of bad ones."""
+    """Return the scored rows, with rows of nulls (except ids) in the places of refused ones."""
     if block.refused is None:
         return scored
     places = np.zeros(block.rows, np.int64)

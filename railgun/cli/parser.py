@@ -1,4 +1,4 @@
-"""The command line's grammar: what a command is, its help with an example, and what was probably meant."""
+"""The grammar of the command line: commands, their help with examples, and hints for misspelt words."""
 
 import argparse
 import re
@@ -12,11 +12,13 @@ from railgun.cli.failures import UsageError, unknown
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """summary: one line for the list of commands.  description, example: for its own help.
+    """A sub-command.
 
-    configure adds its arguments to a parser.  execute does it and returns the exit code: 0 done, 1 the answer
-    is "no"; whatever is wrong with the use or the input it raises.  What execute needs is imported inside it,
-    so that the help of one command does not load the libraries of another.
+    summary: one line for the list of commands.
+    description, example: for the command's own help.
+    configure: adds the command's arguments to a parser.
+    execute: runs the command and returns the exit code: 0 if done, 1 if the answer is "no". Raises errors for wrong use
+    or input. It imports what it needs, so that the help of one command does not load the libraries of another.
     """
 
     name: str
@@ -37,7 +39,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(commands: Sequence[Command], words: Sequence[str]) -> tuple[Command | None, argparse.Namespace]:
-    """The command meant and its arguments; None where no command is named.
+    """Return the command and its arguments. The command is None if none is named.
 
     Raises UsageError for what cannot be understood, SystemExit(0) after --help and --version.
     """
@@ -55,7 +57,7 @@ def parse(commands: Sequence[Command], words: Sequence[str]) -> tuple[Command | 
 
 
 def help_text(commands: Sequence[Command]) -> str:
-    """What `railgun --help` prints."""
+    """Return what `railgun --help` prints."""
     return _parsers(commands)[0].format_help()
 
 

@@ -1,4 +1,4 @@
-"""How far a run over files has come: a bar on a terminal, nothing elsewhere."""
+"""Shows progress: a bar on a terminal, nothing elsewhere."""
 
 import sys
 from types import TracebackType
@@ -35,7 +35,7 @@ class _Bars:
 
 
 class RunProgress(_Bars):
-    """A bar on stderr, if that is a terminal: share, events, events per second, time left."""
+    """A bar for a run over files: share, events, events per second, time left. On stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,12 +51,12 @@ class RunProgress(_Bars):
         self._of_rows = False
 
     def start(self, size_bytes: int, rows: int | None) -> None:
-        """Rows make the truer bar; bytes do where rows are not known before."""
+        """Begin the bar. It counts rows if their number is known, otherwise bytes."""
         self._of_rows = rows is not None
         self._progress.update(self._task, total=size_bytes if rows is None else rows)
 
     def advance(self, rows: int, read_bytes: int) -> None:
-        """So many more rows are done."""
+        """Note that more rows are done. read_bytes: how far the files have been read."""
         self._events += rows
         elapsed_s = self._progress.tasks[0].elapsed or 0.0
         self._progress.update(
@@ -69,7 +69,7 @@ class RunProgress(_Bars):
 
 
 class WarmingProgress(_Bars):
-    """How far new metrics have read, one bar per stream on stderr, if that is a terminal."""
+    """Bars for the fills of new metrics, one for each stream. On stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -82,14 +82,18 @@ class WarmingProgress(_Bars):
         self._tasks: dict[str, TaskID] = {}
 
     def at(self, stream: str, share: float, warming: int) -> None:
-        """So many metrics of a stream are warming still, and have come so far on average, 0 to 1."""
+        """Show a stream.
+
+        share: how far its warming metrics have come on average, from 0 to 1.
+        warming: how many of its metrics are warming.
+        """
         if stream not in self._tasks:
             self._tasks[stream] = self._progress.add_task(stream, total=1.0, warming=warming)
         self._progress.update(self._tasks[stream], completed=share, warming=warming)
 
 
 class PiecesProgress(_Bars):
-    """How many pieces of some work are done, one bar on stderr, if that is a terminal."""
+    """A bar that counts the finished pieces of some work. On stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -101,5 +105,5 @@ class PiecesProgress(_Bars):
         self._task = self._progress.add_task("starting", total=1)
 
     def at(self, what: str, done: int, total: int) -> None:
-        """So many pieces are done of what is being done."""
+        """Show how many pieces are done. what: the work."""
         self._progress.update(self._task, description=what, completed=done, total=total)

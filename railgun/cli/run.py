@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun run`."""
+    """Add the arguments of `railgun run`."""
     parser.add_argument("definitions", metavar="DEFINITIONS", help="a definitions file (TOML)")
     parser.add_argument(
         "events",
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Score, then say how it went. Raises DefinitionError, UsageError, FileError, OSError, engine errors."""
+    """Score the files, then print a summary. Raises DefinitionError, UsageError, FileError, OSError, engine errors."""
     from railgun.catalog.definitions import load_definitions
     from railgun.cli.offline import Job, run
     from railgun.cli.progress import RunProgress

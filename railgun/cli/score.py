@@ -16,27 +16,27 @@ from railgun.wording import counted
 
 READ_BYTES = 1 << 20
 NO_EVENTS_MAX = 3
-"""Lines at the beginning that are no JSON objects: so many, and the input is something else."""
+"""If this many lines at the beginning are not JSON objects, the input is something else."""
 LINE_LIMIT_BYTES = 64 << 20
 
 
 class Server(Protocol):
-    """What takes lines of events and gives a line for each."""
+    """Takes lines of events, and gives a line for each. `Client` does."""
 
     def score_lines(self, stream: str, lines: bytes) -> bytes:
-        """Raises ClientError."""
+        """Return a line for each event, a reply or a problem. Raises ClientError."""
 
 
 class Readable(Protocol):
-    """Unbuffered bytes: what is there is given at once."""
+    """An unbuffered source of bytes: `read` returns what has arrived, without waiting for more."""
 
     def read(self, size: int, /) -> bytes | None:
-        """At most so many; empty at the end."""
+        """Return at most this many bytes; none at the end."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Events sent, how many were refused, and the first of those."""
+    """How many events were sent and refused, and the first refused one."""
 
     events: int = 0
     refused: int = 0
@@ -45,21 +45,21 @@ class Outcome:
 
 
 class _Reply(msgspec.Struct):
-    """What tells a problem from a reply: only the former has a status."""
+    """The keys that tell a problem from a reply: only a problem has a status."""
 
     status: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Whole lines, each an event, each ended. numbers: their places in the input, from 1."""
+    """Whole lines, each with an event and its line end. numbers: their places in the input, from 1."""
 
     lines: bytes
     numbers: list[int]
 
 
 def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outcome:
-    """Send all events; whatever has arrived goes out together. Raises ClientError, UsageError, OSError."""
+    """Send all events. What has arrived goes out together. Raises ClientError, UsageError, OSError."""
     outcome, beginning = Outcome(), _Beginning()
     for part in _parts(events):
         beginning.check(part)
@@ -79,13 +79,13 @@ def score(server: Server, stream: str, events: Readable, out: IO[bytes]) -> Outc
 
 
 class _Beginning:
-    """The first lines of the input, up to one that is a JSON object."""
+    """The first lines of the input, up to the first JSON object."""
 
     def __init__(self) -> None:
         self._no_events, self._is_over = 0, False
 
     def check(self, part: _Part) -> None:
-        """Raise UsageError where the input holds no events."""
+        """Raise UsageError if the input holds no events."""
         for line, number in zip(part.lines.split(b"\n", NO_EVENTS_MAX), part.numbers):
             self._is_over = self._is_over or _is_object(line)
             if self._is_over:
@@ -104,7 +104,7 @@ def _is_object(line: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     except RecursionError:
-        # Nested too deep: the server says so.
+        # It is nested too deep. The server says so.
         return True
     return True
 
@@ -132,7 +132,7 @@ _DECODER = msgspec.json.Decoder(_Reply)
 
 
 def _parts(events: Readable) -> Iterator[_Part]:
-    """The input's lines as they arrive. Raises UsageError for one that is too long."""
+    """Yield the input's lines as they arrive. Raises UsageError for a line that is too long."""
     number, rest = 0, bytearray()
     while True:
         read = events.read(READ_BYTES)
@@ -160,7 +160,7 @@ def _parts(events: Readable) -> Iterator[_Part]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun score`."""
+    """Add the arguments of `railgun score`."""
     parser.add_argument("stream", metavar="S", help="the stream the events are of")
     parser.add_argument(
         "file",
@@ -174,7 +174,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print a line for each event; 1 where some were refused. Raises ClientError, UsageError, OSError."""
+    """Print a line for each event. Returns 1 if some were refused. Raises ClientError, UsageError, OSError."""
     is_stdin = arguments.file == "-"
     with (
         open(0 if is_stdin else arguments.file, "rb", buffering=0, closefd=not is_stdin) as events,
@@ -182,7 +182,7 @@ def execute(arguments: argparse.Namespace) -> int:
     ):
         outcome = score(client, arguments.stream, events, sys.stdout.buffer)
         if not outcome.events:
-            # Nothing was asked: whether there is such a server and stream is to be told all the same.
+            # No event was sent. This request tells whether the server and the stream exist.
             client.metrics(arguments.stream)
     if outcome.refused:
         _say_refused(outcome)

@@ -11,7 +11,7 @@ from railgun.cli.serving import add_server_options, serve_until_stopped
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun serve`."""
+    """Add the arguments of `railgun serve`."""
     parser.add_argument(
         "--data", metavar="DIR", help="where events, state and the log are kept (default: data)"
     )
@@ -32,14 +32,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _wants_kafka(arguments: argparse.Namespace) -> bool:
-    """Whether the settings say so. Raises ConfigError."""
+    """Whether the settings choose Kafka as the log. Raises ConfigError."""
     from railgun.config.loading import load_settings
 
     return load_settings(arguments.config, os.environ).engine.transport == "kafka"
 
 
 def _serve_alone(arguments: argparse.Namespace) -> int:
-    # What a start makes stays: to look for garbage in it, time and again, is a fifth of a start. See `Service`.
+    # What a start makes stays. Looking for garbage in it again and again takes a fifth of the start. See `Service`.
     gc.disable()
     try:
         from frontend.embedded.serving import serve
@@ -50,7 +50,7 @@ def _serve_alone(arguments: argparse.Namespace) -> int:
 
 
 def _node_command(arguments: argparse.Namespace) -> list[str]:
-    """The node that does the work of a server on Kafka, with the same options."""
+    """Return the command of a node with the same options. It does the work of a server on Kafka."""
     command = child_python("-m", "railgun", "node", "--until-input-ends")
     given = (
         ("--broker", arguments.broker),

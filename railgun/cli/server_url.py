@@ -1,4 +1,4 @@
-"""The options that say which server a command talks to, with which token and certificate, and how long it waits."""
+"""The options for a server's address, the token and certificate for it, and how long a command waits for it."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ _PATIENCE_S, _LISTENS_WITHIN_S = 300.0, 10.0
 
 
 def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
-    """--url, --token-file and those of TLS, for `client_of`. has_own_key: --key of the command is another."""
+    """Add --url, --token-file and the options of TLS, for `client_of`. has_own_key: the command has another --key."""
     parser.add_argument(
         "--url", metavar="U", help="the server's address (default: $RAILGUN_URL, else http://127.0.0.1:8080)"
     )
@@ -24,9 +24,9 @@ def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) ->
 
 
 def add_credentials(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
-    """--token-file, with the environment's RAILGUN_TOKEN behind it, --ca, --cert and --key, for `credentials_of`.
+    """Add --token-file (by default RAILGUN_TOKEN of the environment), --ca, --cert and --key, for `credentials_of`.
 
-    has_own_key: --key of the command is another, so that the private key's option is --cert-key.
+    has_own_key: the command has another --key, so the option of the private key is --cert-key.
     """
     parser.add_argument(
         "--token-file",
@@ -45,7 +45,7 @@ def add_credentials(parser: argparse.ArgumentParser, *, has_own_key: bool = Fals
 
 
 def add_patience(parser: argparse.ArgumentParser) -> None:
-    """--patience, for `patient_client`."""
+    """Add --patience, for `patient_client`."""
     parser.add_argument(
         "--patience",
         metavar="SECONDS",
@@ -57,10 +57,9 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
 
 
 def client_of(arguments: argparse.Namespace, *, connects_within_s: float = 0.0, **more: Any) -> "Client":
-    """A client of the server that the options name. connects_within_s, more: of `Client`.
+    """Return a client of the server that the options name. connects_within_s, more: as for `Client`.
 
-    Raises ClientError for what is no address or certificate; UsageError, TokenFileError and OSError for what is no
-    token.
+    Raises ClientError for a wrong address or certificate; UsageError, TokenFileError and OSError for a wrong token.
     """
     from railgun.client.address import url_from
     from railgun.client.client import Client
@@ -74,7 +73,7 @@ def client_of(arguments: argparse.Namespace, *, connects_within_s: float = 0.0, 
 
 
 def credentials_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What lets a client of the options in: `token`, `ca`, `cert`, `key` of `Client`. Raises as `token_from` does."""
+    """Return `token`, `ca`, `cert` and `key` of `Client` from the options. Raises as `token_from` does."""
     return {
         "token": token_from(arguments.token_file),
         "ca": arguments.ca,
@@ -84,7 +83,7 @@ def credentials_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def token_from(file: str | None) -> str | None:
-    """The token in a file, else that of the environment. Raises UsageError, TokenFileError, OSError."""
+    """Return the token in a file, or else that of the environment. Raises UsageError, TokenFileError, OSError."""
     from railgun.access.token_files import checked_token, client_token
 
     if file is not None:
@@ -99,7 +98,7 @@ def token_from(file: str | None) -> str | None:
 
 
 def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
-    """A client that waits for its server, and says on stderr why. Raises as `client_of` does."""
+    """Return a client that waits for its server, and says on stderr why. Raises as `client_of` does."""
     from railgun.client.errors import ClientError
 
     patience_s: float = arguments.patience

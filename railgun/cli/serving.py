@@ -1,4 +1,4 @@
-"""What `railgun serve` and `railgun frontend` share: options, settings, and the run until they are asked to stop."""
+"""The part that `railgun serve` and `railgun frontend` share: options, settings, and the run until they are stopped."""
 
 import argparse
 import logging
@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"(?:\[([^\]\s]+)\]|([^:\s]*)):([0-9]{1,5})", re.ASCII)
 
 
 class Serve(Protocol):
-    """A server, until it is asked to stop; the exit code."""
+    """Serves until it is asked to stop, and returns the exit code."""
 
     def __call__(
         self,
@@ -34,13 +34,16 @@ class Serve(Protocol):
         on_ready: Callable[[str], None],
         reload: "Reload",
     ) -> int:
-        """definitions: created at the start where missing.  on_ready: called with the URL once events are taken.
-        reload: what SIGHUP does.
+        """Serve.
+
+        definitions: created at the start if they are missing.
+        on_ready: called with the URL when events are accepted.
+        reload: called after SIGHUP.
         """
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every server."""
+    """Add the arguments that all servers have."""
     parser.add_argument(
         "--http",
         metavar="HOST:PORT",
@@ -57,7 +60,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
 
 
 def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka: bool) -> int:
-    """Serve with what the options say; the exit code. on_kafka: for what is logged.
+    """Serve with the options of the command line, and return the exit code. on_kafka: only for what is logged.
 
     Raises ConfigError, DefinitionError, UsageError, OSError, and what `serve` raises.
     """
@@ -85,7 +88,7 @@ def serve_until_stopped(arguments: argparse.Namespace, serve: Serve, *, on_kafka
 
 
 def _flags(arguments: argparse.Namespace) -> "list[Flag]":
-    """What the options of a server say. Raises UsageError."""
+    """Return the settings that a server's options give. Raises UsageError."""
     from railgun.config.loading import Flag, flags_given
 
     given = {
@@ -100,7 +103,7 @@ def _flags(arguments: argparse.Namespace) -> "list[Flag]":
 
 
 def _say_serving(url: str, settings: "Settings", *, on_kafka: bool) -> None:
-    """Log where events are taken, and where they go."""
+    """Log where events are accepted and where they go."""
     from railgun import __version__
     from railgun.logs.setup import fields
 
@@ -119,7 +122,7 @@ def _say_serving(url: str, settings: "Settings", *, on_kafka: bool) -> None:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """`127.0.0.1:8080`, `[::1]:8080`, `:8080` (every address of this machine)."""
+    """Return (host, port) of `127.0.0.1:8080`, `[::1]:8080` or `:8080` (every address of this machine)."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
         raise UsageError(f"--http: {text[:80]!r} is no address; write HOST:PORT, as in 127.0.0.1:8080")

@@ -1,4 +1,4 @@
-"""Flags of the commands that run on Spark: the Spark of this machine, and where history lies."""
+"""The flags of commands that run on Spark: for the Spark of this machine, and for the place of history."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def add_reading(parser: argparse.ArgumentParser, *, column: str, format_: str, option: str) -> None:
-    """The flags that say how a history is read, each with what its help says."""
+    """Add the flags that say how history is read. column, format_, option: their help texts."""
     parser.add_argument(
         "--column", metavar="FIELD=SQL", action="append", type=name_and_value, default=[], help=column
     )
@@ -21,7 +21,7 @@ def add_reading(parser: argparse.ArgumentParser, *, column: str, format_: str, o
 
 
 def source_of(arguments: argparse.Namespace) -> "HistorySource":
-    """The history that is named, to be read as these flags say. Raises as `HistorySource.of`."""
+    """Return the history that the flags name. Raises as `HistorySource.of`."""
     from railgun.spark.backfill.source import HistorySource
 
     places = absolute_places(arguments.history, arguments.format)
@@ -29,14 +29,14 @@ def source_of(arguments: argparse.Namespace) -> "HistorySource":
 
 
 def absolute_places(history: list[str], format_: str | None) -> list[str]:
-    """Local paths become absolute: the driver and executors may stand elsewhere."""
+    """Make local paths absolute, because the driver and executors may run in other folders."""
     if format_ == "table":
         return history
     return [place if "://" in place else str(Path(place).absolute()) for place in history]
 
 
 def name_and_value(text: str) -> tuple[str, str]:
-    """Of NAME=VALUE. Raises ArgumentTypeError."""
+    """Return the two parts of NAME=VALUE. Raises ArgumentTypeError."""
     name, sign, value = text.partition("=")
     if not sign or not name or not value:
         raise argparse.ArgumentTypeError(f"{text} is not of the form name=value")
@@ -47,12 +47,12 @@ ALL_CORES = 0
 _CORES_MAX = 1_024
 _SIZE = re.compile(r"(\d{1,9})([mgt])", re.ASCII | re.IGNORECASE)
 _MEBIBYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
-# Spark does not start with less than 450.
+# Spark does not start with less than 450 MiB.
 _MEMORY_LEAST_MIB = 512
 
 
 def add_local_spark(parser: argparse.ArgumentParser) -> None:
-    """`--cores` and `--memory`."""
+    """Add `--cores` and `--memory`."""
     parser.add_argument(
         "--cores",
         metavar="N",
@@ -78,7 +78,7 @@ def _cores(text: str) -> int:
 
 
 def _memory(text: str) -> str:
-    """As Java takes it."""
+    """Return a size of memory in Java's form."""
     found = _SIZE.fullmatch(text)
     if found is None or int(found[1]) * _MEBIBYTES[found[2].lower()] < _MEMORY_LEAST_MIB:
         raise argparse.ArgumentTypeError(

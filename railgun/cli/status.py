@@ -16,7 +16,7 @@ _UNANSWERED_SHOWN = 8
 
 
 def as_text(status: Mapping[str, Any]) -> str:
-    """Lines for a terminal. A status with parts that are not known here is shown without them."""
+    """Return the status as lines for a terminal. Parts that the server does not give are left out."""
     lines = [f"{status.get('folder', '?')}: durability {status.get('durability', '?')}"]
     if status.get("disk"):
         lines.append(_disk(status["disk"]))
@@ -40,7 +40,7 @@ def _disk(disk: Mapping[str, int]) -> str:
 
 
 def _cluster(cluster: Mapping[str, Any]) -> str:
-    """One line: what is there, and whether something is wrong."""
+    """Return one line about the cluster: its nodes and tasks, and warnings."""
     nodes = cluster.get("nodes") or []
     states = ", ".join(f"{count:,} {state}" for state, count in (cluster.get("tasks") or {}).items())
     parts = [
@@ -121,7 +121,7 @@ def _task(task: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of a task that some unit of a cluster runs."""
+    """Return the row of a task of a cluster, with the unit that runs it."""
     unit, node = task.get("unit"), task.get("node")
     return (
         f"{task['partitioner']}-{task['partition']}",
@@ -143,13 +143,13 @@ def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun status`."""
+    """Add the arguments of `railgun status`."""
     add_server(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ClientError."""
+    """Print the status. Raises ClientError."""
     with client_of(arguments) as client:
         status = client.status()
     print(

@@ -1,4 +1,4 @@
-"""Which stream of a definitions file is meant."""
+"""Chooses the stream of a definitions file that an option means."""
 
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.cli.failures import UsageError, unknown

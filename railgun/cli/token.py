@@ -13,7 +13,7 @@ _NEW = "new"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun token`."""
+    """Add the arguments of `railgun token`."""
     parser.add_argument("action", choices=(_NEW,), help="what to do")
     parser.add_argument("name", metavar="NAME", help="whose it is, for the server's log")
     parser.add_argument(
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _checked(name: str, scopes: Sequence[str]) -> tuple[str, list[str]]:
-    """The name, and each scope once. Raises UsageError."""
+    """Return the name, and each scope once. Raises UsageError."""
     from railgun.access.scopes import ScopeError, check_scope
     from railgun.access.tokens import check_name
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `railgun validate`."""
+    """Add the arguments of `railgun validate`."""
     parser.add_argument(
         "definitions", metavar="DEFINITIONS", nargs="?", help="the definitions file of a run (TOML)"
     )
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_service(parser: argparse.ArgumentParser) -> None:
-    """Where a service's logs and recorded replies are."""
+    """Return where a service's logs and recorded replies are."""
     parser.add_argument(
         "--broker",
         metavar="HOST:PORT",
@@ -88,7 +88,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Validate; 1 where a value differs.
+    """Validate. Returns 1 if a value differs.
 
     Raises UsageError, ConfigError, DefinitionError, FileError, OSError, SparkSideError.
     """
@@ -167,7 +167,7 @@ def _history(arguments: argparse.Namespace) -> HistoryInput | None:
 
 
 def _log_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """Where the logs are, as options of the data source."""
+    """Return the place of the logs, as options of the data source."""
     if arguments.data:
         if arguments.broker or arguments.topic_prefix or arguments.config:
             raise UsageError("--data is of an embedded engine, --broker of a cluster: the one or the other")

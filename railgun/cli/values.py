@@ -13,7 +13,7 @@ from railgun.wording import time_text
 
 
 def as_text(values: Mapping[str, Any]) -> str:
-    """Lines for a terminal."""
+    """Return lines for a terminal."""
     warming, partial = values.get("warming") or (), values.get("partial") or {}
     rows = [("metric", "value", "")]
     for name, value in values["metrics"].items():
@@ -37,7 +37,7 @@ def _shown(value: object) -> str:
 
 
 def key_of(words: Sequence[str]) -> dict[str, str]:
-    """The fields of a key from words as in card=c1. Raises UsageError."""
+    """Return the fields of a key from words such as card=c1. Raises UsageError."""
     key: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")

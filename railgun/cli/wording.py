@@ -1,4 +1,4 @@
-"""Numbers, sizes, durations and times as people read and write them."""
+"""Reads and writes numbers, sizes, durations and times in forms for people."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from reservoir.layout import INT64_MAX, INT64_MIN
 
 
 def time_ms(text: str) -> int:
-    """Of RFC 3339, or of plain milliseconds. Raises ArgumentTypeError."""
+    """Return a time from text of RFC 3339 or plain milliseconds. Raises ArgumentTypeError."""
     if text.isascii() and text.removeprefix("-").isdecimal():
         return _of_number(text)
     from railgun.wire.rfc3339 import read_rfc3339
@@ -38,13 +38,13 @@ _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table with aligned columns; the first row is its head."""
+    """Return the lines of a table with aligned columns. The first row is its head."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 def size_text(size_bytes: int) -> str:
-    """`512 bytes`, `45.2 MB`: decimal units."""
+    """Return a size in decimal units: `512 bytes`, `45.2 MB`."""
     if size_bytes < 1000:
         return counted(size_bytes, "byte")
     size = float(size_bytes)
@@ -56,7 +56,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """`0.42 s`, `12.3 s`, `4 min 5 s`, `2 h 3 min`."""
+    """Return a duration as `0.42 s`, `12.3 s`, `4 min 5 s` or `2 h 3 min`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 60:

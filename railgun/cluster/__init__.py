@@ -1,1 +1,1 @@
-"""What nodes tell one another about copies of tasks, and what follows from it, without input or output."""
+"""Decides, from what nodes tell one another, where copies of tasks are and which of them answer. Does no I/O."""

@@ -20,7 +20,7 @@ class Actives:
     ) -> None:
         self._tasks, self._copies = tasks, copies
         self._unsteady = {CopyName(node.name, unit) for node in nodes for unit in node.unsteady}
-        # Nodes that can make no copies may have none at all.
+        # A node that cannot make copies may have none at all.
         units = set(chain.from_iterable(copies))
         try_least(-(-sum(map(bool, copies)) // max(1, len(units))), self._is_chosen_with)
 
@@ -51,11 +51,12 @@ class Actives:
         )
 
     def _place(self, task: int) -> bool:
-        """Make one of a task's copies active, by a chain of tasks that change theirs: of those with the fewest tasks
-        that were where they are, the shortest.
+        """Make one of a task's copies active, by a chain of tasks that change their active copy.
+
+        It is the chain that moves the fewest tasks from where they were active; among these the shortest.
         """
         came: dict[CopyName, tuple[CopyName, int] | None] = {}
-        # The number decides between equal ways to one copy.
+        # The number decides between ways to a copy that are equal otherwise.
         heap: list[tuple[int, int, CopyName, int, tuple[CopyName, int] | None]] = []
         for rank, copy in enumerate(self._by_preference(task)):
             heapq.heappush(heap, (0, rank, copy, len(heap), None))
@@ -95,7 +96,10 @@ class Actives:
         )
 
     def _preference(self, task: int, copy: CopyName) -> tuple[bool, int, int]:
-        """Was active, was a replica, has data with little to catch up, has none. An unsteady unit comes last."""
+        """Return the sort key of a copy: first one that was active, then a replica, one with data, one without any.
+
+        Copies with data are ordered by how much they have to catch up. One on an unsteady unit comes last.
+        """
         present = list(self._tasks[task].present)
         nodes = [each.node for each in present]
         rank = nodes.index(copy.node) if copy.node in nodes else len(nodes)

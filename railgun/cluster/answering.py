@@ -134,7 +134,7 @@ class Answering:
         """Return what the copy reports. One that follows another is at its limit now and then, which is SILENT."""
         if self.is_answering:
             return CopyState.ANSWERING
-        # Where the limit has gone is not known to one that does not hear even itself.
+        # A copy that does not even hear itself does not know how far the limit has gone.
         has_caught_up = (
             now_s - self._reached_s <= self._timing.takeover_s and not self._hearing.misses_itself(now_s)
         )

@@ -1,4 +1,4 @@
-"""The words in which copies of a task speak of themselves: names, states, points of a log, and reports."""
+"""The types for copies of a task: their names, states and reports, and points of their logs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class CopyName(NamedTuple):
 
 
 class CopyState(StrEnum):
-    """What a copy does. SILENT: it has caught up, and another copy answers. BEHIND: it may not answer yet."""
+    """The state of a copy. SILENT: it has caught up, and another copy answers. BEHIND: it may not answer yet."""
 
     ANSWERING = "answering"
     SILENT = "silent"
@@ -71,7 +71,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What a copy reports of itself.
+    """A copy's report of itself.
 
     generation: when its unit started, in ms since 1970. It tells the unit's runs apart.
     position: the offset of the next record that it will process.

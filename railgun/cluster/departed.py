@@ -1,4 +1,4 @@
-"""Which nodes and units are gone for good, so that their records may be deleted. Pure: times are handed in."""
+"""Finds nodes and units that are gone for good, so that their records may be deleted. Pure: times are handed in."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from railgun.cluster.silence import GONE_MS
 
 @dataclass(frozen=True, slots=True)
 class Departed:
-    """Nodes, and units. A unit may be gone from a node that is there: the node has fewer units than before."""
+    """The nodes and units that are gone. A unit may be gone alone: its node then has fewer units than before."""
 
     nodes: frozenset[str] = frozenset()
     units: frozenset[CopyName] = frozenset()
@@ -37,7 +37,7 @@ def departed(observed: ObservedCluster, plan: Plan, now_ms: int) -> Departed:
     units = {
         unit
         for unit in observed.reports.units()
-        # Of a member, its record may be on its way.
+        # The record of a member of the group may still be on its way.
         if unit.unit >= left.get(unit.node, 0)
         and unit not in planned
         and (unit.node in left or unit.node not in kept)

@@ -1,4 +1,4 @@
-"""Decides whether nodes are emptied that somebody asked to empty."""
+"""Decides about orders to empty a node (drains): whether the cluster follows each."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,9 +10,11 @@ from railgun.wording import counted
 
 
 def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
-    """Return by node what becomes of the order to empty it. What was decided once stands until there is another order.
+    """Return by node the decision on the order to empty it.
 
-    plan: the present one.
+    A decision stands until there is another order for the node.
+
+    plan: the present plan.
     """
     orders = {node: order for node, order in view.orders.items() if order.is_on}
     drains = {
@@ -23,7 +25,7 @@ def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
     for node, order in sorted(orders.items(), key=lambda item: item[1].asked_ms):
         before = plan.drains.get(node)
         if node not in drains and before is not None and not before.refusal:
-            # It is emptied already. That order is not taken back by one more.
+            # The node is being emptied already. One more order does not take that back.
             drains[node] = replace(before, asked_ms=order.asked_ms)
         elif node not in drains:
             refusal = _refusal(order, view, drains)
@@ -45,7 +47,7 @@ def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) 
     emptied = {node for node, drain in drains.items() if not drain.refusal}
     usable = [each for each in view.nodes if each.node.units and each.node.name not in emptied]
     able = {each.node.name for each in usable}
-    # A node that is away may be awaited, and takes nothing over meanwhile.
+    # A node that is away may come back. Until then it takes over no tasks.
     left = {each.node.name for each in usable if each.is_alive} - {order.node}
     if order.node not in able:
         return ""

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, for those who are woken for it and those who look at it."""
+"""Tells what is wrong with a cluster, for monitoring and for people who look at it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
 
-# So many names are told.
+# This many names are shown.
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterHealth:
-    """How far a cluster is from what is wanted.
+    """The numbers of tasks and copies that differ from what is wanted.
 
     tasks_short: tasks of which fewer copies than are wanted could answer.
     copies_lost: copies that the plan has given up though their nodes live.
@@ -55,7 +55,7 @@ def warnings(
     tasks: Iterable[TaskKey],
     unanswered: Sequence[TaskKey],
 ) -> Iterator[str]:
-    """Yield what somebody should see to. tasks: all.  unanswered: those that nobody answers."""
+    """Yield warnings that somebody should act on. tasks: all tasks. unanswered: the tasks that nobody answers."""
     if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}

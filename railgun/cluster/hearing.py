@@ -98,8 +98,9 @@ class Hearing:
         return self._missed_s(now_s) > max(silence_s, self._timing.patience_s)
 
     def _missed_s(self, now_s: float) -> float:
-        """For how long reports of this unit that are in the log have not come back, as far as reports were acknowledged
-        meanwhile.
+        """Return for how long written reports of this unit have not come back.
+
+        Time without acknowledgements does not count.
         """
         is_looking = now_s - self._looked_s <= self._timing.pause_s
         return self._acknowledged_s - self._missing_since_s if is_looking else 0.0
@@ -114,7 +115,7 @@ class Hearing:
             if written_s < self._began_s:
                 continue
             if now_s - written_s > self._timing.takeover_s:
-                # While the broker was away nobody could be heard: whoever answered gets time to say so.
+                # While the broker was away nobody could be heard. A copy that answers gets time to say so.
                 self._complete_s = now_s + max(0.0, self._timing.patience_s - self._timing.takeover_s)
             elif self._complete_s == math.inf:
                 self._complete_s = now_s

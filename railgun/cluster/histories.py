@@ -11,17 +11,17 @@ from railgun.cluster.records import NodeRecord
 from railgun.wording import counted
 
 Histories = Mapping[tuple[str, int], str]
-"""By name and `created` of a stream, the id of the history that its tasks have got last."""
+"""The id of the history that a stream's tasks have got last, by the stream's name and `created`."""
 
 Unable = Mapping[TaskKey, frozenset[str]]
-"""By task, the nodes that cannot make a copy of it; tasks that all nodes can make are left out."""
+"""The nodes that cannot make a copy of a task, by task. Tasks that all nodes can make are left out."""
 
-# So many names are told.
+# This many names are shown.
 _SHOWN = 3
 
 
 def nodes_without(histories: Histories, nodes: Iterable[NodeRecord]) -> dict[tuple[str, int], frozenset[str]]:
-    """Return by stream the nodes that say that they lack the folders that were built with its history."""
+    """Return by stream the nodes that report that they lack the folders built with its history."""
     said = [(record.name, record.histories) for record in nodes if record.histories is not None]
     by_history = {
         history: frozenset(name for name, has in said if history not in has) for history in histories.values()
@@ -47,7 +47,7 @@ def remarks(unable: Unable, histories: Histories, among: Collection[str]) -> Ite
 
 
 def irreplaceable(histories: Histories, nodes: Iterable[NodeRecord]) -> Iterator[str]:
-    """Yield for each stream that no node could make a copy of its tasks, where that is so. nodes: those that live."""
+    """Yield a line for each stream of whose tasks no node could make a copy. nodes: those that live."""
     live = list(nodes)
     for stream, without in sorted(nodes_without(histories, live).items()):
         if live and len(without) == len(live):

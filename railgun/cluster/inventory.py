@@ -1,4 +1,4 @@
-"""What an assignment starts from: the nodes, and the copies of tasks that there are."""
+"""The input of an assignment: the nodes, and the present copies of tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class ClusterNode:
     units: how many units it has.
     rack: its rack; empty if none is named. It counts as a rack of its own then.
     is_open: whether it may have copies. A node that is being drained may not.
-    unsteady: units that failed again and again. They are preferred to none other.
+    unsteady: units that failed again and again. All others are preferred to them.
     """
 
     name: str
@@ -26,7 +26,7 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True)
 class TaskCopies:
-    """A task, and what there is of it.
+    """A task, with its copies and the nodes that have data of it.
 
     present: its copies in the present plan, in order of preference.
     lag: how many records each node that has data of the task has to catch up, by the node's name.

@@ -9,9 +9,9 @@ from railgun.cluster.plan import Copies, LostCopy
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What decides whether copies are lost.
+    """Decides whether copies are lost.
 
-    incarnations: of each node that said something.
+    incarnations: the incarnation (start) of each node that has said something.
     alive: the nodes that live.
     able: the nodes that could have another copy of some task now.
     after_s: a copy is lost that has been neither able to answer nor advancing for this many seconds.

@@ -1,4 +1,4 @@
-"""What the leader knows of the cluster, from what nodes, units and Kafka's group say. Pure: times are handed in."""
+"""Collects what the leader knows of the cluster from nodes, units and Kafka's group. Pure: times are handed in."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,14 +20,14 @@ from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 class ObservedCluster:
     """Collects what nodes, units and the group report. One thread uses it; times are seconds of the monotonic clock.
 
-    policy: by the configuration of who asks.
+    policy: that of the configuration of this process.
     began_s: when the leader began to read.
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
-    reports: the newest report of each copy; those of somebody else who reads them, or its own.
-    histories: what tasks have from before their logs, by the catalogue; whoever has that sets it.
+    reports: the newest report of each copy. The table may be one that somebody else fills.
+    histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """
 
     def __init__(self, policy: ClusterPolicy, began_s: float, reports: ReportTable | None = None) -> None:
@@ -45,7 +45,7 @@ class ObservedCluster:
         self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
 
     def take_statement(self, record: Statement, now_s: float) -> None:
-        """Take in an order, or what a node says of itself. What an earlier run of it said is left out."""
+        """Take in an order, an accepted cut, or a node's record about itself. Records of earlier runs are left out."""
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
             return

@@ -1,4 +1,4 @@
-"""A cluster at a glance: its nodes, the copies of each task, and what is under way."""
+"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
 from railgun.wording import counted
 
-# So many reasons are given why a node is not empty yet.
+# This many reasons are given why a node is not empty yet.
 _WAITS_MAX = 3
 
 

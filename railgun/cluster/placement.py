@@ -47,7 +47,7 @@ class Placement:
         ]
 
     def place(self) -> None:
-        """Place all copies. Where nodes are barred, units may have to get more than seemed possible at first."""
+        """Place all copies. If nodes are barred, units may have to get more than seemed possible at first."""
         try_least(self.unit_copies, self._is_placed_with)
 
     def _is_placed_with(self, unit_copies: int) -> bool:

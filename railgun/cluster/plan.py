@@ -26,9 +26,9 @@ Copies = tuple[PlannedCopy, ...]
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """What became of an order to empty a node.
+    """The decision on an order to empty a node.
 
-    asked_ms: of the order; a later one is decided anew.
+    asked_ms: the time of the order. A later order is decided anew.
     fewer_copies: whether tasks may have fewer copies for it.
     refusal: why the node is not emptied; empty if it is.
     """
@@ -42,7 +42,7 @@ class Drain:
 class LostCopy:
     """A copy that was lost, and is made elsewhere: its node gets none of the task until it is started again.
 
-    incarnation: of the node then.
+    incarnation: that of the node at the loss.
     has_failed: whether it failed by an error of the task, which other copies may meet too.
     """
 
@@ -52,14 +52,14 @@ class LostCopy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the leader writes.
+    """The plan that the leader writes.
 
     epoch: grows with each plan that is written.
     copies: by task, its copies in order of preference; the first is the active one.
     target: by task, the copies that the steps lead to.
     cause: a digest of what the target was computed for; the target is kept until that changes.
-    drains: by node, what became of the order to empty it.
-    policy: of the leader; it counts for all nodes. None before the first plan.
+    drains: by node, the decision on the order to empty it.
+    policy: the leader's policy, which counts for all nodes; None before the first plan.
     lost: by task, the nodes that have lost their copy.
     cuts: by task, the loss of records of its log that was accepted last.
     """

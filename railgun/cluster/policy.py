@@ -1,13 +1,13 @@
-"""How a cluster places and follows copies. The leader's is written into the plan, and counts for all nodes."""
+"""The policy by which a cluster places and follows copies. The leader writes its own into the plan for all nodes."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """`[cluster]` of the configuration has these.
+    """The settings of `[cluster]` that decide about copies.
 
-    copies: of each task.
+    copies: the number of copies of each task.
     takeover_s: a copy that is silent for this long answers no more; another does.
     replace_after_s: a node that has been away for this long is replaced.
     moves_limit: how many copies are made at once.

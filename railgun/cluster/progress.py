@@ -1,4 +1,4 @@
-"""Follows how copies and units do, from their reports. Times are seconds of the monotonic clock."""
+"""Tells from reports whether copies and units get on. Times are seconds of the monotonic clock."""
 
 import math
 from collections.abc import Iterable
@@ -10,19 +10,19 @@ from railgun.cluster.silence import INTERVALS, NODE_HEARD_S, STEADY_S, UNSTEADY_
 
 
 class Progress:
-    """One thread uses it.
+    """Notes when each copy last got nearer to the end of its log, and how often units began. One thread uses it.
 
     unsteady_s: see `unsteady`.
     """
 
     def __init__(self, unsteady_s: float) -> None:
         self._unsteady_s = unsteady_s
-        # By copy: the history that it has, the nearest that it came with that, and when.
+        # By copy: its history, the furthest that it has come with this history, and when.
         self._nearest: dict[tuple[TaskKey, CopyName], tuple[str, float, float]] = {}
         self._caught_up_s: dict[tuple[TaskKey, CopyName], float] = {}
         self._generations: dict[CopyName, int] = {}
         self._began_s: dict[CopyName, list[float]] = {}
-        # By node: until when it counts as heard.
+        # By node: the time until which it counts as heard.
         self._heard_until_s: dict[str, float] = {}
         self._silent_from_s = -math.inf
         self._deaf_until_s = -math.inf
@@ -38,17 +38,17 @@ class Progress:
             self._hear_copy(report.copy, status, now_s)
 
     def keep(self, copies: Iterable[tuple[TaskKey, CopyName]]) -> None:
-        """Forget all copies but these."""
+        """Forget all copies but the given ones."""
         kept = set(copies)
         self._nearest = {copy: each for copy, each in self._nearest.items() if copy in kept}
         self._caught_up_s = {copy: each for copy, each in self._caught_up_s.items() if copy in kept}
 
     def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy was last heard nearer to the end of its log, or to that of a fill; -infinity if never."""
+        """Return when a copy last got nearer to the end of its log or of a fill; -infinity if it never did."""
         return self._nearest.get((task, copy), ("", 0.0, -math.inf))[2]
 
     def well_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy was last heard nearer, or able to answer. While nobody could be heard all were well."""
+        """Return when a copy last got nearer or could answer. While nobody could be heard, all copies count as well."""
         caught_up_s = self._caught_up_s.get((task, copy), -math.inf)
         return max(self.nearer_s(task, copy), caught_up_s, self._deaf_until_s)
 
@@ -78,7 +78,7 @@ class Progress:
         key = status.task, copy
         reached = status.position + sum(status.filled.values())
         history, nearest, _ = self._nearest.get(key, (status.history, -1.0, 0.0))
-        # With another history a copy reads its log from the beginning.
+        # A copy that gets another history reads its log from the beginning.
         if reached > nearest or status.history != history:
             self._nearest[key] = status.history, reached, now_s
         if status.state.is_caught_up:

@@ -30,16 +30,16 @@ class NewerRecordError(RecordError):
 class DiskCopy(OfTask, kw_only=True):
     """A task's data in a node's folder, whether a copy is open or not.
 
-    size_bytes: of its files, to two digits, as of a moment ago.
+    size_bytes: the size of its files a moment ago, rounded to two digits.
     """
 
     size_bytes: int = 0
 
 
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
-    """What a node says of itself. The keys are those of FORMAT.md.
+    """A node's record about itself. The keys are those of FORMAT.md.
 
-    histories: None where the node's release does not say.
+    histories: None if the node's release does not say.
     """
 
     version: int = VERSION
@@ -99,7 +99,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
 
 
 Statement = NodeRecord | DrainOrder | AcceptedCut
-"""What the records of the topic `nodes` say."""
+"""A record of the topic `nodes`."""
 
 
 class _Version(msgspec.Struct):
@@ -167,7 +167,7 @@ def _check_version(version: int, what: str) -> None:
 def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes, bytes]]:
     """Return the (key, record) pairs that make a plan of the one before: those of tasks that differ, and the header.
 
-    incarnation: of the node that leads.
+    incarnation: that of the node that leads.
     """
     groups: dict[tuple[str, int, str], dict[int, _PlannedPartition]] = {}
     changed = set()

@@ -1,4 +1,4 @@
-"""The newest report of every copy in a cluster, from the records of the topic of positions."""
+"""The newest report of every copy in a cluster, taken from the records of the topic of positions."""
 
 import math
 from collections.abc import Iterable
@@ -9,15 +9,16 @@ from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
 from railgun.cluster.silence import EXPIRES_S, INTERVALS
 
-# Of several copies of a task, the first by this order stands for all.
+# If a task has several copies, the one whose state is first in this order stands for the task.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedCopy:
-    """What was last heard of a copy.
+    """The last report of a copy.
 
-    reported_s: when, in seconds of the reader's clock; -infinity if it was written before the reader started.
+    reported_s: when it was read, in seconds of the reader's clock; -infinity if it was written before the reader
+    started.
     interval_s: the next report was to follow within this time.
     """
 
@@ -28,16 +29,16 @@ class ReportedCopy:
 
     @property
     def silence_s(self) -> float:
-        """The silence of the copy means something after this many seconds, however often it reports."""
+        """The copy must be silent for this many seconds before its silence means anything."""
         return INTERVALS * self.interval_s
 
     def is_heard(self, now_s: float) -> bool:
-        """Whether the copy was heard lately."""
+        """Whether the copy was heard lately, by its own interval."""
         return now_s - self.reported_s <= max(EXPIRES_S, self.silence_s)
 
 
 class ReportTable:
-    """Takes in reports, and tells what they say of each task. One thread writes; others may read."""
+    """Takes in reports of units, and tells the state of each task. One thread writes; others may read."""
 
     def __init__(self) -> None:
         self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
@@ -46,10 +47,12 @@ class ReportTable:
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
-        """Take in a record of the topic, and return the report; None for a record that is left over of version 1.
+        """Take in a record of the topic, and return the report.
 
-        A report names all copies of its unit: those that it had before and does not name are gone. What comes late of
-        an earlier run of the unit is left out. Raises ReportError.
+        Returns None for a record of version 1, which is left over.
+
+        A report names all copies of its unit: those that it does not name any more are gone. A late report of an
+        earlier run of the unit is not taken in. Raises ReportError.
         """
         report = decode_report(record)
         if report is None:
@@ -98,8 +101,10 @@ class ReportTable:
         return self._answering_s.get(task, -math.inf)
 
     def newest(self, task: TaskKey, since_s: float = -math.inf) -> ReportedCopy | None:
-        """Return the copy that stands for a task: one that was heard since a time if there is one; of these the one
-        that answers, or is nearest to it; of these the one that was heard last. None if nothing was heard.
+        """Return the copy that stands for a task; None if no copy was heard.
+
+        Copies heard since `since_s` come before others. Among them, the one that answers, or is nearest to answering,
+        comes first; then the one heard last.
         """
         return min(
             self.copies(task),
@@ -109,9 +114,9 @@ class ReportTable:
 
 
 def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:
-    """Return the copies of a task that answered until they were not heard any more, and another one took over.
+    """Return the copies of a task that answered, fell silent, and were replaced by another answering copy.
 
-    takeover_s: after how long that happens, where copies report often enough.
+    takeover_s: a copy is replaced after this silence if it reports often enough.
     """
     answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
     newest_s = max((each.reported_s for each in answering), default=0.0)

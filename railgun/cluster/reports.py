@@ -10,7 +10,7 @@ from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
 from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 2
-# Before tasks had copies there was a record for each task.
+# The version of releases in which tasks had no copies: they wrote a record for each task.
 _LEFT_OVER_VERSION: Final = 1
 
 
@@ -19,7 +19,7 @@ class ReportError(UnreadableRecordError):
 
 
 class OfTask(msgspec.Struct, kw_only=True):
-    """What is said of a task's copy or data names the task by these keys."""
+    """The keys by which records name the task that they are about."""
 
     stream: str
     created: int
@@ -32,7 +32,7 @@ class OfTask(msgspec.Struct, kw_only=True):
 
 
 class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
-    """What a report says of one copy. The keys are those of FORMAT.md."""
+    """The part of a report about one copy. The keys are those of FORMAT.md."""
 
     state: CopyState
     leaving: bool = False
@@ -74,7 +74,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.interval_ms / 1000
 
     def ended(self) -> "UnitReport | None":
-        """Return what is reported in the unit's name once its process has ended. None where that says nothing new.
+        """Return what is reported in the unit's name once its process has ended. None if that says nothing new.
 
         Copies that could answer are closed. One that was behind still is: it is made further when the unit is back.
         """

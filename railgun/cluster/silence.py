@@ -1,7 +1,6 @@
-"""What silence means to those who watch a cluster. What it means to a copy that may have to answer stands in `hearing`.
+"""The thresholds of silence for those who watch a cluster. `hearing` has those for a copy that may have to answer.
 
-Each threshold stands here with its meaning. They differ on purpose: who answers is decided within seconds, what moves
-copies waits for longer.
+The thresholds differ on purpose: who answers is decided within seconds, what moves copies waits for longer.
 """
 
 from typing import Final
@@ -20,7 +19,7 @@ ADVANCES_S: Final = 10.0
 long until it is heard."""
 
 WELL_AGAIN: Final = 2
-"""So many times `replace_after_s` a copy may be not well while its node comes and goes. Then it is lost."""
+"""A copy may be unwell for this many times `replace_after_s` while its node comes and goes. Then it is lost."""
 
 UNANSWERED_S: Final = 15.0
 """A task of which nothing was heard for this long is shown as not running. It is called unanswered if no copy of it was
@@ -60,4 +59,4 @@ SAID_AGAIN_S: Final = 600.0
 """A node that lives says its record again at least this often: it may have been taken for gone just as it came back."""
 
 GONE_MS: Final = 24 * 3_600_000
-"""What a node has not said again for this long counts no more, unless the node is a member."""
+"""A node's record that is older than this does not count, unless the node is a member of the group."""

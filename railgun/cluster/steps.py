@@ -111,7 +111,7 @@ class _Steps:
         return tuple(moved) or copies
 
     def _with_the_nearest(self, task: TaskView, copies: Copies) -> Copies:
-        """Where no copy of the plan could answer, add the node that has less to catch up than any of them."""
+        """If no copy of the plan could answer, add the node that has less to catch up than any of them."""
         if any(self._is_caught_up(task, each.copy) for each in copies):
             return copies
         lags = {name: lag for name, lag in task.lag.items() if self._is_alive(name)}
@@ -130,7 +130,7 @@ class _Steps:
             is_covered = any(self._answers(task, other.copy) for other in others) and not self._answers(
                 task, each.copy
             )
-            # Where no other copy can be waited for, events wait for a moment.
+            # If no other copy can be waited for, events wait for a moment.
             if is_covered or not any(other.copy.node in self._nodes for other in others):
                 return (*others, replace(each, copy=each.copy._replace(unit=units[each.copy.node])))
         for each in moving:

@@ -1,4 +1,4 @@
-"""What the leader knows of a cluster when it makes the next plan."""
+"""The leader's view of a cluster, from which it makes the next plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What the leader knows.
+    """A cluster as the leader sees it.
 
     policy: the leader's.
     orders: the newest order to each node.

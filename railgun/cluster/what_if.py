@@ -1,4 +1,4 @@
-"""What another set of nodes, or another number of copies, would move. Nothing is changed."""
+"""Computes what another set of nodes, or another number of copies, would move. Nothing is changed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class WhatIfError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """nodes: that there would be.  copies: of each task."""
+    """A cluster after the change. nodes: its nodes. copies: the number of copies of each task."""
 
     nodes: Sequence[ClusterNode]
     copies: int
@@ -120,7 +120,7 @@ def _made(
 
 
 def _away(view: ClusterView, changed: _Changed) -> list[str]:
-    """What is reckoned with that does not live."""
+    """Return lines about nodes that the answer counts on though they do not live."""
     names = {node.name for node in changed.nodes}
     return [
         f"{each.node.name} is away: this is as if it were back"

@@ -1,4 +1,4 @@
-"""From the settings of HTTP to the guard and the certificates of a port: contradictions, warnings."""
+"""Makes the guard and the certificates of a port from the settings of HTTP. Finds contradictions; gives warnings."""
 
 import time
 
@@ -16,16 +16,16 @@ _TOGETHER = (
     ("client_ca", "certificate"),
     ("client_crl", "client_ca"),
 )
-"""Keys of [http.tls], each with one that it needs."""
+"""Pairs of keys of [http.tls]. The first one needs the second one."""
 
 
 def has_tokens(settings: HttpSettings) -> bool:
-    """Whether tokens guard the server. A file of tokens has one at least."""
+    """Whether tokens guard the server. A file of tokens always has at least one."""
     return bool(settings.tokens) or settings.tokens_file != NONE
 
 
 def tokens_of(settings: HttpSettings) -> tuple[Token, ...]:
-    """All tokens. Raises ConfigError, TokenFileError, OSError."""
+    """Return the tokens of the settings and of their file. Raises ConfigError, TokenFileError, OSError."""
     if settings.anonymous and has_tokens(settings):
         raise ConfigError(
             "http.anonymous",
@@ -42,7 +42,7 @@ def tokens_of(settings: HttpSettings) -> tuple[Token, ...]:
 
 
 def guard_of(settings: HttpSettings) -> Guard:
-    """What decides about requests. Raises ConfigError, TokenFileError, OSError."""
+    """Return the guard, which decides which requests are allowed. Raises ConfigError, TokenFileError, OSError."""
     return Guard(
         tokens_of(settings),
         settings.hosts,
@@ -62,13 +62,13 @@ def needs_certificate(settings: HttpSettings) -> bool:
 
 
 def tls_of(settings: HttpSettings) -> Tls | None:
-    """TLS of a port; None where it speaks none. Raises ConfigError, CertificateError, OSError."""
+    """Return the TLS of a port; None if it does not speak TLS. Raises ConfigError, CertificateError, OSError."""
     found = certificates_of(settings)
     return None if found is None else Tls(found)
 
 
 def certificates_of(settings: HttpSettings) -> Certificates | None:
-    """What handshakes are made with; None where there are none. Raises ConfigError, CertificateError, OSError."""
+    """Return the certificates for handshakes; None without TLS. Raises ConfigError, CertificateError, OSError."""
     tls = settings.tls
     for one, other in _TOGETHER:
         if getattr(tls, one) != NONE and getattr(tls, other) == NONE:
@@ -83,7 +83,7 @@ def certificates_of(settings: HttpSettings) -> Certificates | None:
         )
     if not has_tls(settings):
         return None
-    # It takes a tenth of a second to load, which servers without TLS need not wait for.
+    # This import takes a tenth of a second. Servers without TLS do not need it.
     from railgun.access.certificate_files import CertificateFiles, read_certificates
 
     files = CertificateFiles(
@@ -97,12 +97,12 @@ def certificates_of(settings: HttpSettings) -> Certificates | None:
 
 
 def check_address(place: str, address: str, settings: HttpSettings) -> None:
-    """Raise ExposedError where a server may not listen at an address."""
+    """Raise ExposedError if a server may not listen at an address."""
     check_exposure(place, address, has_tokens=has_tokens(settings), anonymous=settings.anonymous)
 
 
 def clear_text_warnings(place: str, address: str, settings: HttpSettings) -> list[str]:
-    """What to warn of where tokens would come in clear from other machines; nothing elsewhere."""
+    """Return a warning if tokens would come in clear text from other machines; otherwise nothing."""
     if not has_tokens(settings) or has_tls(settings) or settings.behind_proxy or is_loopback(address):
         return []
     remedy = "configure [http.tls], or put a proxy with TLS before it and set http.behind_proxy = true"

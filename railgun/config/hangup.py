@@ -1,4 +1,4 @@
-"""What SIGHUP means to a process that serves."""
+"""Decides what SIGHUP does to a process that serves: end it, or have it read its configuration again."""
 
 import contextlib
 import os
@@ -7,7 +7,10 @@ from types import FrameType
 
 
 def hangup_ends_it() -> bool:
-    """Whether SIGHUP keeps its meaning: on a terminal that goes away, or where it is to be ignored, as by nohup."""
+    """Whether SIGHUP keeps its meaning, so that a server does not read files again when it comes.
+
+    That is so on a terminal, which may go away, and if the signal is to be ignored, as under nohup.
+    """
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return True
     try:
@@ -18,14 +21,15 @@ def hangup_ends_it() -> bool:
 
 
 def hold_hangup() -> None:
-    """Have a SIGHUP do nothing until the process knows what to do with it, where that is to read files again: the
-    process has not read them yet, and would end.
+    """Let SIGHUP do nothing while the process starts, if SIGHUP is to mean reading files again.
+
+    The process has not read its files yet, and by default the signal would end it.
     """
 
     def nothing(signal_number: int, frame: FrameType | None) -> None:
-        """Not SIG_IGN, which says that it is to be ignored for good."""
+        """Do nothing. SIG_IGN would mean that the signal is to be ignored for good."""
 
     if not hangup_ends_it():
-        # Only the main thread may.
+        # Only the main thread may set a handler.
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGHUP, nothing)

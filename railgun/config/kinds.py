@@ -1,7 +1,9 @@
-"""Kinds of values that keys hold: how each is written, what it may be, and the error where it is not.
+"""The kinds of values that a key of the configuration can have: how a value is written, its bounds, and its errors.
 
-A key whose name ends in a unit takes a number in that unit, or text with a unit of its own: `timeout_ms = 500` is
-`timeout_ms = "500ms"`, `body_limit_bytes = 1048576` is `body_limit_bytes = "1MiB"`.
+`railgun.config.settings` gives each key its kind with a function from the end of this file, such as `text` or `whole`.
+
+If a key's name ends in a unit, its value is a number in that unit, or text with a unit of its own:
+`timeout_ms = 500` is `timeout_ms = "500ms"`, `body_limit_bytes = 1048576` is `body_limit_bytes = "1MiB"`.
 """
 
 import re
@@ -50,22 +52,22 @@ _PORTS = 1 << 16
 
 
 class KindError(ValueError):
-    """A value that a key cannot hold; says what belongs there."""
+    """A key cannot have this value. The message says what belongs there."""
 
 
 class SettingKind(Protocol):
-    """How a key's value is written."""
+    """Reads the values of a key, and checks them."""
 
     def read(self, value: object) -> Any:
-        """The value as the program uses it, of one read from TOML. Raises KindError."""
+        """Return the value for the program from one that was read from TOML. Raises KindError."""
 
     def from_text(self, text: str) -> object:
-        """What the file would have said, of text from the environment or the command line."""
+        """Return the TOML value that a text from the environment stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, not empty."""
+    """A text that is not empty."""
 
     def read(self, value: object) -> str:
         if not isinstance(value, str):
@@ -80,7 +82,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Addresses(Text):
-    """HOST:PORT, or several with commas."""
+    """Addresses of servers: HOST:PORT, or several with commas."""
 
     def read(self, value: object) -> str:
         found = super(Addresses, self).read(value)
@@ -96,7 +98,7 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names of hosts, without ports: a list, or text with commas."""
+    """Names of hosts without ports: a list, or text with commas."""
 
     def read(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
@@ -114,7 +116,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Descriptions of tokens: a list of tables."""
+    """Descriptions of tokens: a list of tables in TOML. The environment cannot give them."""
 
     def read(self, value: object) -> tuple[Token, ...]:
         try:
@@ -165,7 +167,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """true or false."""
+    """A truth value: true or false."""
 
     def read(self, value: object) -> bool:
         if not isinstance(value, bool):
@@ -178,7 +180,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bytes within bounds: a whole number, or text such as "64MiB"."""
+    """A number of bytes within bounds: a whole number, or text such as "64MiB"."""
 
     least: int
     greatest: int
@@ -198,7 +200,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A time within bounds, in units of `unit_ms`: a number, or text such as "30s"."""
+    """A time within bounds: a number of units of `unit_ms`, or text such as "30s"."""
 
     unit_ms: int
     least_ms: int
@@ -225,7 +227,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """How long something is kept: a time such as "7d" of at least `least_ms`, or "forever". In ms; None: for ever."""
+    """For how long something is kept: "forever" (None), or a time of at least `least_ms` such as "7d" (in ms)."""
 
     least_ms: int
 
@@ -258,7 +260,7 @@ def _parse_size(text: str) -> int:
 
 
 def size(size_bytes: int) -> str:
-    """67108864 -> `"64MiB"`: in the largest binary unit that is exact."""
+    """Return a size as text in the largest binary unit that divides it: 67108864 -> `"64MiB"`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size_bytes and size_bytes % BYTES_BY_UNIT[unit] == 0:
             return f"{size_bytes // BYTES_BY_UNIT[unit]}{unit}"
@@ -266,66 +268,66 @@ def size(size_bytes: int) -> str:
 
 
 def describe(value: object) -> str:
-    """What a value is called in a message."""
+    """Return what messages call a value: "a number", "text" and so on."""
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return "a table" if isinstance(value, dict) else names.get(type(value), type(value).__name__)
 
 
 def key_of(default: Any, kind: SettingKind) -> Any:
-    """A field of a settings class: its default and its kind."""
+    """Return a field of a settings class, with the default and the kind of its key."""
     return field(default=default, metadata={"kind": kind})
 
 
 def text(default: str) -> Any:
-    """A key that holds text."""
+    """Return the field of a key that holds text."""
     return key_of(default, Text())
 
 
 def addresses(default: str) -> Any:
-    """A key that holds addresses of servers."""
+    """Return the field of a key that holds addresses of servers."""
     return key_of(default, Addresses())
 
 
 def hosts() -> Any:
-    """A key that holds names of hosts; none unless it is set."""
+    """Return the field of a key that holds names of hosts; by default none."""
     return key_of((), Hosts())
 
 
 def tokens() -> Any:
-    """A key that holds tokens; none unless it is set."""
+    """Return the field of a key that holds tokens; by default none."""
     return key_of((), Tokens())
 
 
 def choice(default: str, *others: str) -> Any:
-    """A key that holds one of a few words."""
+    """Return the field of a key that holds one of a few words."""
     return key_of(default, Choice((default, *others)))
 
 
 def whole(default: int, least: int, greatest: int) -> Any:
-    """A key that holds a whole number."""
+    """Return the field of a key that holds a whole number."""
     return key_of(default, Whole(least, greatest))
 
 
 def truth(default: bool) -> Any:
-    """A key that is true or false."""
+    """Return the field of a key that holds true or false."""
     return key_of(default, Truth())
 
 
 def bytes_(default: int, least: int, greatest: int) -> Any:
-    """A key that holds a size."""
+    """Return the field of a key that holds a number of bytes."""
     return key_of(default, Size(least, greatest))
 
 
 def milliseconds(default: int, least_ms: int, greatest_ms: int) -> Any:
-    """A key that holds a time in ms."""
+    """Return the field of a key that holds a time in ms."""
     return key_of(default, Duration(1, least_ms, greatest_ms))
 
 
 def seconds(default: float, least_ms: int, greatest_ms: int) -> Any:
-    """A key that holds a time in s."""
+    """Return the field of a key that holds a time in s."""
     return key_of(default, Duration(1_000, least_ms, greatest_ms))
 
 
 def lasting(least_ms: int) -> Any:
-    """A key that says how long something is kept; for ever unless it is set."""
+    """Return the field of a key that says for how long something is kept; by default for ever."""
     return key_of(None, Lasting(least_ms))

@@ -1,4 +1,4 @@
-"""Settings from their defaults, a file, the environment and the command line: the later ones win."""
+"""Loads settings from their defaults, a file, the environment and the command line. Each overrides those before it."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Section = TypeVar("_Section", bound="DataclassInstance")
-# By these, and by all of [http.tls], a file says who gets in.
+# With these keys, and with all of [http.tls], a file says who gets in.
 _OF_ACCESS = frozenset({"tokens", "tokens_file", "anonymous", "hosts"})
 _PASSED_VARIABLE = f"{ENVIRONMENT_PREFIX}{PASSED_THROUGH.upper()}__"
 
@@ -39,15 +39,16 @@ class Flag:
 
 
 def flags_given(options: Mapping[str, tuple[str, object]]) -> list[Flag]:
-    """Those of a command's options that were given. options: by option its key and value, None where it was not."""
+    """Return the options that were given. options: by option its key and its value; None if it was not given."""
     return [Flag(option, key, value) for option, (key, value) in options.items() if value is not None]
 
 
 def load_settings(
     file: Path | str | None = None, environment: Mapping[str, str] | None = None, flags: Iterable[Flag] = ()
 ) -> Settings:
-    """The settings in force. Raises ConfigError, OSError; TokenFileError if others may write a file that says who
-    gets in.
+    """Return the settings in force. Raises ConfigError, OSError.
+
+    Raises TokenFileError if the file says who gets in and others may write it.
     """
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     passed: dict[str, PassedThrough] = {}
@@ -65,15 +66,16 @@ def load_settings(
 
 
 def settings_of(config: str | None, broker: str | None) -> Settings:
-    """Load the settings in force, the broker's address from the command line. Raises as `load_settings` does.
+    """Return the settings in force, with the broker's address from the command line. Raises as `load_settings` does.
 
-    config: the file. broker: None if the command line names none.
+    config: the file.
+    broker: None if the command line names none.
     """
     return load_settings(config, os.environ, flags_given({"--broker": ("cluster.broker", broker)}))
 
 
 def _replaced(defaults: _Section, values: Mapping[str, dict[str, Any]], section: str = "") -> _Section:
-    """Settings with other values, by section. section: which these are; "" for all."""
+    """Return settings with other values. values: by section and key. section: the name of `defaults`; "" for all."""
     below = {
         each.name: _replaced(getattr(defaults, each.name), values, f"{section}.{each.name}".lstrip("."))
         for each in dataclasses.fields(defaults)
@@ -97,7 +99,7 @@ def _tables(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(str(file), f"it is no UTF-8 text (byte {error.start})") from None
-    # The library raises ValueError and RecursionError too: for numbers too long, and tables too deep.
+    # The library also raises ValueError for numbers that are too long, and RecursionError for tables that are too deep.
     except (ValueError, RecursionError) as error:
         raise ConfigError(str(file), f"it is no TOML: {error}") from None
 
@@ -119,7 +121,10 @@ def _of_file(file: Path, tables: Mapping[str, Any]) -> Iterator[tuple[str, Key, 
 
 
 def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThrough]]:
-    """`security.protocol = "SSL"` is a table in a table to TOML; with quotes around the name it is one key."""
+    """Yield the names and values of [kafka].
+
+    TOML makes tables of `security.protocol = "SSL"`, unless the name is quoted.
+    """
     if not isinstance(body, dict):
         raise ConfigError(
             f"{file}: {PASSED_THROUGH}",
@@ -136,14 +141,14 @@ def _passed_of_file(file: str, body: object) -> Iterator[tuple[str, PassedThroug
 
 
 def _passed_of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, PassedThrough]]:
-    """RAILGUN_KAFKA__SECURITY_PROTOCOL is security.protocol."""
+    """Yield names and values of [kafka] from the environment: RAILGUN_KAFKA__SECURITY_PROTOCOL is security.protocol."""
     for variable in sorted(environment):
         if variable.startswith(_PASSED_VARIABLE):
             yield variable.removeprefix(_PASSED_VARIABLE).lower().replace("_", "."), environment[variable]
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, object]]:
-    """Variables with a section, that is with two underscores: RAILGUN_URL and the like are no settings."""
+    """Yield the settings among the variables. Others, such as RAILGUN_URL, have no section (no two underscores)."""
     by_variable = {key.variable: key for key in KEYS.values()}
     for variable in sorted(environment):
         if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
@@ -161,14 +166,14 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Key, 
 
 
 _REMOVED = ("cluster.node_index", "cluster.node_count")
-"""Settings that were there before."""
+"""Settings of earlier releases that do not exist any more."""
 _INSTEAD = (
     "nodes share tasks by a plan that they make themselves (docs/operations.md, Several nodes); leave out "
 )
 
 
 def _refuse_removed(file: str, tables: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-    """Raise ConfigError with all settings that were removed and are given, so that they are taken out at once."""
+    """Raise ConfigError that names every given setting that was removed from Railgun, so that all can be taken out."""
     given = []
     for full_name in _REMOVED:
         section, _, name = full_name.partition(".")
@@ -192,7 +197,7 @@ def _key(place: str, section: str, name: str) -> Key:
 
 
 def _meant_section(section: str, body: object) -> str:
-    """A key may have been written without its section."""
+    """Return a hint for an unknown section: the key may have been written without its section."""
     sections = [str(key) for key in KEYS.values() if key.name == section]
     return (
         _hint(sections[0])

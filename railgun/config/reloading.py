@@ -1,4 +1,4 @@
-"""SIGHUP: the configuration is read again; its tokens and certificates take the place of those before."""
+"""Reads the configuration again after SIGHUP: its tokens and certificates replace those in force."""
 
 import logging
 import threading
@@ -23,10 +23,12 @@ _audit = logging.getLogger("railgun.audit")
 
 
 class Reload:
-    """Puts tokens and certificates of the configuration as it is now in place of a port's: all, or none where anything
-    is wrong.
+    """Replaces the tokens and certificates of a port by those of the configuration: all, or none if anything is wrong.
 
-    settings: with which the process began.  reread: reads them again; raises ConfigError, TokenFileError, OSError.
+    Each process that serves HTTP makes one, and calls it after a SIGHUP.
+
+    settings: those with which the process began.
+    reread: reads the settings again; raises ConfigError, TokenFileError, OSError.
     """
 
     def __init__(self, settings: Settings, reread: Callable[[], Settings]) -> None:
@@ -41,7 +43,11 @@ class Reload:
         self._one_at_a_time = threading.Lock()
 
     def __call__(self, guard: Guard, tls: Tls | None) -> None:
-        """Do it, and log what came of it. From any thread. tls: of the port; None where it speaks none."""
+        """Read the configuration again, put it into force, and log the outcome.
+
+        Any thread may call this but that of the event loop.
+        guard, tls: those of the port. tls is None if the port does not speak TLS.
+        """
         with self._one_at_a_time:
             try:
                 settings = self._reread()
@@ -51,7 +57,7 @@ class Reload:
                 _audit.error("the configuration was not read again: %s; %s", _said(error), self._kept)
                 return
             except Exception as error:  # noqa: BLE001 - the server goes on
-                # A defect; whoever sent the signal looks here.
+                # A defect of the program. Whoever sent the signal looks into this log.
                 _audit.exception("the configuration was not read again: %r; %s", error, self._kept)
                 return
             missing = self._missing(guard, tokens, http)
@@ -72,16 +78,16 @@ class Reload:
             _log.warning("changed, and taken over at the next start only: %s", ", ".join(others))
 
     def _usable(self, http: HttpSettings) -> HttpSettings:
-        """What may be taken over: TLS neither begins nor ends, and its versions stay."""
+        """Return the settings that may be put into force. TLS neither begins nor ends, and its oldest version stays."""
         if has_tls(http) != self._had_tls:
             return replace(http, tls=self._asked_for)
         return replace(http, tls=replace(http.tls, min_version=self._asked_for.min_version))
 
     def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> tuple[str, str] | None:
-        """What is gone, with the remedy, of what says who gets in.
+        """Return what the new settings lack though it limits who gets in, and the remedy. None if they lack nothing.
 
-        A file that lost its end by mistake would let others in. Where everybody gets in by `anonymous`, everybody
-        would go on doing so without it, though at a start it may be refused.
+        A file that lost its end by mistake would let others in. If `anonymous` lets everybody in, everybody would still
+        get in without it, but a restart may be refused.
         """
         to_let_more_in = "restart the server to let more in"
         if guard.tokens and not tokens:
@@ -104,7 +110,7 @@ class Reload:
         certificates: Certificates | None,
         http: HttpSettings,
     ) -> bool:
-        """Take it over; whether it is in force."""
+        """Put the new tokens and certificates into force. Returns whether they are in force already."""
         self._asked_for = http.tls
         replace_tokens = partial(guard.replace, tokens, needs_certificate=needs_certificate(http))
         if tls is not None and certificates is not None:
@@ -113,7 +119,7 @@ class Reload:
         return True
 
     def _others(self, settings: Settings) -> list[str]:
-        """The keys that have changed, and of which a reload takes nothing over."""
+        """Return the keys that have changed and that a reload does not put into force."""
         found = differences(self._settings, settings)
         if has_tls(settings.http) != self._had_tls:
             return found
@@ -121,14 +127,14 @@ class Reload:
 
 
 def _said(error: Exception) -> str:
-    """An error in one line: the system's own, of a file, without its number."""
+    """Return an error as one line. An error of the system names the file and leaves out the error number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def differences(before: Settings, after: Settings) -> list[str]:
-    """The keys, as in "http.port", that differ, but for those that a reload always takes over."""
+    """Return the keys that differ, such as "http.port", without those that a reload always puts into force."""
     ones, others = _by_name(before), _by_name(after)
     return [each for each in others if ones[each] != others[each] and each not in _TAKEN_OVER]
 

@@ -1,4 +1,4 @@
-"""Every setting: one class per section, whose fields are the keys, with defaults and bounds.
+"""Every setting: one class for each section. Its fields are the keys, with defaults and bounds.
 
 Each key also has a full name (`section.key`) and a variable in the environment.
 """
@@ -28,18 +28,20 @@ _KIB, _MIB, _GIB, _TIB = (BYTES_BY_UNIT[unit] for unit in ("KiB", "MiB", "GiB", 
 _HOUR_MS = 3_600_000
 
 NONE = "none"
-"""In place of a file or an address: there is none."""
+"""The value of a key for a file or an address if there is none."""
 
 PassedThrough = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """TLS of the HTTP port, and of a node's. Names of files, in PEM; "none" where there is none.
+    """TLS of the HTTP port, and of a node's port. Keys name files in PEM; "none" means that there is no file.
 
-    certificate: the server's, and after it those between it and its CA.  key: its private key, not encrypted.
-    client_ca: CAs whose certificates clients show.  client_crl: certificates of these that are revoked.
-    min_version: the oldest that is spoken.
+    certificate: the server's certificate, followed by those between it and its CA.
+    key: the certificate's private key, not encrypted.
+    client_ca: the CAs of the certificates that clients have to show.
+    client_crl: the lists of revoked certificates of these CAs.
+    min_version: the oldest version that the port speaks.
     """
 
     certificate: str = text(NONE)
@@ -51,15 +53,21 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """The HTTP server: where it listens, and what it takes at most before it says 413, 429 or 503.
+    """The HTTP server: where it listens, and the limits beyond which it answers 413, 429 or 503.
 
-    port: 0 lets the system choose.  body_limit_bytes: of a request; of one line where lines are streamed.
-    batch_limit_events: events in one JSON array.  in_flight_limit_events, in_flight_limit_bytes: taken and not
-    answered yet, over all requests.  timeout_ms: for an event's answer, where the request names none.
-    keep_alive_s: how long a connection may idle.  shutdown_grace_s: for what is in flight when asked to stop.
-    tokens_file: more tokens; "none" where there is none.  anonymous: anybody may do anything.  behind_proxy: tokens do
-    not come in clear from afar.  hosts: names under which browsers may come.  tokens: who may do what.  tls: a section
-    of its own.
+    port: 0 lets the system choose.
+    body_limit_bytes: the limit for a request, or for one line if lines are streamed.
+    batch_limit_events: the most events in one JSON array.
+    in_flight_limit_events, in_flight_limit_bytes: the most that all requests may have taken in without an answer yet.
+    timeout_ms: how long an event's answer may take if the request names no time.
+    keep_alive_s: how long a connection may idle.
+    shutdown_grace_s: how long a server that was asked to stop finishes what is in flight.
+    tokens_file: a file with more tokens; "none" if there is none.
+    anonymous: anybody may do anything.
+    behind_proxy: a proxy takes care that tokens do not come in clear text from other machines.
+    hosts: the names under which browsers may call the server.
+    tokens: who may do what.
+    tls: a section of its own.
     """
 
     host: str = text("127.0.0.1")
@@ -82,11 +90,12 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The engine: where its data is, what an answered event survives, how much memory it may use.
+    """The engine: where its data is, which failures an answered event survives, how much memory it may use.
 
-    transport: where `railgun serve` has the log.  durability: "fsync", the loss of power; "os", the death of the
-    process.  memory_limit_bytes: of the caches and buffers of all tasks together; row_cache_bytes to
-    write_buffer_bytes: of one task at most.
+    transport: what `railgun serve` has as the log.
+    durability: "fsync" survives the loss of power, "os" the death of the process.
+    memory_limit_bytes: the limit for the caches and buffers of all tasks together.
+    row_cache_bytes to write_buffer_bytes: the limits for each task.
     """
 
     data_folder: str = text("data")
@@ -110,7 +119,7 @@ class ClusterSettings:
     log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.
     node_name: "auto" is the name of the machine at the first start.
     units: processes of a node; 0: one for each core.
-    rack: copies of a task are on nodes of different racks, as far as there are; "none" where it does not matter.
+    rack: copies of a task are on nodes of different racks, as far as there are; "none" if it does not matter.
     copies: of each task, as far as there are nodes.
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
@@ -118,7 +127,7 @@ class ClusterSettings:
     moves_limit: how many copies are made at once.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.
-    metrics_host, metrics_port: where a node says how it is; port 0 lets the system choose.
+    metrics_host, metrics_port: the address at which a node gives its metrics; port 0 lets the system choose.
     drop_grace_s: how long topics and folders outlive a dropped stream.
     pending_limit_events, pending_limit_bytes: what a front-end has published and units have not answered, at most.
     """
@@ -146,9 +155,11 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class InputSettings:
-    """Events from input topics. transactional: each reply is in the output topic once, for readers of what is
-    committed.  unwritten_limit_events: of one stream, read and not answered in the output topic yet.
-    schema_registry_url, schema_file: where the schemas of Avro come from; "none" where there is none.
+    """Events from input topics.
+
+    transactional: each reply is in the output topic exactly once, for readers of committed records.
+    unwritten_limit_events: the most events of a stream that were read and have no reply in the output topic yet.
+    schema_registry_url, schema_file: where the schemas of Avro come from; "none" if there is none.
     """
 
     transactional: bool = truth(False)
@@ -159,7 +170,7 @@ class InputSettings:
 
 @dataclass(frozen=True, slots=True)
 class LoggingSettings:
-    """What the program says about itself on stderr. format "auto": text on a terminal, else JSON lines."""
+    """The program's log on stderr. format: "auto" means text on a terminal, otherwise JSON lines."""
 
     level: Literal["debug", "info", "warning", "error"] = choice("info", "debug", "warning", "error")
     format: Literal["auto", "text", "json"] = choice("auto", "text", "json")
@@ -167,7 +178,7 @@ class LoggingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set, by section. kafka: settings of librdkafka by their own names, passed through."""
+    """Every setting, by section. kafka: settings of librdkafka by their own names, which are passed on as they are."""
 
     http: HttpSettings = field(default_factory=HttpSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
@@ -182,7 +193,7 @@ ENVIRONMENT_PREFIX = "RAILGUN_"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: `section.name`. A section may lie in another, as `http.tls` does."""
+    """One key: `section.name`. A section may lie in another one, as `http.tls` does."""
 
     section: str
     name: str
@@ -193,12 +204,12 @@ class Key:
 
     @property
     def variable(self) -> str:
-        """Its name in the environment, as in RAILGUN_HTTP__PORT and RAILGUN_HTTP__TLS__KEY."""
+        """The key's variable in the environment, such as RAILGUN_HTTP__PORT or RAILGUN_HTTP__TLS__KEY."""
         return ENVIRONMENT_PREFIX + str(self).upper().replace(".", "__")
 
 
 def leaves(settings: Any, section: str = "") -> Iterator[tuple[str, Field[Any], Any]]:
-    """Each key of settings, and of the sections that lie in them: its section, its field, its value."""
+    """Yield (section, field, value) for each key of settings, and of the sections in them."""
     for each in fields(settings):
         value = getattr(settings, each.name)
         if is_dataclass(value):
@@ -215,5 +226,5 @@ KEYS = {
     if each.name != PASSED_THROUGH
     for key in (Key(section, each.name, each.metadata["kind"]),)
 }
-"""By full name, in the order of the sections."""
+"""Every key by its full name, in the order of the sections."""
 SECTIONS = tuple(dict.fromkeys(key.section for key in KEYS.values()))

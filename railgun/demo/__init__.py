@@ -1,1 +1,1 @@
-"""A year of real departures scored, shown as it happens, and a sample of it checked by brute force."""
+"""A demo: scores a year of real departures, shows it as it happens, and checks a sample of it by brute force."""

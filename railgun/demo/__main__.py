@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from railgun.demo.processes import Server
     from railgun.demo.run import Verdict, Watch
 
-# On a cluster a metric is added after this share of the departures: what happens half-way is something else there.
+# On a cluster a metric is added after this share of the departures. Half-way, a node is killed there.
 _LATER_AT = 0.25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: every result compared was equal; 1: not; 2: it could not be done; 130: interrupted."""
+    """Run the demo. Returns 0 if all results were equal, 1 if not, 2 if it could not run, 130 if interrupted."""
     options = _parser().parse_args(arguments)
     console = Console(highlight=False)
     try:
@@ -94,7 +94,7 @@ def _run(console: Console, options: argparse.Namespace) -> int:
 
 
 def _tell(console: Console, verdict: "Verdict", checked: str) -> bool:
-    """Say how many results were equal. Returns whether all were."""
+    """Print how many results were equal. Returns whether all were."""
     for line in verdict.differences:
         console.print(line, style="red")
     equal = f"[bold]{verdict.equal:,} of {verdict.compared:,} equal[/bold]"
@@ -103,7 +103,7 @@ def _tell(console: Console, verdict: "Verdict", checked: str) -> bool:
 
 
 def _show_payments(console: Console, live: bool, made: "Payments", paid: "Sequence[dict[str, Any]]") -> bool:
-    """Say what metrics of the library tell apart. Returns whether they were computed as brute force does."""
+    """Print what metrics of the library tell apart. Returns whether brute force computed the same."""
     from railgun.demo.payments_run import SHOWN, check_payments, separations
     from railgun.demo.payments_table import LEGEND, payments_table
 
@@ -124,9 +124,10 @@ def _score(
     made: "Payments | None",
     options: argparse.Namespace,
 ) -> "tuple[dict[int, dict[str, Any]], list[dict[str, Any]], Watch]":
-    """Score everything on processes of our own. Raises ServerError, ClientError, RefusedError, DataMissingError.
+    """Score all departures and payments on processes of the demo's own.
 
-    Returns the metrics of the sampled departures, those of all payments, and what has shown the departures.
+    Returns the metrics of the sampled departures, those of all payments, and the watch that has shown the departures.
+    Raises ServerError, ClientError, RefusedError, DataMissingError.
     """
     from railgun.demo.board import Board, PlainLines
     from railgun.demo.flights import definitions
@@ -168,7 +169,7 @@ def _score(
 
 
 def _score_payments(console: Console, live: bool, client: "Client", made: "Payments") -> list[dict[str, Any]]:
-    """The metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
+    """Return the metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
     from railgun.demo.payments_run import register_library, score
 
     metrics = register_library(client)
@@ -213,7 +214,7 @@ def _nodes(
 
 
 def _client(url: str, broker: str | None) -> "Client":
-    """broker: of the topics to score by; None: by HTTP."""
+    """Return a client of the server. broker: that of the topics by which events are scored; None: they go by HTTP."""
     from railgun.client.client import Client
     from railgun.demo.by_topics import TopicClient, make_topics
 
@@ -232,7 +233,7 @@ def _way(options: argparse.Namespace, url: str, broker: str | None) -> str:
 
 
 def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[object]:
-    """Says what takes a moment, on a terminal with a spinner."""
+    """Show that something takes a moment, with a spinner if on a terminal, until the block is left."""
     if live:
         return console.status(f"{what} …")
     console.print(f"{what} …", soft_wrap=True)
@@ -240,7 +241,7 @@ def _doing(console: Console, live: bool, what: str) -> AbstractContextManager[ob
 
 
 if __name__ == "__main__":
-    # Asked to end, it ends as after Ctrl-C: the server and the temporary folder go.
+    # These signals end the demo as Ctrl-C does, so that the server and the temporary folder go.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What the demo shows: a departures board that fills as the server answers; without a terminal, a line now and then."""
+"""Shows the demo's progress: a departures board on a terminal, a line now and then elsewhere."""
 
 from collections import deque
 from dataclasses import replace
@@ -21,7 +21,7 @@ _LINES = 10
 
 
 class PlainLines:
-    """Says how far it has come, in tenths; on nodes, also what becomes of the one that is killed."""
+    """Prints the progress, a line for each tenth. With nodes, it also prints what happens to the one that is killed."""
 
     def __init__(self, console: Console, nodes: Nodes | None = None) -> None:
         self._console, self._nodes = console, nodes
@@ -61,10 +61,10 @@ class PlainLines:
             )
 
     def checked(self, done: int, total: int) -> None:
-        """The check is quick; its verdict is printed at its end."""
+        """Do nothing: the check is quick, and its verdict is printed at its end."""
 
     def _say_of_node(self, failover: Failover) -> None:
-        """Three lines in all: it is killed; its tasks are answered elsewhere; it is started again."""
+        """Print three lines in all: a node is killed; its tasks are answered elsewhere; it is started again."""
         if self._said_of_node == 0:
             self._say(said(replace(failover, elsewhere_s=None)))
             self._said_of_node = 1
@@ -79,7 +79,7 @@ class PlainLines:
         self._console.print(line, soft_wrap=True)
 
 
-# Departures shown, without nodes and with them.
+# The number of departures shown, without nodes and with them.
 _ROWS, _FEWER_ROWS = 12, 8
 _SPARKS = "▁▂▃▄▅▆▇█"
 _SPARK_SAMPLES = 48
@@ -88,7 +88,7 @@ _LATE_MINUTES, _VERY_LATE_MINUTES = 15, 60
 
 
 class Board:
-    """Shows progress live. Use as a context manager."""
+    """Shows the progress live, as a context manager."""
 
     def __init__(self, console: Console, url: str, nodes: Nodes | None = None) -> None:
         self._url, self._nodes = url, nodes
@@ -112,7 +112,7 @@ class Board:
             self._speeds.append(progress.newest_events_per_s)
 
     def checked(self, done: int, total: int) -> None:
-        """The check is quick; its verdict is shown at its end."""
+        """Do nothing: the check is quick, and its verdict is shown at its end."""
 
     def _render(self) -> RenderableType:
         progress = self._progress

@@ -1,7 +1,7 @@
-"""The flights' results once more, in plain Python over the rows, sharing nothing with the engine.
+"""Computes the flights' results a second time, in plain Python over the rows. It shares nothing with the engine.
 
-Each is computed from all rows of its window, in whole numbers and fractions; a double appears only where the result
-is one. Rows are in order of time, so the clock at row i is its own time, and rows after it have not happened yet.
+Each result is computed from all rows of its window, in whole numbers and fractions; only results are doubles. Rows are
+in order of time. So the clock at row i is the row's time, and later rows have not happened yet.
 """
 
 import math
@@ -20,7 +20,7 @@ HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
 class BruteForce:
-    """Answers for single rows of `flights`, which are in order of time."""
+    """Computes the results for single rows of `flights`, which are in order of time."""
 
     def __init__(self, flights: Sequence[Flight]) -> None:
         self._flights = flights
@@ -32,7 +32,7 @@ class BruteForce:
         self._by_plane = Groups(flights, times, lambda f: f.plane)
 
     def results(self, row: int) -> dict[str, Result]:
-        """Every metric of flights.toml in the reply to one row, and the one that is added later."""
+        """Return every metric of flights.toml in the reply to a row, and the metric that is added later."""
         now = self._flights[row].scheduled
         midnight = now - now % DAY_MS
         airport = self._by_origin
@@ -65,7 +65,7 @@ class BruteForce:
 
 
 class Groups(Generic[Row]):
-    """Rows by what they have in common, in order of time. times: of the rows, in milliseconds."""
+    """Rows grouped by a key, in order of time. times: the times of the rows, in ms."""
 
     def __init__(self, rows: Sequence[Row], times: Sequence[int], key: Callable[[Row], object]) -> None:
         self._rows, self._times, self._key = rows, times, key
@@ -74,7 +74,10 @@ class Groups(Generic[Row]):
             self._members[key(row)].append(number)
 
     def rows(self, number: int, after_ms: int | None, until_ms: int) -> list[Row]:
-        """The rows up to row `number`, of its group, with times in (after_ms, until_ms]; None: from the beginning."""
+        """Return the rows of row `number`'s group up to this row, with times in (after_ms, until_ms].
+
+        after_ms: None means from the beginning.
+        """
         members, time = self._members[self._key(self._rows[number])], self._times.__getitem__
         first = 0 if after_ms is None else bisect_right(members, after_ms, key=time)
         last = bisect_right(members, until_ms, key=time)
@@ -82,17 +85,17 @@ class Groups(Generic[Row]):
 
 
 def delays(flights: Sequence[Flight]) -> list[int]:
-    """The delays that are known."""
+    """Return the delays that are known."""
     return [flight.delay for flight in flights if flight.delay is not None]
 
 
 def mean(values: Sequence[int]) -> float | None:
-    """The sum as a double, divided by the count."""
+    """Return the sum as a double, divided by the count."""
     return float(sum(values)) / len(values) if values else None
 
 
 def spread(values: Sequence[int]) -> float | None:
-    """The standard deviation of a sample: the variance exact, rounded once, then its square root."""
+    """Return the standard deviation of a sample: the root of the exact variance, which is rounded once."""
     n = len(values)
     if n < 2:
         return None
@@ -101,5 +104,5 @@ def spread(values: Sequence[int]) -> float | None:
 
 
 def same(expected: Result, got: object) -> bool:
-    """Equal in type and in every bit."""
+    """Whether two results are equal in type and in every bit."""
     return type(expected) is type(got) and expected == got

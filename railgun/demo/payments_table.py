@@ -1,4 +1,4 @@
-"""How the demo shows what metrics of the library tell apart: a table of 80 columns, on a terminal and in a pipe."""
+"""Prints how well metrics of the library tell fraud apart: a table 80 columns wide, also in a pipe."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ LEGEND = "catches: of that fraud; flags: of ordinary payments; medians: fraud, o
 
 
 def payments_table(rows: Sequence[Separation]) -> Table:
-    """A row for each metric. LEGEND says what its columns are."""
+    """Return a table with a row for each metric. LEGEND explains its columns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("planted fraud", "condition"):
         table.add_column(title, no_wrap=True)

@@ -1,4 +1,4 @@
-"""Processes of the demo's own, ended in every case: a server on a free port, and whatever else `railgun` can be."""
+"""Runs `railgun` commands as child processes of the demo, and ends them in every case. One kind is a server."""
 
 import contextlib
 import json
@@ -23,16 +23,18 @@ _KEPT_LINES = 20
 
 
 class ServerError(Exception):
-    """A process did not start, or went away; the message has the last that it said."""
+    """A process did not start, or ended by itself. The message has the last lines of its log."""
 
 
 class Child:
-    """`railgun` as a child process. It has a session of its own: Ctrl-C on the terminal reaches us alone, who then stop
-    it.
+    """A `railgun` command as a child process.
 
-    words: its command and arguments.
-    settings: environment variables, its only settings; those of ours are not its.
-    name: how errors name it.
+    It has a session of its own, so Ctrl-C reaches only the demo, which stops it.
+
+    words: the command and its arguments.
+    settings: its settings, as environment variables. Settings of the demo's own environment are not passed on. The log
+    is JSON unless these say otherwise.
+    name: its name in errors.
     """
 
     def __init__(self, *words: str, settings: Mapping[str, str] | None = None, name: str = "") -> None:
@@ -42,7 +44,7 @@ class Child:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it; also once more, after it has ended."""
+        """Start the process. It can be started again after it has ended."""
         inherited = {name: value for name, value in os.environ.items() if not _is_setting(name)}
         self._process = subprocess.Popen(
             child_python("-m", "railgun", *self._words),
@@ -58,11 +60,14 @@ class Child:
 
     @property
     def output(self) -> list[str]:
-        """The last lines of its log."""
+        """The last lines of the process's log."""
         return list(self._output)
 
     def stop(self) -> None:
-        """Ask it to stop, as an operator would, and wait until it has. Raises ServerError if it does not end well."""
+        """Ask the process to stop, as an operator would, and wait for its end.
+
+        Raises ServerError if it does not end well.
+        """
         self.check()
         process = self._running()
         process.terminate()
@@ -76,7 +81,7 @@ class Child:
             raise ServerError(f"{self.name} ended with exit code {code} when it was asked to stop")
 
     def kill(self) -> None:
-        """End it and its own children at once, as a machine ends that loses its power."""
+        """End the process and its own children at once, as a loss of power would."""
         process = self._running()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -84,14 +89,14 @@ class Child:
         self._close()
 
     def check(self) -> None:
-        """Raises ServerError if it has ended."""
+        """Raise ServerError if the process has ended."""
         code = self._running().poll()
         if code is not None:
             self._reader.join()
             raise ServerError(f"{self.name} ended with exit code {code}: {' | '.join(self._output)}")
 
     def end(self) -> None:
-        """Let it stop, or kill it; it is gone then."""
+        """Stop the process; kill it if it does not stop."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -104,7 +109,7 @@ class Child:
         self._close()
 
     def hear(self, line: str) -> None:
-        """Called with each line that it says."""
+        """Take a line of the process's log. Subclasses override this."""
 
     def _running(self) -> "subprocess.Popen[str]":
         assert self._process is not None, "it was not started"
@@ -117,7 +122,7 @@ class Child:
             stderr.close()
 
     def _read(self) -> None:
-        """Take what it says, so that it never waits for us."""
+        """Read the process's log, so that the process never waits for a reader."""
         stderr = self._running().stderr
         assert stderr is not None
         for line in stderr:
@@ -126,7 +131,7 @@ class Child:
 
 
 class Server(Child):
-    """One that answers HTTP on a free port. Inside its `with` block it answers at `url`."""
+    """A child process that answers HTTP on a free port. Inside its `with` block it answers at `url`."""
 
     def __init__(self, *words: str, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(*words, "--http", "127.0.0.1:0", settings=settings)

@@ -1,4 +1,4 @@
-"""The demo's work: scores every departure over HTTP, adds a metric under way, and checks a sample by brute force."""
+"""Scores every departure over HTTP, adds a metric meanwhile, and checks a sample by brute force."""
 
 import random
 import time
@@ -16,18 +16,18 @@ from railgun.demo.flights import LATER_METRIC, LATER_SQL, STREAM, Flight
 
 
 def percentile(sorted_s: Sequence[float], share: float) -> float:
-    """The least value that this share of a growing, non-empty list does not exceed."""
+    """Return the value behind this share of a sorted, non-empty list."""
     return sorted_s[min(len(sorted_s) - 1, int(share * len(sorted_s)))]
 
 
 class Latencies:
-    """Collects seconds."""
+    """Collects the latencies of requests, in seconds."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
     def text(self) -> str:
-        """p50, p99 and p99.9 in milliseconds."""
+        """Return p50, p99 and p99.9 in ms."""
         if not self.seconds:
             return "…"
         ordered = sorted(self.seconds)
@@ -42,14 +42,15 @@ _POLL_S = 0.02
 
 
 class RefusedError(Exception):
-    """An event was refused that should not have been."""
+    """An event was refused, though none should be."""
 
 
 @dataclass(slots=True)
 class Later:
-    """The metric that is added under way. share: how far its fill is, 0 to 1.
+    """The metric that is added while departures are scored.
 
-    batches: sent until it was warm; None until then.
+    share: how far its fill has come, from 0 to 1.
+    batches: how many batches were sent until it was warm; None until then.
     """
 
     share: float = 0.0
@@ -61,7 +62,7 @@ class Later:
 
 @dataclass(slots=True)
 class Progress:
-    """How far the scoring has come. latest: some departures of the newest batch with their replies' metrics."""
+    """The progress of the scoring. latest: some departures of the newest batch, with the metrics of their replies."""
 
     total: int
     done: int = 0
@@ -74,7 +75,7 @@ class Progress:
 
     @property
     def events_per_s(self) -> float:
-        """Throughput of the batches so far."""
+        """The throughput of the batches so far."""
         batched = self.done - len(self.singles.seconds)
         spent = sum(self.batches.seconds)
         return batched / spent if spent else 0.0
@@ -82,7 +83,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of `compared` results, how many were equal; the first few that were not, in words."""
+    """How many of the `compared` results were equal, and the first few that were not, in words."""
 
     compared: int
     equal: int
@@ -90,17 +91,17 @@ class Verdict:
 
 
 class Watch(Protocol):
-    """Whoever shows the demo."""
+    """Shows the demo's progress: `PlainLines` and `Board` do."""
 
     def scored(self, progress: Progress) -> None:
-        """After every batch."""
+        """Take the progress after a batch."""
 
     def checked(self, done: int, total: int) -> None:
-        """While the sample is computed anew."""
+        """Take the progress of the check, which computes the sample again."""
 
 
 class _Reply(msgspec.Struct):
-    """A reply, or (with a status) a problem in its place."""
+    """A reply; or a problem in its place, which has a status."""
 
     metrics: dict[str, Any] = {}
     warming: list[str] = []
@@ -108,7 +109,7 @@ class _Reply(msgspec.Struct):
     detail: str = ""
 
     def answered(self) -> dict[str, Any]:
-        """The metrics that answer already. Raises RefusedError."""
+        """Return the metrics that answer already. Raises RefusedError."""
         if self.status:
             raise RefusedError(f"an event was refused: {self.detail}")
         return {name: value for name, value in self.metrics.items() if name not in self.warming}
@@ -119,12 +120,12 @@ _EVENTS = msgspec.json.Encoder()
 
 
 def lines_of(events: Sequence[Any]) -> bytes:
-    """Events as the lines that are sent to a server."""
+    """Return events as the lines that are sent to a server."""
     return _EVENTS.encode_lines(events)
 
 
 def metrics_of(answer: bytes, events: int) -> list[dict[str, Any]]:
-    """The metrics of each line of an answer to so many events. Raises RefusedError."""
+    """Return the metrics of each line of an answer. events: how many it answers. Raises RefusedError."""
     replies = [reply.answered() for reply in _REPLIES.decode_lines(answer)]
     if len(replies) != events:
         raise RefusedError(f"{events} events got {len(replies)} replies")
@@ -138,7 +139,7 @@ def register(client: Client, wanted: Definitions) -> None:
 
 
 class Scoring:
-    """Sends departures in order over one connection: what comes later never overtakes.
+    """Sends departures in order over one connection, so that no event overtakes another.
 
     later_at: the share of the departures after which a metric is added.
     found: the metrics of the sampled rows.
@@ -158,7 +159,10 @@ class Scoring:
         self.found: dict[int, dict[str, Any]] = {}
 
     def run(self) -> None:
-        """Most in batches, the last ones one by one, as they would come in. Raises ClientError, RefusedError."""
+        """Send most departures in batches, and the last ones one by one, as they would arrive.
+
+        Raises ClientError, RefusedError.
+        """
         singles_from = max(0, len(self._flights) - SINGLE_EVENTS)
         for first in range(0, singles_from, BATCH_EVENTS):
             self._batch(first, min(singles_from, first + BATCH_EVENTS))
@@ -200,7 +204,7 @@ class Scoring:
             self.found[row] = reply
 
     def _look_after_later(self, batched: int) -> None:
-        """Add the later metric once it is time; then see how far it is."""
+        """Add the later metric when it is time. Then follow its fill."""
         progress = self._progress
         if progress.later is None:
             if progress.done >= batched * self._later_at:
@@ -221,19 +225,19 @@ class Scoring:
 
 
 def choose(flights: Sequence[Flight], size: int, seed: int) -> set[int]:
-    """The rows to be checked."""
+    """Choose the rows to check."""
     return set(random.Random(seed).sample(range(len(flights)), min(size, len(flights))))
 
 
 def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Watch) -> Verdict:
-    """Compute the sampled rows anew and compare every result: all metrics that answered."""
+    """Compute the sampled rows again, and compare every result of a metric that answered."""
     truth = BruteForce(flights)
 
     def rows() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         for done, (row, got) in enumerate(found.items(), 1):
             expected = truth.results(row)
             if LATER_METRIC not in got:
-                # It was not there yet.
+                # The metric did not exist yet.
                 expected.pop(LATER_METRIC, None)
             yield str(flights[row].departure), expected, got
             watch.checked(done, len(found))
@@ -242,7 +246,7 @@ def check(flights: Sequence[Flight], found: dict[int, dict[str, Any]], watch: Wa
 
 
 def compare(rows: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]]) -> Verdict:
-    """Compare every result that is expected. rows: of each event its name, what brute force says, what was answered."""
+    """Compare every expected result. rows: (name of the event, expected results, results of the reply)."""
     compared = equal = 0
     differences: list[str] = []
     for event, expected, got in rows:

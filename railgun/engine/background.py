@@ -17,15 +17,14 @@ _BUSY_S, _WAITING_S, _IDLE_S = 0.0003, 0.001, 0.05
 # a long pause.
 _LATELY_S, _BESIDE_SHARE, _REST_MOST_S = 0.05, 0.15, 0.01
 # A slice in the background thread ends after this time, after a step that had nothing to do, and when a call waits
-# for the lock. An event loop that has not made its call yet waits for the interpreter lock, which cannot be seen
-# here.
+# for the lock. An event loop that has not made its call yet waits for the interpreter lock, which cannot be seen here.
 _OWN_SLICE_S, _NOTHING_S = 0.0004, 0.0001
 # If calls leave the thread no time, they do slices themselves, the first one when the work is overdue by this time. A
 # slice takes this share of the time by which the work is overdue, within these bounds. Short slices are frequent, as
 # a reply waits for each.
 OVERDUE_S, _OVERDUE_SHARE, _SLICE_LEAST_S, _SLICE_MOST_S = 0.006, 0.15, 0.001, 0.003
 STARVED_S = 0.02
-"""Overdue for so long it is also done by calls that only look: many without a pause leave the thread no turn."""
+"""If the work is overdue by this time, calls that only look do it too. Many calls without a pause starve the thread."""
 
 
 class BackgroundWork:

@@ -200,7 +200,7 @@ class EngineStreams:
 
     @property
     def change_log(self) -> ChangeLog:
-        """Who changed what."""
+        """Return the log of who changed what."""
         return self._changes.log
 
     def change(self, changes: Sequence[Change], origin: Origin = UNNAMED) -> None:

@@ -120,7 +120,7 @@ class DataFolder:
 
 
 def check_not_in_use(path: Path) -> None:
-    """Raise StoreLockedError where another process has a data folder. What else is wrong is told as it is opened."""
+    """Raise StoreLockedError if another process has the data folder open. Other errors are raised when it is opened."""
     with suppress(OSError):
         FolderLock(path / LOG).release()
 

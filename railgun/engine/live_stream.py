@@ -1,6 +1,6 @@
-"""One stream of an engine: takes events in, and gives answers once they are durable.
+"""One stream of an engine: takes in events, and answers them once they are durable.
 
-A table with a row whose record would be too large for the log is refused before any of its rows is taken.
+`EngineStreams` has one for each open stream.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +38,11 @@ from reservoir.native.jit import keeps_interpreter
 
 
 def check_record_sizes(schema_version: int, events: EventColumns, first: int) -> None:
-    """Raise EventError for the first row that cannot be recorded; first: the place of row 0 in its table.
+    """Raise EventError if a row's record would be too large for the log. No row of the table is taken then.
 
-    Records are made to be measured only of rows whose strings come near to the limit.
+    first: the index in the table of the first of these events.
+
+    Only rows whose strings come near the limit are encoded to be measured.
     """
     string_bytes = np.zeros(len(events), np.int64)
     for column in (events.ids, *events.fields):
@@ -57,14 +59,17 @@ def check_record_sizes(schema_version: int, events: EventColumns, first: int) ->
         raise EventError([FieldError((), reason)], first + row, message)
 
 
-# Rows of a table that are made durable, processed and answered in one go; fewer of those with many fields.
+# So many rows of a table are made durable, processed and answered at once. Tables with many fields have fewer.
 _BLOCK_ROWS, _BLOCK_VALUES = 16_384, 1 << 20
-# The kernels of so few events take microseconds.
+# The kernels take only microseconds for so few events, so they keep the interpreter lock.
 _BRIEF_EVENTS = 16
 
 
 class LiveStream:
-    """Not to be shared between threads. An error that leaves `hosts.is_usable` False makes it unusable."""
+    """Takes in the events of one stream, and answers them. Threads must not share it.
+
+    After an error that leaves `hosts.is_usable` False it cannot be used any more.
+    """
 
     def __init__(self, entry: StreamEntry, hosts: StreamHosts, threads: int, record: StreamRecord) -> None:
         self._entry, self.hosts, self._record = entry, hosts, record
@@ -78,7 +83,7 @@ class LiveStream:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take over what the catalogue now says of the stream."""
+        """Take over the stream's present fields and metrics from the catalogue."""
         metrics = [add.metric for add in self._entry.metrics.values()]
         self._names = self._entry.names
         self._derived = DerivedMetrics(self._entry.derived.values())
@@ -93,7 +98,7 @@ class LiveStream:
         self._intake = Intake(self._stream, self._schema, roles, self._router)
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Bring changes of the catalogue into force, in every task at once."""
+        """Put changes of the catalogue into force, in every task."""
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
         if isinstance(changes[-1], AddHistory | Deepen):
             self.hosts.replace(records, self._threads)
@@ -102,17 +107,23 @@ class LiveStream:
         self.refresh()
 
     def score(self, events: Sequence[Mapping[str, Any]], now_ms: int) -> list[dict[str, Any]]:
-        """The replies to events that arrive together, in order. Raises EventError, having taken none of them."""
-        # Of no size: the log says which record is too large.
+        """Return the replies to events that arrive together, in order. Raises EventError; then no event was taken."""
+        # The size is not known here, so 0 is given. The log refuses a record that is too large.
         texts = [ParsedEvent(event, 0) for event in events]
         return python_replies(self._scored(texts, now_ms, each=False))
 
     def score_each(self, texts: Sequence[JsonText], now_ms: int) -> ScoredBatch:
-        """What becomes of events that arrive together as JSON texts: one that is refused harms no other."""
+        """Take events that arrive together as JSON texts, and return the outcome.
+
+        A refused event does not affect others.
+        """
         return self._scored(texts, now_ms, each=True)
 
     def _scored(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> ScoredBatch:
-        """each: one that is refused harms no other; else EventError is raised for it, and none is taken."""
+        """Score events.
+
+        each: wrong events are refused one by one. Otherwise EventError is raised for the first one, and none is taken.
+        """
         if len(texts) > _BRIEF_EVENTS:
             return self._score(texts, now_ms, each=each)
         with keeps_interpreter:
@@ -135,10 +146,11 @@ class LiveStream:
         return ScoredBatch(accepted, self._names, answers, self._derived)
 
     def score_table(self, table: pa.Table, now_ms: int, between: Callable[[], None]) -> pa.Table:
-        """A row per row of a table: `railgun.ingest.result_table`, with `warming` and `partial`.
+        """Return a table with a row for each row of `table`, as `railgun.ingest.result_table` describes it.
 
-        between: called between blocks of rows, each of which is answered by itself.  Raises EventError, having taken no
-        row, and TableError.
+        It has the columns `warming` and `partial`.
+        between: called between two blocks of rows. Each block is answered by itself.
+        Raises EventError and TableError; then no row was taken.
         """
         results: list[pa.Table] = []
         timer = self._record.stage_timer()
@@ -162,11 +174,11 @@ class LiveStream:
         return pa.concat_tables(results)
 
     def values(self, request: ValueRequest, first: int = 0) -> list[KeyValues]:
-        """The metrics of keys, as a duplicate would be answered now. Raises QueryRefusedError.
+        """Return the metrics of keys, with the values that a duplicate would be answered now. Raises QueryRefusedError.
 
-        first: the place of their first in the whole request, for errors.
+        first: the index of the first of these keys in the whole request, for errors.
 
-        All that was processed is durable here: the log is synced before `score` and `score_table` return.
+        All processed events are durable here: `score` and `score_table` sync the log before they return.
         """
         if self._queries is None:
             self._queries = QueryReader(self._entry, self._router)
@@ -174,7 +186,7 @@ class LiveStream:
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)
-        # Not critical: an error leaves nothing half done, and events will meet it too.
+        # This needs no `hosts.critical`: an error leaves nothing half done, and events will meet the same error.
         for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
             share = task_batch.share
             assert share.rows is not None
@@ -186,12 +198,12 @@ class LiveStream:
         return key_values(query, answers, self._derived, places)
 
     def close(self) -> None:
-        """Let every task go, without a checkpoint."""
+        """Close every task, without a checkpoint."""
         self._tasks.close()
         self.hosts.close()
 
     def _sent(self, task_batches: Sequence[Sequence[TaskBatch]]) -> list[tuple[TaskHost, Records]]:
-        """The records of each task, with its host."""
+        """Return pairs of a task's host and the task's records."""
         return [
             (self.hosts.at(each.share.partitioner, each.share.partition), each.records)
             for of_home in task_batches
@@ -199,7 +211,7 @@ class LiveStream:
         ]
 
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
-        """The rows of a table, all of them checked, in blocks; one block at least."""
+        """Check all rows of a table, and return them in blocks. There is at least one block."""
         self._table_validator.check_types(table.schema)
         latest_ms, first = now_ms + self._stream.future_limit_ms, 0
         found: list[EventColumns] = []
@@ -218,12 +230,12 @@ class LiveStream:
         return found
 
     def _arrival(self, now_ms: int) -> int:
-        """When an event without a time field arrives: never before the one before it."""
+        """Return the arrival time of an event without a time field. It is never less than that of the event before."""
         self._arrived_ms = max(self._arrived_ms, now_ms)
         return self._arrived_ms
 
 
 def _first_refused(refused: Mapping[int, EventRefusedError], n: int) -> EventError:
-    """The error for the first of n events that are taken together or not at all."""
+    """Return the error for the first refused one of n events that are taken together or not at all."""
     row, error = next(iter(refused.items()))
     return EventError(error.errors) if n == 1 else refused_row(row, error)

@@ -31,10 +31,12 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeepeningStatus:
-    """A deepening under way. state: building, installing once its tasks follow the log, or damaged: it can only be
-    given up.
+    """A deepening that is under way: a live stream gets older history than its log has.
 
-    folder: where it is prepared.  behind: records that the tasks have not followed yet.  failure: why they do not.
+    state: building; installing once its tasks follow the log; or damaged: it can only be given up.
+    folder: the folder where it is prepared.
+    behind: how many records of the log the new tasks still have to process.
+    failure: why they do not follow the log.
     """
 
     stream: str

@@ -1,1 +1,1 @@
-"""What the metrics of a stream share, described: as text, JSON, a graph or a drawing."""
+"""Explains what the metrics of a stream share, as text, JSON, a graph or a drawing."""

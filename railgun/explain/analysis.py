@@ -1,4 +1,4 @@
-"""From metrics to what they share: the same plan and program that a task runs, described. Pure.
+"""Describes what metrics share, with the same plan and program that a task runs. Pure.
 
 It explains the metrics of a definitions file, and those of a registered stream with metrics that may be added.
 """
@@ -45,9 +45,11 @@ from reservoir.columns import ColumnKind
 
 
 def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
-    """What `railgun explain --format json` says of the stream's metrics and `more`, in place of those with their names.
+    """Return what `railgun explain --format json` says of a stream's metrics and of `more`.
 
-    Raises DefinitionError where a derived metric does not fit what `more` makes of its operands.
+    Metrics of `more` replace those of the same name.
+
+    Raises DefinitionError if a derived metric does not fit the types that its operands have by `more`.
     """
     new = {each.name for each in more.metrics} | {each.name for each in more.derived}
     metrics = {name: add.metric for name, add in entry.metrics.items() if name not in new}
@@ -74,8 +76,8 @@ def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
 def _typed_again(
     derived: Sequence[ResolvedDerived], stream: StreamDefinition, types: Mapping[str, Type]
 ) -> list[ResolvedDerived]:
-    """Derived metrics over metrics of these types, each behind those that it reads. Raises DefinitionError."""
-    # A plan does not show what is in a time zone's table: one for each name serves, whatever its release.
+    """Return derived metrics over metrics of these types, each after those that it reads. Raises DefinitionError."""
+    # A plan does not show the table of a time zone. So one table for each name will do, whatever its release.
     zones = {zone.name: zone for each in derived for zone in each.zones}
     statements = [Statement(_derivation(each.sql), (each.name,)) for each in derived]
     try:
@@ -112,7 +114,7 @@ BUCKET_KIND = "bucket"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A partitioner of a stream, how many tasks it has, and the metrics that live there."""
+    """A partitioner of a stream, the number of its tasks, and the metrics that are computed there."""
 
     partitioner: str
     tasks: int
@@ -122,7 +124,7 @@ class Home:
 def explain_stream(
     name: str, fields: Mapping[str, Type], homes: Sequence[Home], derived: Sequence[ResolvedDerived] = ()
 ) -> StreamPlan:
-    """The plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
+    """Return the plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
     names = [metric.name for home in homes for metric in home.metrics] + [each.name for each in derived]
     return StreamPlan(
         name,
@@ -278,13 +280,13 @@ def _hot_columns(program: Program, metrics: Sequence[ResolvedMetric]) -> tuple[H
 
 
 def _root(program: Program, column: int) -> int:
-    """The expression that a column holds the values, or the hashes, of."""
+    """Return the expression whose values or hashes a column holds."""
     root = program.hot.roots.get(column)
     return source_index(program.hot.hashes[column].sources[0], 0) if root is None else root
 
 
 def interval(window: Window) -> str:
-    """The event times that a window holds: `(T − 7d, T]`, `[B, T]` where B is the bucket's beginning."""
+    """Return the event times that a window holds: `(T − 7d, T]`, or `[B, T]` with B as the beginning of the bucket."""
     end = edge_text(window.delay_ms)
     if window.kind is WindowKind.INFINITE or window.size_ms is None:
         return f"(−∞, {end}]"

@@ -21,7 +21,7 @@ _HEAD = """digraph railgun {
 
 
 def render_dot(explanation: Explanation) -> str:
-    """One cluster per partitioner of each stream; shared cells and edges of windows are drawn bold."""
+    """Return a graph with a cluster for each partitioner of each stream. Shared cells and edges of windows are bold."""
     lines: list[str] = []
     for s, stream in enumerate(explanation.streams):
         for p, plan in enumerate(stream.partitioners):
@@ -34,7 +34,7 @@ def render_dot(explanation: Explanation) -> str:
 
 
 def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
-    """A node for each derived metric, behind the metrics and derived metrics that its expression names."""
+    """Yield a node for each derived metric, after the metrics and derived metrics that its expression names."""
     nodes = {
         leaf.name: f"n{number}_{p}_w{w}_f{f}_g{g}_m{m}"
         for p, plan in enumerate(stream.partitioners)

@@ -1,4 +1,4 @@
-"""What a plan shares, as plain data: the model that `railgun explain` renders. JSON is made of it as it is."""
+"""The model that `railgun explain` renders: what a plan shares, as plain data. It becomes JSON as it is."""
 
 import dataclasses
 import json
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class CellPlan:
     """A piece of an entity's row, `words` of 64 bits, kept for one argument and used by one metric or more.
 
-    kind: what it holds, as in "sum".  of: the argument's text, `*` without one.  spills: it is the root of
-    pages that grow with the window.
+    kind: what it holds, such as "sum".
+    of: the argument's text; `*` without an argument.
+    spills: whether it is the root of pages that grow with the window.
     """
 
     kind: str
@@ -22,7 +23,7 @@ class CellPlan:
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A leaf: `aggregate` as the query writes it, as in `sum(amount)`; `type` of its result."""
+    """A metric. aggregate: as the query writes it, such as `sum(amount)`. type: the type of its result."""
 
     name: str
     aggregate: str
@@ -31,7 +32,7 @@ class MetricPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """A group-by under one window and filter; `fields` () is everything."""
+    """A group-by under one window and filter. fields: () groups everything together."""
 
     fields: tuple[str, ...]
     metrics: tuple[MetricPlan, ...]
@@ -40,7 +41,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class FilterPlan:
-    """A predicate under one window; None lets every event pass."""
+    """A predicate under one window. The predicate None lets every event pass."""
 
     predicate: str | None
     groups: tuple[GroupPlan, ...]
@@ -48,9 +49,9 @@ class FilterPlan:
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """A window: its text, its interval of event time as text, and its edges as distances behind the clock T.
+    """A window: its text, its interval of event time as text, and its edges as distances behind the clock T, in ms.
 
-    tail_ms: None where nothing leaves event by event.
+    tail_ms: None if no events leave one by one.
     """
 
     text: str
@@ -63,9 +64,9 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class EdgePlan:
-    """A point `delta_ms` behind the clock, and the windows that begin or end there.
+    """A point `delta_ms` behind the clock, with the windows that begin or end there.
 
-    has_cursor: False for the clock itself, where events arrive.
+    has_cursor: whether a cursor reads the reservoir there. The clock itself has none, because events arrive there.
     """
 
     delta_ms: int
@@ -75,16 +76,17 @@ class EdgePlan:
 
     @property
     def windows(self) -> int:
-        """How many windows it serves."""
+        """The number of windows that it serves."""
         return len(self.head_of) + len(self.tail_of)
 
 
 @dataclass(frozen=True, slots=True)
 class HotColumnPlan:
-    """What is computed once per event and stored beside it: an expression's values, or hashes.
+    """An expression that is computed once for each event and stored beside it, as values or hashes.
 
-    text: the expression, or the fields of the entity.  roles: "argument", "predicate", "entity".
-    used_by: metrics by name.
+    text: the expression, or the fields of the entity.
+    roles: some of "argument", "predicate" and "entity".
+    used_by: the names of the metrics that use it.
     """
 
     name: str
@@ -96,10 +98,10 @@ class HotColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """The state row of one entity of a group-by: every window and aggregate of it in one look-up.
+    """The state row of one entity of a group-by. It has every window and aggregate of the entity in one look-up.
 
-    words: its cells, and the gaps that keep those of one window and filter within a cache line. size_bytes: with its
-    head, and up to whole cache lines where it is wider than two.
+    words: its cells, with the gaps that keep the cells of one window and filter within a cache line.
+    size_bytes: the size with the row's head. Rows wider than two cache lines are rounded up to whole ones.
     """
 
     fields: tuple[str, ...]
@@ -110,7 +112,7 @@ class RowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartitionerPlan:
-    """The plan of each task of one partitioner. cells_unshared: what its metrics would take, each alone."""
+    """The plan of each task of one partitioner. cells_unshared: the cells that its metrics need without sharing."""
 
     partitioner: str
     tasks: int
@@ -127,17 +129,17 @@ class PartitionerPlan:
 
     @property
     def metrics(self) -> int:
-        """How many metrics live here."""
+        """The number of metrics that are computed here."""
         return sum(len(group.metrics) for group in self.groups)
 
     @property
     def cells(self) -> int:
-        """Cells of all its group-by nodes."""
+        """The number of cells of all group-by nodes."""
         return sum(len(group.cells) for group in self.groups)
 
     @property
     def cursors(self) -> int:
-        """Edges that read the reservoir."""
+        """The number of edges that read the reservoir."""
         return sum(edge.has_cursor for edge in self.edges)
 
 
@@ -159,7 +161,7 @@ class DerivedPlan:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """The plans of a stream, one per partitioner in the stream's order; and what is derived for each reply."""
+    """The plans of a stream's partitioners, in the stream's order, and the metrics that are derived for each reply."""
 
     name: str
     partitioners: tuple[PartitionerPlan, ...]
@@ -168,13 +170,13 @@ class StreamPlan:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything that was asked about."""
+    """The explanation of everything that was asked about."""
 
     streams: tuple[StreamPlan, ...]
 
 
 def render_json(explanation: Explanation) -> str:
-    """The model's fields by name, durations in ms, and the totals that people are shown."""
+    """Return the model's fields by name as JSON, with durations in ms, and the totals that people are shown."""
     body = dataclasses.asdict(explanation)
     for stream, stream_body in zip(explanation.streams, body["streams"]):
         for plan, plan_body in zip(stream.partitioners, stream_body["partitioners"]):

@@ -53,7 +53,7 @@ def draw_timeline(canvas: Canvas, plan: PartitionerPlan, x: float, y: float, wid
 
 
 def _bar(canvas: Canvas, window: WindowPlan, places: dict[int, float], begin: float, middle: float) -> None:
-    """A bar from tail to head; dashed, from the far left, where it begins at no edge."""
+    """Draw a bar from tail to head. If it begins at no edge, it is dashed and begins at the far left."""
     head, top = places[window.head_ms], middle - _BAR / 2
     if window.tail_ms is None:
         canvas.box(begin, top, head - begin, _BAR, palette.WINDOW_OPEN, window.interval)
@@ -103,7 +103,7 @@ class _Graph:
             x += width + _COLUMN_GAP if width else 0
 
     def draw(self, y: float) -> float:
-        """Returns the y below."""
+        """Draw the graph. Returns the y below it."""
         for x, width, heading in zip(self._x, self._widths, _HEADINGS):
             if width:
                 self._canvas.text(x, y + 6, heading, palette.MUTED, size=11)
@@ -221,7 +221,7 @@ def _group_height(group: GroupPlan) -> float:
 
 
 def _stacked(nodes: Sequence[_Node], middle: float) -> list[float]:
-    """The middles of nodes that stand above one another around a middle."""
+    """Return the middles of nodes that are stacked around a middle."""
     y, found = middle - _stack_height(nodes) / 2, []
     for node in nodes:
         found.append(y + node.height / 2)
@@ -238,7 +238,7 @@ _LINE_TEXT_MAX = 160
 
 
 def render_svg(explanation: Explanation) -> str:
-    """A document for browsers and printers, partitioner below partitioner."""
+    """Return a document for browsers and printers, with one partitioner below another."""
     canvas = Canvas()
     y = float(_MARGIN)
     for stream in explanation.streams:

@@ -1,27 +1,27 @@
-"""Boxes, lines and text as SVG elements, measured, so that a drawing knows how large it is."""
+"""Makes boxes, lines and text as SVG elements, and measures them, so that a drawing knows its size."""
 
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 FONT_SIZE = 12
-# All text is of one monospaced font, whose advance is 0.602 em, so that widths are known without a renderer.
+# All text has one monospaced font, whose advance is 0.602 em. So widths are known without a renderer.
 CHARACTER_WIDTH = 0.602 * FONT_SIZE
 
 
 def text_width(text: str, size: int = FONT_SIZE) -> float:
-    """The width of a line in user units."""
+    """Return the width of a line in user units."""
     return len(text) * CHARACTER_WIDTH * size / FONT_SIZE
 
 
 def shortened(text: str, characters: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """Return the text; if it is too long, its beginning with an ellipsis."""
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """Colours of a box: fill, line and text; a dashed line says that its place is not fixed."""
+    """The colours of a box: fill, line and text. A dashed line means that the box's place is not fixed."""
 
     fill: str
     line: str
@@ -30,7 +30,7 @@ class Paint:
 
 
 class Canvas:
-    """Collects elements, from the back to the front; `width` and `height` reach around all of them."""
+    """Collects elements, from the back to the front. `width` and `height` reach around all of them."""
 
     def __init__(self) -> None:
         self._elements: list[str] = []
@@ -48,7 +48,7 @@ class Canvas:
         bold: bool = False,
         anchor: str = "start",
     ) -> None:
-        """A line of text whose middle is at y."""
+        """Add a line of text whose middle is at y."""
         weight = ' font-weight="600"' if bold else ""
         self._add(
             f'<text x="{x:.1f}" y="{y + 0.35 * size:.1f}" font-size="{size}" fill="{fill}" '
@@ -58,7 +58,7 @@ class Canvas:
         self._reach(x + behind * text_width(text, size), y + size)
 
     def box(self, x: float, y: float, width: float, height: float, paint: Paint, title: str = "") -> None:
-        """A rounded rectangle; `title` is shown by browsers under the pointer."""
+        """Add a rounded rectangle. title: shown by browsers under the pointer."""
         dashes = ' stroke-dasharray="4 3"' if paint.dashed else ""
         tooltip = f"<title>{escape(title)}</title>" if title else ""
         self._add(
@@ -68,7 +68,7 @@ class Canvas:
         self._reach(x + width, y + height)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, stroke: str, *, dashed: bool = False) -> None:
-        """A straight line."""
+        """Add a straight line."""
         dashes = ' stroke-dasharray="3 3"' if dashed else ""
         self._add(
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}"{dashes}/>'
@@ -76,13 +76,13 @@ class Canvas:
         self._reach(max(x1, x2), max(y1, y2))
 
     def link(self, x1: float, y1: float, x2: float, y2: float, stroke: str) -> None:
-        """A curve from left to right that leaves and arrives level."""
+        """Add a curve from left to right that leaves and arrives level."""
         bend = (x1 + x2) / 2
         curve = f"M{x1:.1f} {y1:.1f} C{bend:.1f} {y1:.1f} {bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
         self._add(f'<path d="{curve}" fill="none" stroke="{stroke}" stroke-width="1.2"/>')
 
     def document(self, title: str, margin: float) -> str:
-        """The whole drawing on white, with a margin to the right and below."""
+        """Return the whole drawing on white, with a margin to the right and below."""
         width, height = self.width + margin, self.height + margin
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '

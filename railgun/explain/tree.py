@@ -27,7 +27,7 @@ class _Branch:
 
 
 def render_tree(explanation: Explanation) -> str:
-    """Lines for a terminal, the last one ended too."""
+    """Return lines for a terminal. The last line ends with a line break too."""
     if not explanation.streams:
         return "nothing to explain: there are no streams\n"
     blocks = []

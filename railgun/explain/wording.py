@@ -1,4 +1,4 @@
-"""How the parts of an explanation are worded, alike in every form of it."""
+"""Words the parts of an explanation, the same in every form of it."""
 
 from collections.abc import Sequence
 
@@ -17,27 +17,27 @@ NAMES_MAX = 4
 
 
 def edge_text(delta_ms: int) -> str:
-    """`T` or `T − 7d`: where an edge lies."""
+    """Return where an edge lies: `T` or `T − 7d`."""
     return f"T − {format_duration(delta_ms)}" if delta_ms else "T"
 
 
 def group_text(fields: Sequence[str]) -> str:
-    """`card, merchant`; `everything` without a field."""
+    """Return the fields of a group: `card, merchant`; `everything` without fields."""
     return ", ".join(fields) or "everything"
 
 
 def group_by_text(fields: Sequence[str]) -> str:
-    """`GROUP BY card, merchant`; `everything together` without a field."""
+    """Return `GROUP BY card, merchant`; `everything together` without fields."""
     return f"GROUP BY {', '.join(fields)}" if fields else "everything together"
 
 
 def partitioner_text(partitioner: str) -> str:
-    """`by card`; `all events together` for `*`."""
+    """Return `by card`; `all events together` for `*`."""
     return "all events together" if partitioner == "*" else f"by {partitioner}"
 
 
 def count_text(number: int, noun: str) -> str:
-    """`1 cell`, `3 cells`, `2 entities`."""
+    """Return a number with its noun: `1 cell`, `3 cells`, `2 entities`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("ty") else f"{number:,} {noun}s"
@@ -47,12 +47,12 @@ DERIVED_TITLE = "derived metrics, computed for each reply"
 
 
 def derived_text(derived: DerivedPlan) -> str:
-    """`rate = declined / n`: the canonical text of the expression."""
+    """Return a derived metric with its expression's canonical text: `rate = declined / n`."""
     return f"{derived.name} = {derived.expression}"
 
 
 def summary_text(plan: PartitionerPlan) -> str:
-    """How much there is, and how much sharing saves."""
+    """Return how much a plan has, and how much sharing saves."""
     saved = f" instead of {plan.cells_unshared}" if plan.cells_unshared > plan.cells else ""
     parts = [
         count_text(plan.metrics, "metric"),
@@ -64,7 +64,7 @@ def summary_text(plan: PartitionerPlan) -> str:
 
 
 def users_text(cell: CellPlan, group: GroupPlan) -> str:
-    """Which metrics of its group use a cell."""
+    """Return which metrics of its group use a cell."""
     everyone = len(cell.metrics) == len(group.metrics) > 1
     return "all of them" if everyone else _listed(cell.metrics, "metric")
 
@@ -74,14 +74,14 @@ def _listed(names: Sequence[str], noun: str) -> str:
 
 
 def cell_text(cell: CellPlan) -> str:
-    """`sum of amount, 5 words`."""
+    """Return what a cell holds: `sum of amount, 5 words`."""
     of = "" if cell.of == "*" else f" of {cell.of}"
     spills = ", and pages" if cell.spills else ""
     return f"{cell.kind}{of}, {count_text(cell.words, 'word')}{spills}"
 
 
 def edge_use_text(edge: EdgePlan) -> str:
-    """`tail of SLIDING 7 DAYS; head of SLIDING 7 DAYS DELAYED BY 7 DAYS`."""
+    """Return the windows of an edge: `tail of SLIDING 7 DAYS; head of SLIDING 7 DAYS DELAYED BY 7 DAYS`."""
     parts = [
         f"{what} of {', '.join(of)}" for what, of in (("tail", edge.tail_of), ("head", edge.head_of)) if of
     ]
@@ -89,13 +89,13 @@ def edge_use_text(edge: EdgePlan) -> str:
 
 
 def row_text(row: RowPlan) -> str:
-    """`card: 32 words, 288 bytes, for 10 metrics`."""
+    """Return the size of a row: `card: 32 words, 288 bytes, for 10 metrics`."""
     metrics = count_text(row.metrics, "metric")
     return f"{group_text(row.fields)}: {count_text(row.words, 'word')}, {row.size_bytes} bytes, for {metrics}"
 
 
 def hot_column_text(column: HotColumnPlan) -> str:
-    """`amount > 0: predicate of 6 metrics`."""
+    """Return a hot column and its users: `amount > 0: predicate of 6 metrics`."""
     what = column.text if column.kind == "value" else f"hash of {column.text}"
     roles = " and ".join(column.roles)
     return f"{what}: {roles} of {_listed(column.used_by, 'metric')}"

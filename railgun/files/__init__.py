@@ -1,1 +1,1 @@
-"""Event files: reading them by suffix, in blocks of bounded size, and writing results."""
+"""Reads event files in blocks of bounded size, in the format that the suffix names, and writes results."""

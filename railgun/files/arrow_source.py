@@ -1,4 +1,4 @@
-"""Arrow IPC and Parquet files, batch by batch: a few pages of each column are in memory at a time."""
+"""Reads Arrow IPC and Parquet files batch by batch. Only a few pages of each column are in memory at a time."""
 
 import os
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class ParquetSource:
 
 
 def _check_end(path: Path, size_bytes: int) -> None:
-    """Tell a file that was cut off from one that is damaged. Raises TruncatedFileError."""
+    """Raise TruncatedFileError for a file that was cut off, to tell it from one that is damaged."""
     with path.open("rb") as file:
         file.seek(max(0, size_bytes - len(_MAGIC)), os.SEEK_SET)
         if file.read() not in (_MAGIC, _ENCRYPTED):

@@ -1,4 +1,4 @@
-"""Avro files, block by block. Decimals and times are read as the integers that they are stored as."""
+"""Reads Avro files block by block. Decimals and times are read as the integers that are stored for them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Context, Decimal
@@ -19,13 +19,13 @@ _TICKS_PER_MS = {"millis": 1, "micros": 1_000, "nanos": 1_000_000}
 _TIMESTAMPS = {
     f"{prefix}timestamp-{unit}": ticks for unit, ticks in _TICKS_PER_MS.items() for prefix in ("", "local-")
 }
-# Logical types that are the same thing to an event as what they are stored as.
+# Logical types that events take as the type that is stored.
 _PLAIN = ("uuid",)
 _EXACT = Context(prec=100)
 
 
 def without_logical_types(schema: Any) -> Any:
-    """The schema of the same bytes in which every type is a primitive or complex one."""
+    """Return a schema for the same bytes with only primitive and complex types."""
     if isinstance(schema, list):
         return [without_logical_types(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -40,9 +40,9 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def converter(file: str, field: Field, schema: Any) -> Convert | None:
-    """What makes a column's stored values what the validator takes; None where they are so already.
+    """Return the function that turns a column's stored values into those for the validator; None if none is needed.
 
-    Raises ColumnError for a logical type that the field cannot be.
+    Raises ColumnError for a logical type that the field cannot have.
     """
     branches = [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch != "null"]
     logical = [branch for branch in branches if isinstance(branch, dict) and branch.get("logicalType")]
@@ -112,7 +112,7 @@ class AvroSource:
         self._input.close()
 
     def _records(self) -> Iterator[list[Mapping[str, Any]]]:
-        """The records of each of the file's blocks."""
+        """Yield the records of each of the file's blocks."""
         done = 0
         while True:
             before = self._input.tell()
@@ -133,7 +133,7 @@ class AvroSource:
             )
 
     def _read(self, data: Any) -> Mapping[str, Any]:
-        # What is no UTF-8 becomes lone surrogates, for which the row is refused and not the file.
+        # Bytes that are not UTF-8 become lone surrogates. For these the row is refused, not the file.
         record: Mapping[str, Any] = fastavro.schemaless_reader(
             data, self._plain, None, handle_unicode_errors="surrogateescape"
         )

@@ -1,4 +1,4 @@
-"""CSV files with a header: every value as the text that it is; an unquoted empty one is null."""
+"""Reads CSV files with a header. Every value is its text; an unquoted empty value is null."""
 
 import csv
 from collections import deque
@@ -23,7 +23,7 @@ _SEPARATORS = (";", "\t", "|")
 
 
 class CsvSource:
-    """A Source of a CSV file: commas, double quotes, UTF-8, values over several lines where quoted."""
+    """A Source of a CSV file: commas, double quotes, UTF-8; quoted values may have several lines."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.file, self._schema = str(path), schema
@@ -37,7 +37,7 @@ class CsvSource:
             raise
         self._input = _CountingFile(path)
         self._misshapen = _MisshapenRows()
-        # Bytes that are no UTF-8 are for the validator to refuse, row by row: Arrow is told not to look.
+        # The validator refuses bytes that are not UTF-8, row by row. So Arrow is told not to check them.
         self._text_schema = pa.schema([(field.name, pa.string()) for field in schema.fields])
 
     def blocks(self) -> Iterator[Block]:
@@ -100,7 +100,7 @@ class CsvSource:
     def _with_misshapen(
         self, batch: pa.RecordBatch | None, bad: dict[int, int]
     ) -> tuple[pa.RecordBatch, list[Refusal]]:
-        """The batch with rows of nulls at the places of misshapen ones, and their refusals."""
+        """Return the batch with rows of nulls in the places of misshapen rows, and their refusals."""
         if batch is None:
             batch = pa.RecordBatch.from_pylist([], self._text_schema)
         if not bad:
@@ -118,20 +118,23 @@ class CsvSource:
 
 
 class _MisshapenRows:
-    """Rows with too few or too many values, which Arrow leaves out: kept to be put back as refused ones."""
+    """Rows with too few or too many values. Arrow leaves them out; they are put back later as refused rows."""
 
     def __init__(self) -> None:
         self._rows: deque[tuple[int, int]] = deque()
         self.too_many = False
 
     def meet(self, row: Any) -> str:
-        """Called by Arrow, which reads ahead of the batches that it gives."""
+        """Note a misshapen row. Arrow calls this, and may be ahead of the batches that it has given."""
         self.too_many = len(self._rows) >= _BAD_ROWS_MAX
         self._rows.append((row.number - _FIRST_ROW, row.actual_columns))
         return "error" if self.too_many else "skip"
 
     def among(self, done: int, good: int) -> dict[int, int]:
-        """Those among, or right behind, the next `good` rows after `done` rows: by place, how many values."""
+        """Return how many values misshapen rows have, by place among the next rows.
+
+        These are the rows among, or right behind, the `good` rows that follow the first `done` rows.
+        """
         found: dict[int, int] = {}
         while self._rows and self._rows[0][0] - done - len(found) <= good:
             row, values = self._rows.popleft()
@@ -140,7 +143,7 @@ class _MisshapenRows:
 
 
 class _CountingFile:
-    """A file for Arrow to read, which knows how far it has come and how many double quotes it has met."""
+    """A file that Arrow reads. It counts the bytes that were read, and the double quotes in them."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -171,9 +174,9 @@ class _CountingFile:
 
 
 def _header(path: Path) -> tuple[list[str], bool]:
-    """The names in the first line that is not blank, and whether anything follows it."""
+    """Return the names in the first line that is not blank, and whether anything follows it."""
     try:
-        # More than the header is decoded on the way: what is wrong behind it is for its own row to say.
+        # More than the header is decoded here. Errors behind the header belong to their own rows.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             header = next((row for row in csv.reader(file) if row), None)
             has_rows = bool(file.read(1))

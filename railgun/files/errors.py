@@ -1,10 +1,11 @@
-"""What can be wrong with a file of events or results: the file, the row if there is one, what to do."""
+"""The errors of files of events or results. Each names the file, the row if there is one, and what to do."""
 
 
 class FileError(Exception):
-    """Base of every error of this package.
+    """Base of this package's errors.
 
-    file: as it was named.  row: counted from 1, a header not counted; None for the whole file.
+    file: its name as it was given.
+    row: the row, counted from 1 without a header; None if the error is about the whole file.
     """
 
     def __init__(self, file: str, message: str, row: int | None = None) -> None:
@@ -14,11 +15,11 @@ class FileError(Exception):
 
 
 class SuffixError(FileError):
-    """The name's suffix names no format, or another one than the content has."""
+    """The name's suffix names no format, or not the format of the content."""
 
 
 class UnreadableFileError(FileError):
-    """The content is not what the format says."""
+    """The content is not of the format."""
 
 
 class TruncatedFileError(UnreadableFileError):
@@ -26,16 +27,16 @@ class TruncatedFileError(UnreadableFileError):
 
 
 class EncodingError(UnreadableFileError):
-    """Text that is not UTF-8."""
+    """A text is not UTF-8."""
 
 
 class ColumnError(FileError):
-    """A column is missing, there twice, or holds what its field cannot be."""
+    """A column is missing, occurs twice, or has values that its field cannot take."""
 
 
 class TooManyBadRowsError(UnreadableFileError):
-    """So many rows in a row have the wrong shape that the file must be of another kind."""
+    """So many rows in succession have the wrong shape that the file must be of another kind."""
 
 
 class UnwritableFileError(FileError):
-    """Results cannot be written where they were asked for."""
+    """Results cannot be written to this place."""

@@ -1,4 +1,4 @@
-"""Which format a file has: by its suffix, checked against its first bytes."""
+"""Tells the format of a file by its suffix, and checks it against the first bytes."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -51,12 +51,12 @@ HEAD_BYTES = 8
 
 
 def readable_format(path: Path) -> Format:
-    """The format of a file of events by its name. Raises SuffixError."""
+    """Return the format of a file of events by its name. Raises SuffixError."""
     return _by_suffix(path, READABLE, "events are read from")
 
 
 def writable_format(path: Path) -> Format:
-    """The format of a file of results by its name. Raises SuffixError."""
+    """Return the format of a file of results by its name. Raises SuffixError."""
     return _by_suffix(path, WRITABLE, "results are written to")
 
 

@@ -1,6 +1,6 @@
-"""NDJSON files: one JSON object per line, every integer and decimal exact; blank lines are no rows.
+"""Reads NDJSON files: one JSON object on each line, with exact integers and decimals. Blank lines are skipped.
 
-A block in which every value has its field's type is read in one call; any other block line by line.
+A block in which every value has its field's type is read in one call. Any other block is read line by line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_json
 
 _RAW_NULL = b"null"
-# Numbers with an exponent, which a decimal may be, are for the slow way.
+# Numbers with an exponent, which decimals may have, are read one by one.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SHAPES: dict[WireKind, Any] = {
@@ -33,7 +33,7 @@ _SHAPES: dict[WireKind, Any] = {
 
 
 class FastReader:
-    """Reads lines that are all right; says nothing about others."""
+    """Reads lines without errors, many at a time. It says nothing about other lines."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -50,7 +50,7 @@ class FastReader:
         self._known = frozenset(field.name for field in schema.fields)
 
     def read(self, lines: Sequence[bytes | msgspec.Raw]) -> pa.RecordBatch | None:
-        """The lines' fields; None where a line is no such event."""
+        """Return the fields of the lines; None if any line is not such an event."""
         try:
             rows = map(msgspec.structs.astuple, self._decoded(lines))
             by_field = list(zip(*rows)) or [()] * len(self._schema.fields)
@@ -62,7 +62,7 @@ class FastReader:
         return batch_of(columns, self._schema, len(lines))
 
     def _decoded(self, lines: Sequence[bytes | msgspec.Raw]) -> list[Any]:
-        """The lines' events. Most lines have known fields only: that is found out on the way."""
+        """Return the events of the lines. It is tried first whether they have known fields only, as most do."""
         known, decode = self._decode_known, self._decode
         self._all_known = True
         try:
@@ -72,28 +72,28 @@ class FastReader:
             return [decode(line) for line in lines]
 
     def unknown_names(self, lines: Sequence[bytes | msgspec.Raw]) -> dict[str, None]:
-        """Names, in the order met, of fields that the schema lacks, in some of the lines that were read last."""
+        """Return the names of unknown fields in some of the lines that were read last, in the order met."""
         if self._all_known:
             return {}
         named = (name for fields in map(_decode_fields, lines) for name in fields)
         return dict.fromkeys(name for name in named if name not in self._known)
 
     def unknown_values(self, lines: Sequence[bytes | msgspec.Raw]) -> int:
-        """How many values of fields that the schema lacks are in some of the lines that were read last."""
+        """Return how many values of unknown fields are in some of the lines that were read last."""
         if self._all_known:
             return 0
         return sum(len(fields.keys() - self._known) for fields in map(_decode_fields, lines))
 
 
 def _shape(type_: FieldType) -> tuple[Any, Any]:
-    """A field's type for msgspec, and what an absent field is. Decimals stay as they are written."""
+    """Return a field's type for msgspec, and the value of an absent field. Decimals stay as they are written."""
     if type_.kind is WireKind.DECIMAL:
         return msgspec.Raw, msgspec.Raw(_RAW_NULL)
     return _SHAPES[type_.kind], None
 
 
 def _column(values: Sequence[Any], type_: FieldType) -> pa.Array | None:
-    """A column, or None where the values need to be looked at one by one. Raises what Arrow raises."""
+    """Return a column; None if the values have to be checked one by one. Raises what Arrow raises."""
     if type_.kind is WireKind.DECIMAL:
         text = [None if raw == _RAW_NULL else bytes(raw) for raw in values]
         column = pa.array(text, pa.string())
@@ -127,7 +127,7 @@ class NdjsonSource:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Keys that are no fields."""
+        """The keys that are not fields."""
         return tuple(self._ignored)
 
     def blocks(self) -> Iterator[Block]:
@@ -166,7 +166,7 @@ class NdjsonSource:
         return batch, [found[row] for row in sorted(found)]
 
     def _pieces(self) -> Iterator[bytes]:
-        """Whole lines of about TEXT_BLOCK_BYTES. Raises UnreadableFileError for a line without end."""
+        """Yield whole lines of about TEXT_BLOCK_BYTES together. Raises UnreadableFileError for a line without end."""
         rest = b""
         while data := self._input.read(TEXT_BLOCK_BYTES):
             end = data.rfind(b"\n") + 1
@@ -195,7 +195,7 @@ class NdjsonSource:
 
 
 def _object(line: bytes) -> tuple[Mapping[str, object], FieldError | None]:
-    """A line's object, or an empty one and what is wrong with the line."""
+    """Return a line's object; or an empty one, and what is wrong with the line."""
     try:
         event = decode_json(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Python values to columns, one value at a time, for rows that fast paths cannot take and for Avro."""
+"""Makes columns of Python values, one value at a time: for Avro, and for rows that fast paths cannot take."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ ARROW_TYPES = {
 
 
 def arrow_type(type_: FieldType) -> pa.DataType:
-    """The type in which a field's values are handed on."""
+    """Return the Arrow type of a field's values."""
     if type_.kind is WireKind.DECIMAL:
         return pa.decimal128(type_.precision, type_.scale)
     return ARROW_TYPES[type_.kind]
@@ -29,7 +29,7 @@ def arrow_type(type_: FieldType) -> pa.DataType:
 def read_columns(
     columns: Sequence[Sequence[Any]], schema: Schema, rows: int
 ) -> tuple[pa.RecordBatch, list[Refusal]]:
-    """A batch from values as the validator takes them, by field; what is refused is null there."""
+    """Return a batch from values by field, as the validator takes them, and the refusals. Refused values are null."""
     refused: dict[int, Refusal] = {}
     arrays = []
     for field, values in zip(schema.fields, columns):
@@ -46,21 +46,21 @@ def read_columns(
 
 
 def batch_of(arrays: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
-    """A batch with a column for each field; one of no fields has rows all the same."""
+    """Return a batch with a column for each field. A batch without fields has rows too."""
     if not arrays:
         return pa.RecordBatch.from_arrays([pa.nulls(rows)], [""]).select([])
     return pa.RecordBatch.from_arrays(arrays, [field.name for field in schema.fields])
 
 
 def array_of(values: Sequence[Any], type_: FieldType) -> pa.Array:
-    """Values that a `reader` gave, or None; decimals are unscaled there."""
+    """Return an array of values that a `reader` gave, or None. Decimals are unscaled in `values`."""
     if type_.kind is not WireKind.DECIMAL:
         return pa.array(values, arrow_type(type_))
     return decimals(pa.array(values, pa.int64()), type_)
 
 
 def decimals(unscaled: pa.Array, type_: FieldType) -> pa.Array:
-    """decimal128 from unscaled int64."""
+    """Return unscaled int64 values as decimal128."""
     low = np.asarray(unscaled.fill_null(0))
     both = np.empty((len(low), 2), np.int64)
     both[:, 0], both[:, 1] = low, low >> 63

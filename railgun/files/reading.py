@@ -1,4 +1,4 @@
-"""Reading event files: several of any format as one stream of blocks, in the given order."""
+"""Reads several event files of any formats as one sequence of blocks, in the given order."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,13 +23,14 @@ _SOURCES: Mapping[Format, Callable[[Path, Schema], Source]] = {
 
 
 class EventFiles:
-    """Files of events, opened and their columns checked; read once, from one thread.
+    """Files of events, which are opened and whose columns are checked. They are read once, by one thread.
 
-    size_bytes: of all files.  rows: of all files, None where one does not say.
+    size_bytes: the size of all files.
+    rows: the number of rows of all files; None if a file does not say.
     """
 
     def __init__(self, paths: Sequence[Path], schema: Schema) -> None:
-        """Raises FileError for the first file that cannot hold such events, OSError."""
+        """Open the files. Raises FileError for the first file that cannot hold such events, and OSError."""
         self._sources: list[Source] = []
         try:
             for path in paths:
@@ -50,7 +51,7 @@ class EventFiles:
         self.close()
 
     def blocks(self) -> Iterator[Block]:
-        """All rows in order. `read_bytes` of a block is counted over all files. Raises FileError, OSError."""
+        """Yield all rows in order. `read_bytes` of a block counts over all files. Raises FileError, OSError."""
         before = 0
         for source in self._sources:
             for block in source.blocks():
@@ -59,11 +60,11 @@ class EventFiles:
 
     @property
     def ignored(self) -> dict[str, tuple[str, ...]]:
-        """By file, the columns that are no fields. In full once everything has been read."""
+        """The columns that are not fields, by file. Complete once everything has been read."""
         return {source.file: source.ignored for source in self._sources if source.ignored}
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         for source in self._sources:
             source.close()
 

@@ -1,4 +1,4 @@
-"""Which columns of a file are fields of a stream: the others are left out, a missing one is an error."""
+"""Compares a file's columns with a stream's fields. Other columns are left out; a missing one is an error."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from railgun.wording import listed
 
 
 def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The names of columns that are no fields. Raises ColumnError for fields missing or there twice."""
+    """Return the names of columns that are no fields. Raises ColumnError for a field that is missing or there twice."""
     requested = {field.name for field in schema.fields}
     for name in columns:
         if name in requested and columns.count(name) > 1:
@@ -24,7 +24,7 @@ def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[st
 
 
 def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[str, ...]:
-    """The same of columns that have types. Raises ColumnError also where no value of a column can be its field's."""
+    """Do the same for columns with types. Raises ColumnError also if no value of a column can be its field's."""
     ignored = check_columns(file, found.names, schema)
     wrong = column_type_errors(found, schema)
     if wrong is not None:

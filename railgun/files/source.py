@@ -1,4 +1,4 @@
-"""The contract of a reader of one file: blocks of rows of a bounded size, and the rows that cannot be events."""
+"""The contract of a reader of one file: blocks of rows of bounded size, and the rows that cannot be events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ LINE_BYTES_MAX = 64 << 20
 
 
 def block_rows(fields: int) -> int:
-    """Rows of a block with that many columns."""
+    """Return the number of rows of a block with this many columns."""
     return max(_ROWS_MIN, min(ROWS_MAX, _VALUES_MAX // max(fields, 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A row that cannot be an event. row: in its block, from 0.  field: None for the row as a whole."""
+    """A row that cannot be an event. row: its index in the block. field: the wrong field; None for the whole row."""
 
     row: int
     field: str | None
@@ -31,12 +31,13 @@ class Refusal:
 class Block:
     """Consecutive rows of one file.
 
-    batch: one column for each field of the schema, in its order.  first_row: the place of its first row in
-    the file, from 0.
-    refused: rows that are no events, whatever the validator would say, at most one each; null where they could not
-    be read.  read_bytes: of the file, so far.  is_text: all columns are strings as written, for
-    `read_text_array`; else they are for `read_array`: as Parquet and Arrow files have them, or read by the
-    rules of the validator of single events.
+    batch: one column for each field of the schema, in its order.
+    first_row: the index in the file of the block's first row.
+    refused: rows that cannot be events whatever the validator would say, at most one entry for each. They are null in
+    the batch if they could not be read.
+    read_bytes: how many bytes of the file have been read so far.
+    is_text: all columns are strings as written, for `read_text_array`. Otherwise they are for `read_array`: as in
+    Parquet and Arrow files, or read by the rules of the validator of single events.
     """
 
     file: str
@@ -48,26 +49,26 @@ class Block:
 
 
 class Source(Protocol):
-    """One file, opened and its columns checked. Raises FileError where it cannot be read on, OSError."""
+    """One file, opened, with its columns checked. Raises FileError if it cannot be read further, and OSError."""
 
     @property
     def file(self) -> str:
-        """The file as it was named."""
+        """The name of the file as it was given."""
 
     @property
     def size_bytes(self) -> int:
-        """Length of the file."""
+        """The size of the file."""
 
     @property
     def rows(self) -> int | None:
-        """How many rows it holds, where the file says so before it is read."""
+        """The number of rows; None if the file does not say it before it is read."""
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Columns that are no fields, in the file's order; known in full once all blocks have been read."""
+        """The columns that are not fields, in the file's order. Complete once all blocks have been read."""
 
     def blocks(self) -> Iterator[Block]:
-        """Its rows, in order, in blocks of bounded size. Read once."""
+        """Yield the rows in order, in blocks of bounded size. They can be read once."""
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""

@@ -1,6 +1,6 @@
-"""Writes results, table by table, under another name, which becomes the right one once everything is there.
+"""Writes results, table by table. The file gets its own name when it is complete.
 
-Text (CSV, and NDJSON with exact numbers) is made of whole columns at a time.
+Text (CSV, and NDJSON with exact numbers) is made from whole columns at a time.
 """
 
 import json
@@ -26,18 +26,18 @@ _NEEDS_ESCAPES = r'["\\\x00-\x1f]'
 
 
 def csv_header(names: Sequence[str]) -> bytes:
-    """The first line."""
+    """Return the first line of a CSV file."""
     return (",".join(names) + "\n").encode()
 
 
 def csv_rows(table: pa.Table) -> bytes:
-    """Lines of CSV: null is an empty field, an empty string a quoted one."""
+    """Return lines of CSV. Null is an empty field, an empty string a quoted one."""
     columns = [pc.fill_null(_text(column, _quoted), "") for column in _arrays(table)]
     return _lines(columns, ",", "")
 
 
 def ndjson_rows(table: pa.Table, integers: frozenset[str]) -> bytes:
-    """Lines of JSON: decimals are strings, but those of the columns named `integers`, which are numbers."""
+    """Return lines of JSON. Decimals are strings, except in the columns named `integers`, where they are numbers."""
     pieces: list[pa.Array] = []
     for name, column in zip(table.column_names, _arrays(table)):
         text = _text(column, _json_string)
@@ -53,7 +53,7 @@ def _arrays(table: pa.Table) -> list[pa.Array]:
 
 
 def _lines(columns: Sequence[pa.Array], separator: str, end: str) -> bytes:
-    """The joined rows, each with its end and a line feed."""
+    """Return the joined rows, each with `end` and a line feed."""
     if not columns or not len(columns[0]):
         return b""
     rows = pc.binary_join_element_wise(*columns, separator) if len(columns) > 1 else columns[0]
@@ -64,7 +64,7 @@ def _lines(columns: Sequence[pa.Array], separator: str, end: str) -> bytes:
 
 
 def _text(column: pa.Array, of_string: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Each value's text; null stays null."""
+    """Return the text of each value. Null stays null."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return of_string(column.cast(pa.string()))
     text = column.cast(pa.string())
@@ -101,15 +101,15 @@ class _Rows(Protocol):
 
 
 class ResultFile:
-    """A file of results, its format by its suffix. Leaving the `with` block without an error makes it appear; before
-    the block nothing is on the disk.
+    """A file of results in the format of its suffix. It appears if its `with` block is left without an error.
 
-    integers: columns of decimal128(38, 0) that are integers of 128 bits, which JSON has as numbers.
-    Whatever was there under its name before stays until then, and for good if anything goes wrong.
+    Nothing is on the disk before the block. A file that had the name before stays until then, or for good after an
+    error.
+    integers: columns of decimal128(38, 0) that hold integers of 128 bits, which JSON has as numbers.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, integers: frozenset[str] = frozenset()) -> None:
-        """Raises SuffixError."""
+        """Check the suffix. Raises SuffixError."""
         self._format, self._schema, self._integers = writable_format(path), schema, integers
         self._path = path
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -120,8 +120,8 @@ class ResultFile:
             self._rows.write(table)
 
     def __enter__(self) -> "ResultFile":
-        """Raises UnwritableFileError."""
-        # A signal's exception may come at any call: none is made between here and the block.
+        """Create the file under another name. Raises UnwritableFileError."""
+        # A signal's exception may come at any call. No call is made between here and the block.
         try:
             with self._failures():
                 if self._path.is_dir():

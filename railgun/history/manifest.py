@@ -71,7 +71,7 @@ def read_manifest(folder: Path) -> HistoryManifest:
 
 
 KEPT = "installed"
-"""In a stream's folder of histories: those that are kept, each by its id."""
+"""The folder of kept histories in a stream's folder of histories. Each has a folder named by its id."""
 
 
 def ready_folder(data: Path, stream: str) -> Path:
@@ -80,7 +80,7 @@ def ready_folder(data: Path, stream: str) -> Path:
 
 
 def installed_folder(ready: Path, history: str) -> Path:
-    """Return where a history is kept that tasks have taken: copies that are made later read the log, and need it.
+    """Return the folder in which a history that tasks have taken is kept. Copies that are made later need it.
 
     ready: the folder for built histories.
     """

@@ -1,4 +1,7 @@
-"""The plan of a deepening as a file: who builds it is another process, and a restart finds it again."""
+"""The plan of a deepening (older history for a live stream) as a file.
+
+Another process builds by it, also after restarts.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -16,12 +19,12 @@ from railgun.task.errors import HistoryDamagedError
 
 PLAN, OWN, OWN_FILE = "deepening.json", "own", "own.json"
 VERSION = 1
-# No stream has such a name.
+# No stream can have a name that begins so.
 _DOOMED = ".doomed-"
 
 
 def deepening_folder(data: Path, stream: str) -> Path:
-    """Where a deepening of a stream is prepared in a data folder."""
+    """Return the folder in a data folder where a deepening of a stream is prepared."""
     return data / "backfill" / stream
 
 
@@ -59,7 +62,7 @@ def read_own(folder: Path, history: str) -> OwnEvents | None:
 
 
 def write_plan(folder: Path, plan: HistoryPlan) -> None:
-    """Durably; with it the deepening has begun. Raises OSError."""
+    """Write a plan durably. With it the deepening has begun. Raises OSError."""
     body = {
         "version": VERSION,
         "history": plan.history,
@@ -77,7 +80,7 @@ def write_plan(folder: Path, plan: HistoryPlan) -> None:
 
 
 def read_plan(folder: Path) -> HistoryPlan | None:
-    """None where no deepening has begun there. Raises HistoryDamagedError, OSError."""
+    """Read a plan; None if no deepening has begun there. Raises HistoryDamagedError, OSError."""
     try:
         text = (folder / PLAN).read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""Requests of a deepening's job to the processes that run the tasks: files in its folder. See FORMAT.md."""
+"""Requests of a deepening's job to the processes that run the tasks, as files in its folder. See FORMAT.md.
+
+A deepening gives a live stream older history than its log has.
+"""
 
 from pathlib import Path
 
@@ -8,7 +11,7 @@ from railgun.history.durable_files import write_whole
 
 REQUEST, OFFER = "request.json", "offer.json"
 INSTALLED = "installed.json"
-"""Says of which stream the histories are that are kept."""
+"""The file that says of which stream the kept histories are."""
 
 
 class DeepeningRequest(msgspec.Struct, frozen=True):
@@ -38,7 +41,10 @@ def read_request(file: Path) -> DeepeningRequest | None:
 
 
 def created_of(folder: Path) -> int | None:
-    """Of the stream that a folder of histories is for; None where no file says so, or it cannot be read."""
+    """Return the place in the catalogue at which the stream of a folder of histories was created.
+
+    Returns None if no file says so, or if it cannot be read.
+    """
     try:
         found = (read_request(folder / name) for name in (REQUEST, OFFER, INSTALLED))
         request = next((each for each in found if each is not None), None)

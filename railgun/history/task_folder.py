@@ -1,4 +1,4 @@
-"""Where a task's files are: right in its place, or in a folder beside them that a deepening made. FORMAT.md."""
+"""Finds a task's files: right in its place, or in a folder in it that a deepening made. See FORMAT.md."""
 
 import shutil
 from pathlib import Path
@@ -33,7 +33,7 @@ def place_of(folder: Path) -> Path:
 
 
 def beside(place: Path, history: str) -> Path:
-    """Where the folder that a deepening made goes."""
+    """Return the folder for a task that a deepening made, in the task's place."""
     return place / history
 
 

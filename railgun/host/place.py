@@ -16,7 +16,7 @@ from railgun.task.settings import TaskIdentity
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a task lives.
+    """The place of a task: its log and its folders.
 
     where: the topic and partition that is its log.
     history: the folder for history that is built for the task and not taken by all yet; it may not exist.

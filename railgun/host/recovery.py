@@ -1,4 +1,4 @@
-"""Recovers the task of a place; anew from its log, where its state was made of records that were lost."""
+"""Recovers the task of a place. If its state was made of records that were lost, it is made anew from its log."""
 
 import logging
 import shutil

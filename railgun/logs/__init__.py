@@ -1,1 +1,1 @@
-"""What the program says about itself while it runs: lines for a terminal, JSON for machines."""
+"""The program's own log while it runs: lines for a terminal, JSON for machines."""

@@ -14,19 +14,19 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 FIELDS = "fields"
-"""Where a record carries its figures: `log.info("serving", extra=fields(url=url))`."""
+"""The attribute of a record that carries its figures: `log.info("serving", extra=fields(url=url))`."""
 
-# uvicorn calls its general logger so; errors are the least of what it says.
+# uvicorn gives its general logger this name, though it logs more than errors.
 _RENAMED = {"uvicorn.error": "uvicorn"}
 _LEVELS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 
 
 def fields(**values: Any) -> dict[str, Any]:
-    """Figures and names that belong to a record, for `extra=`. Contents of events do not belong into logs."""
+    """Return the `extra=` of a log call, for figures and names of a record. It must not hold contents of events."""
     return {FIELDS: values}
 
 
-# What a terminal could take for a command. Texts of clients and brokers come to be logged.
+# Characters that a terminal could take for commands. Texts of clients and brokers are logged too.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -35,7 +35,7 @@ def _escaped(text: str) -> str:
 
 
 class TextFormat(logging.Formatter):
-    """`12:00:00.250 info    railgun.serve: serving url=http://127.0.0.1:8080`, in UTC."""
+    """Formats a record for people, in UTC: `12:00:00.250 info    railgun.serve: serving url=http://127.0.0.1:8080`."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC)
@@ -48,7 +48,7 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """`{"time": …, "level": …, "logger": …, "message": …}`, the record's fields beside them, and `error`."""
+    """Formats a record as `{"time": …, "level": …, "logger": …, "message": …}`, with its fields and `error` in it."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -91,15 +91,16 @@ def _trace(record: logging.LogRecord) -> str:
     return "\n" + "".join(traceback.format_exception(record.exc_info[1])).rstrip()
 
 
-# What they say at `info` is of use to their makers only: a line per request, or what our own lines say better.
+# These loggers say too much at `info`: a line for each request, or what Railgun's own lines say better.
 _TALKATIVE = ("httpcore", "httpx", "asyncio", "uvicorn.access", "uvicorn.error")
 
 
 @contextmanager
 def logging_as(level: str, form: str, stream: TextIO | None = None) -> Iterator[None]:
-    """All loggers write to `stream` (stderr) until the block is left.
+    """Let all loggers write to `stream` (by default stderr) until the block is left.
 
-    level: "debug" to "error".  form: "text", "json", or "auto": text on a terminal, else JSON lines.
+    level: "debug", "info", "warning" or "error".
+    form: "text", "json", or "auto" for text on a terminal and JSON lines elsewhere.
     """
     stream = sys.stderr if stream is None else stream
     as_text = form == "text" or (form == "auto" and stream.isatty())

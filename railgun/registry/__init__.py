@@ -1,1 +1,1 @@
-"""The catalogue as a log of changes that several processes share, and the names of topics."""
+"""Keeps the catalogue as a log of changes that several processes share, and names the topics."""

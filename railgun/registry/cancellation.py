@@ -1,4 +1,4 @@
-"""Whether a change of the catalogue may still begin: whoever waits for it may take that back, until it has begun."""
+"""Lets whoever waits for a change of the catalogue take it back before it has begun."""
 
 import threading
 
@@ -6,7 +6,7 @@ from railgun.registry.errors import ChangeWithdrawnError
 
 
 class CancellationToken:
-    """To one change. Any thread may use it."""
+    """Cancels one change if it has not begun. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -14,22 +14,25 @@ class CancellationToken:
 
     @property
     def has_begun(self) -> bool:
-        """Whether something of the change was handed to the broker: it may take effect from then on."""
+        """Whether part of the change was handed to the broker. From then on the change may take effect."""
         return self._has_begun
 
     def check(self) -> None:
-        """Raises ChangeWithdrawnError where it was taken back."""
+        """Raise ChangeWithdrawnError if the change was taken back."""
         if self._is_withdrawn:
             raise ChangeWithdrawnError
 
     def begin(self) -> None:
-        """From here on it cannot be taken back. Raises ChangeWithdrawnError."""
+        """Note that the change begins: it cannot be taken back any more.
+
+        Raises ChangeWithdrawnError if it was taken back.
+        """
         with self._lock:
             self.check()
             self._has_begun = True
 
     def withdraw(self) -> bool:
-        """Take it back: True where the change will never take effect, False where it has begun."""
+        """Take the change back. Returns True if it will never take effect, False if it has begun."""
         with self._lock:
             self._is_withdrawn = not self._has_begun
             return self._is_withdrawn

@@ -17,12 +17,12 @@ TOPIC = Topics().catalog
 
 
 class CatalogLog:
-    """The catalogue as its topic tells it. One change, or several that belong together, is made at a time:
+    """The catalogue as its topic tells it. It makes one change at a time, or several that belong together.
 
-    `begin` records it; then the tasks are told, `finish` records that they were. What began and did not finish is
-    `pending` when the log is opened again: tasks are told again and skip what they know.
+    `begin` records changes. Then the tasks are told of them, and `finish` records that they were told. Changes that
+    began and did not finish are `pending` when the log is opened again: tasks are told again, and skip what they know.
 
-    now: the clock for when changes are made, in seconds since 1970.
+    now: the clock for the times of changes, in seconds since 1970.
     Raises CatalogDamagedError, CatalogVersionError.
     """
 
@@ -34,30 +34,30 @@ class CatalogLog:
 
     @property
     def catalog(self) -> Catalog:
-        """With all that began."""
+        """The catalogue with every change that began."""
         return self._state.catalog
 
     @property
     def keys(self) -> Mapping[str, bytes]:
-        """The streams' keys by name."""
+        """The keys of the streams, by stream name."""
         return self._state.keys
 
     @property
     def pending(self) -> Sequence[Change]:
-        """What began and is not done, in order."""
+        """The changes that began and are not finished, in order."""
         return self._state.pending
 
     @property
     def log(self) -> ChangeLog:
-        """Who changed what."""
+        """The log of who changed what."""
         return self._state.log
 
     def check(self, changes: Sequence[Change]) -> None:
-        """Raise CatalogError where changes, one after another, do not fit the catalogue."""
+        """Raise CatalogError if changes, one after another, do not fit the catalogue."""
         check(self.catalog, changes)
 
     def begin(self, changes: Sequence[Change], origin: Origin = UNNAMED) -> None:
-        """Make changes that `check` has found right, and record them before any task is told."""
+        """Record changes, which `check` has accepted, before any task is told of them."""
         known, made = set(self.catalog.streams), Made(int(1000 * self._now()), origin)
         entries: list[bytes] = []
         for change in changes:
@@ -66,7 +66,7 @@ class CatalogLog:
         self._append(entries)
 
     def finish(self) -> None:
-        """Record that all tasks were told of all that is pending."""
+        """Record that all tasks were told of all pending changes."""
         if self.pending:
             self._append([done_entry(self.pending[-1].place)])
 
@@ -77,7 +77,7 @@ class CatalogLog:
 
 
 def read_on(log: Transport, topic: str, offset: int, state: CatalogState) -> int:
-    """Follow what a catalogue's topic has from an offset on; returns where to go on."""
+    """Take a catalogue's topic into a state from an offset on. Returns the offset to go on from."""
     for fetched in read_to_the_end(log, TopicPartition(topic, 0), offset):
         for at, value in zip(fetched.offsets.tolist(), fetched.values()):
             state.take(at, value)

@@ -1,4 +1,4 @@
-"""Who changed what: the changes of the catalogue in words, the newest first. Does no I/O."""
+"""The log of the catalogue's changes: who changed what, in words, the newest first. Does no I/O."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -26,10 +26,14 @@ from railgun.wording import counted
 class LoggedChange(msgspec.Struct, frozen=True):
     """A change of the catalogue.
 
-    place: its number, which only grows.  at_ms: when it was made, ms since 1970.  who: the name of the token.
-    from_: the address of the client.  kind: as in the catalogue's entries.  name: of the metric; None where the stream
-    itself is changed.  what: the change in words; of a metric that was added its text.
-    at_ms, who and from_ are None where they are not known.
+    place: the number of the change, which only grows.
+    at_ms: when the change was made, in ms since 1970.
+    who: the name of the token of whoever made it.
+    from_: the address of the client.
+    kind: the kind of the change, as in the catalogue's entries.
+    name: the name of the metric; None if the stream itself is changed.
+    what: the change in words; the SQL text of a metric that was added.
+    at_ms, who and from_ are None if they are not known.
     """
 
     place: int
@@ -43,17 +47,17 @@ class LoggedChange(msgspec.Struct, frozen=True):
 
 
 class ChangeLog:
-    """All changes of a catalogue."""
+    """All changes of a catalogue. `CatalogState` notes each when it begins."""
 
     def __init__(self) -> None:
         self._changes: list[LoggedChange] = []
 
     def note(self, change: LoggedChange) -> None:
-        """Note the newest change."""
+        """Add the newest change."""
         self._changes.append(change)
 
     def newest(self, limit: int, before: int | None = None) -> list[LoggedChange]:
-        """The newest changes, at most `limit`, the newest first. before: only those with a smaller place."""
+        """Return the newest changes, at most `limit`, the newest first. before: only changes with a smaller place."""
         return list(islice(self._before(before), limit))
 
     def _before(self, place: int | None) -> Iterator[LoggedChange]:
@@ -61,14 +65,14 @@ class ChangeLog:
 
 
 def logged(change: Change, made: Made, before: Catalog) -> LoggedChange:
-    """A change as the log has it. before: the catalogue as it was."""
+    """Return a change as the log shows it. before: the catalogue before the change."""
     stream, name, what = _described(change, before)
     who, address = made.origin.who, made.origin.address
     return LoggedChange(change.place, made.at_ms, who, address, change.kind, stream, name, what)
 
 
 def _described(change: Change, before: Catalog) -> tuple[str, str | None, str]:
-    """The stream, the metric and the change in words."""
+    """Return (stream, metric, change in words)."""
     match change:
         case PutStream():
             entry = before.streams.get(change.stream.name)

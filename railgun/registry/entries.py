@@ -29,7 +29,7 @@ from railgun.registry.origin import Made
 
 VERSION = 1
 KEY_BYTES = 16
-# Requests of which it is remembered what they began: whoever was cut in the middle looks for its own.
+# For so many requests it is remembered which changes they began: a writer that was interrupted looks for its own.
 _AUTHORS = 256
 
 _encode = msgspec.json.Encoder().encode
@@ -38,7 +38,11 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A dropped stream whose topics are still there. place: of its DropStream.  due_ms: when they are deleted."""
+    """A dropped stream whose topics still exist.
+
+    place: the place of its DropStream.
+    due_ms: when the topics are deleted, in ms since 1970.
+    """
 
     place: int
     stream: StreamDefinition
@@ -46,11 +50,14 @@ class Removal:
 
 
 class CatalogState:
-    """What the entries read so far add up to.
+    """The state that the entries read so far add up to.
 
-    catalog: with all that began.  done: with what all tasks were told of, and no more.  keys: of streams, by name.
-    pending: began and not done.  removals: dropped streams that still have topics, where those outlive the drop.
-    log: who changed what, of all that began.
+    catalog: with every change that began.
+    done: only with changes that all tasks were told of.
+    keys: the keys of the streams, by name.
+    pending: the changes that began and are not done.
+    removals: dropped streams that still have topics.
+    log: who changed what, for every change that began.
     """
 
     def __init__(self, place: str) -> None:
@@ -63,7 +70,7 @@ class CatalogState:
         self._made_by: dict[str, list[Change]] = {}
 
     def take(self, offset: int, value: bytes) -> None:
-        """Follow an entry. Raises CatalogDamagedError, CatalogVersionError."""
+        """Take in an entry. Raises CatalogDamagedError, CatalogVersionError."""
         try:
             entry = _decode(value)
             version = int(entry["version"])
@@ -77,7 +84,7 @@ class CatalogState:
             raise CatalogDamagedError(self._place, offset, str(error)) from error
 
     def made_by(self, author: str) -> list[Change]:
-        """The changes of one request, as far as it has begun."""
+        """Return the changes that a request has begun."""
         return self._made_by.get(author, [])
 
     def _take(self, entry: Mapping[str, Any]) -> None:
@@ -114,7 +121,7 @@ class CatalogState:
 
 
 def check(catalog: Catalog, changes: Sequence[Change]) -> None:
-    """Raise CatalogError where changes, one after another, do not fit a catalogue."""
+    """Raise CatalogError if changes, one after another, do not fit a catalogue."""
     trial = catalog.copy()
     for change in changes:
         trial.apply(change)
@@ -127,7 +134,12 @@ def begin_entry(
     author: str | None = None,
     due_ms: int | None = None,
 ) -> bytes:
-    """A change begins. key: of a new stream.  author: the request it belongs to.  due_ms: `Removal.due_ms`."""
+    """Return the entry that begins a change.
+
+    key: the key of a new stream.
+    author: the request that the change belongs to.
+    due_ms: see `Removal`.
+    """
     entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change), **made.to_json()}
     if key is not None:
         entry["key"] = key.hex()
@@ -139,17 +151,17 @@ def begin_entry(
 
 
 def done_entry(place: int) -> bytes:
-    """All tasks were told of all changes up to a place."""
+    """Return the entry which says that all tasks were told of all changes up to a place."""
     return _encode({"version": VERSION, "done": place})
 
 
 def removed_entry(place: int) -> bytes:
-    """The topics of the stream that was dropped at a place are gone."""
+    """Return the entry which says that the topics of the stream dropped at a place are gone."""
     return _encode({"version": VERSION, "removed": place})
 
 
 def change_stream(change: Change) -> str:
-    """The name of the stream that a change is about."""
+    """Return the name of the stream that a change is about."""
     match change:
         case PutStream():
             return change.stream.name

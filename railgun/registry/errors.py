@@ -1,4 +1,4 @@
-"""What can go wrong with what is registered: each error is one line with the place and the remedy."""
+"""The errors of registering, and of the catalogue's log. Each is one line with the place and the remedy."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,15 +6,18 @@ from railgun.catalog.catalog import Difference
 
 
 class EngineError(Exception):
-    """An engine, or a cluster in its place, could not do what it was asked to. The message is for people, one line."""
+    """An engine, or a cluster in its place, could not do what it was asked to. The message is one line for people."""
 
 
 class DefinitionsError(EngineError):
-    """What was to be registered cannot be: the place in the definition or query, and what may be meant."""
+    """The definitions cannot be registered.
+
+    The message names the place in the definition or query, and may suggest a mend.
+    """
 
 
 class DifferentDefinitionsError(DefinitionsError):
-    """Definitions differ from what is registered where `apply` changes nothing; nothing was applied."""
+    """Definitions differ from what is registered, and `apply` does not change that. Nothing was applied."""
 
     def __init__(self, differences: Sequence[Difference]) -> None:
         self.differences = tuple(differences)
@@ -23,11 +26,11 @@ class DifferentDefinitionsError(DefinitionsError):
 
 
 class UnknownNameError(EngineError):
-    """There is no stream or metric of that name."""
+    """There is no stream or metric of this name."""
 
 
 class UnknownStreamError(UnknownNameError):
-    """There is no stream of that name. known: the names of all."""
+    """There is no stream of this name. known: the names of all streams."""
 
     def __init__(self, message: str, stream: str, known: Iterable[str]) -> None:
         self.stream, self.known = stream, tuple(known)
@@ -35,7 +38,7 @@ class UnknownStreamError(UnknownNameError):
 
 
 class RegistryError(Exception):
-    """The log that the catalogue is kept in cannot be used as it is."""
+    """The log of the catalogue cannot be used as it is."""
 
 
 class CatalogDamagedError(RegistryError):
@@ -60,14 +63,14 @@ class CatalogVersionError(RegistryError):
 
 
 class ChangeWithdrawnError(RegistryError):
-    """Whoever asked for a change took that back before it began: nothing changed."""
+    """The change was taken back before it began. Nothing changed."""
 
     def __init__(self) -> None:
         super().__init__("nothing was changed: nobody waits for it any more")
 
 
 class RegistryBusyError(RegistryError):
-    """Other processes changed the catalogue again and again at the same time; whether this change was made is known."""
+    """Other processes kept changing the catalogue at the same time. is_made: whether this change was made."""
 
     def __init__(self, place: str, attempts: int, is_made: bool) -> None:
         self.is_made = is_made

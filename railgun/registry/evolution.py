@@ -1,4 +1,4 @@
-"""Requests to changes of the catalogue: what is asked for in words, checked against what is registered."""
+"""Turns requests into changes of the catalogue, after checking them against what is registered."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,7 +26,10 @@ from railgun.registry.errors import (
 
 
 def read_definitions(source: Definitions | Path | str) -> Definitions:
-    """Definitions, the file that a path names, or a text of several lines. Raises DefinitionError, OSError."""
+    """Return definitions, read from a file if `source` is its path, or from a text of several lines.
+
+    Raises DefinitionError, OSError.
+    """
     if isinstance(source, Definitions):
         return source
     if isinstance(source, str) and "\n" in source:
@@ -35,7 +38,7 @@ def read_definitions(source: Definitions | Path | str) -> Definitions:
 
 
 def stream_entry(catalog: Catalog, stream: str) -> StreamEntry:
-    """A stream's entry. Raises UnknownNameError."""
+    """Return a stream's entry. Raises UnknownNameError."""
     entry = catalog.streams.get(stream)
     if entry is None:
         raise UnknownStreamError(unknown_name("stream", stream, catalog.streams), stream, catalog.streams)
@@ -43,7 +46,7 @@ def stream_entry(catalog: Catalog, stream: str) -> StreamEntry:
 
 
 def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
-    """What creates what is missing. Raises DifferentDefinitionsError, DefinitionError."""
+    """Return the changes that create what is missing. Raises DifferentDefinitionsError, DefinitionError."""
     changes, differences = missing_changes(catalog, definitions)
     if differences:
         raise DifferentDefinitionsError(differences)
@@ -51,7 +54,7 @@ def missing(catalog: Catalog, definitions: Definitions) -> list[Change]:
 
 
 def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
-    """What creates a stream; nothing where it is registered just so. Raises DifferentDefinitionsError."""
+    """Return the changes that create a stream; none if the same one is registered. Raises DifferentDefinitionsError."""
     changes = missing(catalog, Definitions({requested.name: requested}))
     entry = catalog.streams.get(requested.name)
     if entry is not None and entry.stream.fields != requested.fields:
@@ -61,7 +64,7 @@ def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
 
 
 def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:
-    """The metrics that a query makes, or the derived ones that a DERIVE makes, registered or not.
+    """Return the metrics of a query, or the derived metrics of a DERIVE, whether they are registered or not.
 
     Raises DefinitionError, UnknownNameError.
     """
@@ -70,7 +73,10 @@ def metrics_of_query(catalog: Catalog, stream: str, sql: str) -> Definitions:
 
 
 def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | AddDerived]:
-    """The metrics of a query or a DERIVE. Raises DefinitionError, DefinitionsError, UnknownNameError."""
+    """Return the changes that add the metrics of a query or a DERIVE.
+
+    Raises DefinitionError, DefinitionsError, UnknownNameError.
+    """
     entry = stream_entry(catalog, stream)
     made = metrics_of_query(catalog, stream, sql)
     try:
@@ -82,7 +88,7 @@ def new_metrics(catalog: Catalog, stream: str, sql: str) -> list[AddMetric | Add
 
 
 def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
-    """The end of a metric. Raises UnknownNameError."""
+    """Return the change that drops a metric. Raises UnknownNameError."""
     registered = stream_entry(catalog, stream).registered
     found = registered.find(name)
     if found is None:
@@ -91,13 +97,13 @@ def dropped_metric(catalog: Catalog, stream: str, name: str) -> Change:
 
 
 def dropped_stream(catalog: Catalog, stream: str) -> Change:
-    """The end of a stream. Raises UnknownNameError."""
+    """Return the change that drops a stream. Raises UnknownNameError."""
     stream_entry(catalog, stream)
     return DropStream(catalog.last_place + 1, stream)
 
 
 def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
-    """A stream with one field more, at its end. Raises DefinitionError, UnknownNameError."""
+    """Return the change that adds a field at the end of a stream's. Raises DefinitionError, UnknownNameError."""
     fields = stream_to_json(stream_entry(catalog, stream).stream)["fields"]
     if name in fields:
         raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
@@ -105,7 +111,10 @@ def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
 
 
 def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
-    """A stream with other settings and more fields; nothing where it is so already. Raises as `evolved` does."""
+    """Return the changes that give a stream other settings and more fields; none if it has them.
+
+    Raises as `evolved` does.
+    """
     entry = stream_entry(catalog, stream)
     fields = stream_to_json(entry.stream)["fields"]
     added = settings.get("fields", {})
@@ -118,9 +127,9 @@ def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -
 
 
 def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutStream:
-    """A stream with other settings, by the keys of definitions files.
+    """Return the change that gives a stream other settings. settings: by the keys of definitions files.
 
-    Raises DefinitionError, CatalogError (what is fixed at creation), UnknownNameError.
+    Raises DefinitionError, UnknownNameError, and CatalogError for a setting that is fixed at creation.
     """
     entry = stream_entry(catalog, stream)
     requested = stream_from_json({**stream_to_json(entry.stream), **settings})
@@ -129,7 +138,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
 
 
 def unknown_name(what: str, name: str, known: Iterable[str], of: str | None = None) -> str:
-    """What is said of a name that there is not, with the nearest that there is. of: the stream, of a metric."""
+    """Return the message for an unknown name, with the nearest known one. of: the stream, if `name` is a metric's."""
     hint = meant(name, known)
     of_it = "" if of is None else f" of {of}"
     return f"there is no {what} {name[:80]!r}{of_it}" + (f"; {hint}" if hint else "")

@@ -15,10 +15,12 @@ from railgun.registry.errors import RegistryError
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The catalogue at one moment. Not to be changed.
+    """The catalogue at one moment. It must not be changed.
 
-    catalog: what is done: all tasks were told.  keys: the streams' 16 secret bytes, by name.  pending: what began
-    and is not done.  begun: with that too, which some tasks may have been told of.
+    catalog: with the changes that are done: all tasks were told of them.
+    keys: the 16 secret bytes of each stream, by name.
+    pending: the changes that began and are not done.
+    begun: the catalogue with these too. Some tasks may have been told of them.
     """
 
     catalog: Catalog
@@ -29,14 +31,17 @@ class Snapshot:
 
 _WAIT_S = 0.25
 _AWAY_S = 0.5
-# Removing what is due is looked at so often, by each follower at its own times: the first one does it for all.
+# Each follower looks this often for topics that are due to be deleted. The first one that sees them deletes them.
 _SWEEP_S = 1.0
 
 _log = logging.getLogger("railgun.registry")
 
 
 class Follower:
-    """error: why it follows no more; None while it does."""
+    """Calls back, in a thread of its own, after each change of the catalogue. `KafkaRegistry.follow` makes it.
+
+    error: why it stopped following; None while it follows.
+    """
 
     def __init__(
         self,
@@ -54,11 +59,11 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Follow no more, without waiting: the callback may be called once more."""
+        """Stop following, without waiting. The callback may be called once more."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Return once the callback is not called any more."""
+        """Stop following, and return when the callback is not running any more."""
         self.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join()

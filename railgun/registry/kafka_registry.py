@@ -1,4 +1,7 @@
-"""The catalogue in a compacted topic of Kafka, changed by one process at a time, followed by all. See FORMAT.md."""
+"""Keeps the catalogue in a compacted topic of Kafka.
+
+One process at a time changes it, and all follow it. See FORMAT.md.
+"""
 
 import logging
 import os
@@ -39,22 +42,22 @@ Request = Sequence[Change] | Callable[[Catalog], Sequence[Change]]
 _ATTEMPTS = 30
 _BACKOFF_S = 0.02
 _BACKOFF_MAX_S = 1.0
-# Whoever is in the middle of a change gets so long to finish before it is shut out.
+# A process in the middle of a change gets this long to finish before it is shut out.
 _COURTESY_S = 1.0
 _COURTESY_STEP_S = 0.02
 _APPEARS_S = 0.002
-# What began so long ago and is not done is finished by whoever follows: its author may have lost the broker.
+# If a change began this long ago and is not done, any follower finishes it: its author may have lost the broker.
 LEFT_BEHIND_S = 10.0
 
 _log = logging.getLogger("railgun.registry")
 
 
 class KafkaRegistry:
-    """The catalogue of a cluster. Every method may be called from any thread.
+    """The catalogue of a cluster. Any thread may call any method.
 
-    drop_grace_s: how long a dropped stream's topics stay.  log_retention_ms: how long records of tasks are kept;
-    None: for ever.  Raises TransportError, RegistryError (CatalogDamagedError, CatalogVersionError: somebody has to
-    mend it).
+    drop_grace_s: how long the topics of a dropped stream stay.
+    log_retention_ms: how long records of tasks are kept; None: for ever.
+    Raises TransportError, RegistryError (for CatalogDamagedError and CatalogVersionError somebody has to mend it).
     """
 
     def __init__(
@@ -69,11 +72,11 @@ class KafkaRegistry:
         self._settings, self._topics, self._now = settings, Topics(prefix), now
         self._drop_grace_s = drop_grace_s
         self._where = TopicPartition(self._topics.catalog, 0)
-        # One change at a time in this process; and one reader of the topic.
+        # In this process, one change at a time is made, and one thread at a time reads the topic.
         self._changing, self._reading = threading.Lock(), threading.Lock()
         self._state = CatalogState(f"{settings.broker} {self._where.topic}")
         self._followers: list[Follower] = []
-        # The last place of what is pending, and since when this process has seen it.
+        # The place of the last pending change, and since when this process has seen it.
         self._pending = (0, 0.0)
         self._transport = KafkaTransport(settings)
         try:
@@ -99,7 +102,7 @@ class KafkaRegistry:
         return self._topics
 
     def snapshot(self) -> Snapshot:
-        """The catalogue as it is now."""
+        """Return the catalogue as it is now."""
         with self._reading:
             self._position = read_on(self._transport, self._where.topic, self._position, self._state)
             state = self._state
@@ -108,14 +111,17 @@ class KafkaRegistry:
             return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
 
     def log(self, limit: int, before: int | None = None) -> list[LoggedChange]:
-        """Who changed what: see `ChangeLog.newest`."""
+        """Return the newest changes: see `ChangeLog.newest`."""
         self.snapshot()
         with self._reading:
             return self._state.log.newest(limit, before)
 
     def follow(self, callback: Callable[[Snapshot], None]) -> Follower:
-        """Call back with the catalogue as it is, before this returns, and from a thread of its own whenever more is
-        begun or done, until the follower or the registry is closed. Where the broker is away it waits for it."""
+        """Call back with the catalogue: once before this returns, then after every change that began or is done.
+
+        The later calls come from a thread of their own, until the follower or the registry is closed. While the broker
+        is away, that thread waits for it.
+        """
         follower = Follower(self._wait, self.snapshot, callback, self._sweep)
         self._followers.append(follower)
         return follower
@@ -126,14 +132,17 @@ class KafkaRegistry:
         cancellation: CancellationToken | None = None,
         origin: Origin = UNNAMED,
     ) -> list[Change]:
-        """Make changes, and return when all tasks have been told. Concurrent ones come in one order.
+        """Make changes. Returns them with their places once all tasks have been told.
 
-        request: changes (their places are assigned anew), or what makes them of the catalogue as it is when they
-        come to be made; it may be asked several times.  cancellation: takes them back, until they begin.
-        origin: who asks for them.  Returns them with their places.
+        request: the changes, whose places are assigned anew; or a function that makes them from the catalogue as it is
+        then.
+        The function may be called several times.
+        cancellation: can take the changes back until they begin.
+        origin: who asks for the changes.
 
-        Raises what `request` raises, CatalogError, DefinitionsError, ChangeWithdrawnError, having changed nothing;
-        RegistryBusyError; TransportError, where `cancellation` knows whether it may take effect nevertheless.
+        Raises what `request` raises, CatalogError, DefinitionsError and ChangeWithdrawnError; nothing has changed then.
+        Also raises RegistryBusyError and TransportError; `cancellation.has_begun` tells whether the change may still
+        take effect.
         """
         author, cancellation = os.urandom(8).hex(), cancellation or CancellationToken()
         with self._changing:
@@ -147,15 +156,16 @@ class KafkaRegistry:
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
     def make_query_topics(self) -> None:
-        """Make the topics for value queries that are missing: of streams that an earlier release created. Raises
-        TransportError.
+        """Make the missing topics for value queries, for streams that an earlier release created.
+
+        Raises TransportError.
         """
         existing = self._transport.topics()
         for entry in self.snapshot().catalog.streams.values():
             self._telling.make_query_topics(entry.stream, existing)
 
     def close(self) -> None:
-        """Stop following, and let go of the broker."""
+        """Stop following, and close the connections to the broker."""
         for follower in self._followers:
             follower.close()
         self._transport.close()
@@ -187,7 +197,7 @@ class KafkaRegistry:
             return changes
 
     def _be_courteous(self) -> None:
-        """Let whoever is in the middle of a change finish it."""
+        """Wait a moment, so that another process in the middle of a change can finish it."""
         deadline = time.monotonic() + _COURTESY_S
         while self.snapshot().pending and time.monotonic() < deadline:
             time.sleep(_COURTESY_STEP_S * (0.5 + random.random()))
@@ -197,7 +207,7 @@ class KafkaRegistry:
         time.sleep(longest_s * random.random())
 
     def _clear_the_ground(self, writer: KafkaSoleWriter, changes: Sequence[Change]) -> None:
-        """See to it that the topics of new streams are theirs alone."""
+        """Make sure that nobody else uses the topics of new streams."""
         known = self._state.catalog.streams
         new = [
             each.stream for each in changes if isinstance(each, PutStream) and each.stream.name not in known
@@ -220,7 +230,7 @@ class KafkaRegistry:
         self._append(writer, entries)
 
     def _finish(self, writer: KafkaSoleWriter) -> None:
-        """Tell the tasks of what is pending; those that know skip it."""
+        """Tell the tasks of pending changes. Tasks that know them skip them."""
         pending = list(self._state.pending)
         if pending:
             streams = {name: entry.stream for name, entry in self._state.catalog.streams.items()}
@@ -229,15 +239,17 @@ class KafkaRegistry:
             self._append(writer, [(b"done", done_entry(pending[-1].place))])
 
     def _sweep(self) -> None:
-        """Delete the topics of streams that were dropped long enough ago, finish what was left behind; whoever comes
-        first does it."""
+        """Delete the topics of streams that were dropped long enough ago, and finish changes that were left behind.
+
+        Every follower tries this; the first one does it.
+        """
         with self._reading:
             is_due = bool(self._due_places()) or self._is_left_behind()
         if is_due:
             self.change(())
 
     def _is_left_behind(self) -> bool:
-        """Whether what is pending has been so for long."""
+        """Whether changes have been pending for too long."""
         pending, now_s = self._state.pending, time.monotonic()
         place = pending[-1].place if pending else 0
         if place != self._pending[0]:
@@ -272,5 +284,5 @@ class KafkaRegistry:
 
 
 def _placed(changes: Sequence[Change], catalog: Catalog) -> list[Change]:
-    """The changes with the next places of a catalogue."""
+    """Return the changes with the next places of a catalogue."""
     return [replace(change, place=place) for place, change in enumerate(changes, catalog.last_place + 1)]

@@ -1,4 +1,4 @@
-"""How registered metrics stand, as plain data."""
+"""The status of registered metrics, as plain data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ from railgun.catalog.registrations import Registrations
 
 @dataclass(frozen=True, slots=True)
 class MetricStatus:
-    """A registered metric.
+    """The status of a registered metric.
 
-    home: the partitioner whose tasks compute it; None of a derived metric.
+    home: the partitioner whose tasks compute it; None if it is a derived metric.
     warming: whether any task does not answer it yet.
-    filled: the share, 0 to 1, of the event time to be read for the fill that has been read. It is that of the task
-        with the smallest share.
-    outdated_zones: time zones of which this program has other tables than the metric was registered with.
+    filled: how much of the event time that its fill needs has been read, from 0 to 1, in the task with the least.
+    outdated_zones: time zones of which this program has other tables than those the metric was registered with.
     """
 
     name: str
@@ -26,9 +25,9 @@ class MetricStatus:
 
 
 def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
-    """The status of a stream's metrics and derived metrics, in the order in which they were added.
+    """Return the status of a stream's metrics and derived metrics, in the order in which they were added.
 
-    A derived one is warming where a metric that it reads is, and filled as far as the least of these.
+    A derived metric is warming while any metric that it reads is. Its `filled` is the least of theirs.
     """
     by_name = {each.name: each for each in metrics}
     for name, each in registered.derived.items():

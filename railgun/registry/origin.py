@@ -1,4 +1,4 @@
-"""Who made a change of the catalogue, from where, and when."""
+"""The origin of a change of the catalogue: who made it, from where, and when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asks for a change. who: the name of their token; None: there are no tokens, or it was no request over HTTP.
+    """Who asked for a change.
 
-    address: of the client; None: it was no request over HTTP.
+    who: the name of their token; None if there are no tokens, or if it was no request over HTTP.
+    address: the address of the client; None if it was no request over HTTP.
     """
 
     who: str | None = None
@@ -17,18 +18,18 @@ class Origin:
 
 
 UNNAMED = Origin()
-"""Commands and programs that write by themselves."""
+"""The origin of changes by commands and programs that write by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How an entry of the catalogue came about. at_ms: when it was made, ms since 1970, by the clock of its author."""
+    """Who made an entry of the catalogue, and when. at_ms: in ms since 1970, by the clock of its author."""
 
     at_ms: int | None = None
     origin: Origin = UNNAMED
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of the entry. What is null is left out."""
+        """Return the keys for the entry. Those that are null are left out."""
         found = {"at_ms": self.at_ms, "who": self.origin.who, "from": self.origin.address}
         return {key: value for key, value in found.items() if value is not None}
 

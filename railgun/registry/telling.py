@@ -1,4 +1,4 @@
-"""What a change of the catalogue does to topics: they are made, their tasks are told, they are deleted."""
+"""Brings changes of the catalogue to the tasks: makes topics, writes changes to the tasks' logs, deletes topics."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -13,18 +13,21 @@ from railgun.registry.topics import Topics
 from railgun.wire.control_records import encode_control
 from railgun.wire.records import Records
 
-# Nobody waits for the answer to an older one.
+# Nobody waits longer for the answer to a query.
 _QUERIES = TopicSettings(retention_ms=3_600_000)
 
 
 class Telling:
-    """Each step may be done again by whoever finishes another's change. Raises TransportError."""
+    """Makes and deletes the topics of tasks, and tells tasks of changes. `KafkaRegistry` makes one.
+
+    Each step may be repeated, by a process that finishes another one's change. Raises TransportError.
+    """
 
     def __init__(self, transport: KafkaTransport, topics: Topics, settings: TopicSettings) -> None:
         self._transport, self._topics, self._settings = transport, topics, settings
 
     def check_free(self, stream: StreamDefinition) -> None:
-        """Raise DefinitionsError where topics that a new stream needs are there already, with records."""
+        """Raise DefinitionsError if a new stream's topic exists, and has records or another number of partitions."""
         existing = self._transport.topics()
         for topic, partitions in self._topics.of_tasks(stream).items():
             if topic not in existing:
@@ -42,9 +45,10 @@ class Telling:
         streams: Mapping[str, StreamDefinition],
         dropped: Mapping[int, StreamDefinition],
     ) -> None:
-        """Write changes to every task of their streams, in order, and wait until they are there.
+        """Write changes to every task of their streams, in order, and wait until the logs have them.
 
-        streams: by name, as they are after the changes.  dropped: by the place of their DropStream.
+        streams: by name, the streams after the changes.
+        dropped: by the place of a DropStream, the stream that it drops.
         """
         for name, group in groupby(changes, change_stream):
             own = list(group)
@@ -59,7 +63,7 @@ class Telling:
         last = changes[-1]
         layout = dropped.get(last.place) if isinstance(last, DropStream) else _layout(changes, stream)
         if layout is None:
-            # Dropped by a later change of those pending, which has the last word.
+            # A later one of the pending changes drops the stream, and has the last word.
             return
         existing = self._transport.topics()
         for topic, partitions in self._topics.of_tasks(layout).items():
@@ -70,21 +74,21 @@ class Telling:
         self._transport.submit([Entry(where, records) for where in self._topics.partitions(layout)]).result()
 
     def make_query_topics(self, stream: StreamDefinition, existing: Mapping[str, int]) -> None:
-        """Make the topics for a stream's value queries that are not there. existing: partitions of all topics."""
+        """Make the missing topics for a stream's value queries. existing: the number of partitions of every topic."""
         for topic, partitions in self._topics.of_queries(stream).items():
             if existing.get(topic, partitions) != partitions:
-                # Left behind by another stream of this name. Nobody waits for what is in it.
+                # Another stream of this name has left the topic behind. Nobody waits for its records.
                 self._transport.delete_topic(topic)
                 self._transport.create_topic(topic, partitions, _QUERIES)
             elif topic not in existing:
                 self._transport.create_topic(topic, partitions, _QUERIES)
 
     def delete(self, stream: StreamDefinition) -> None:
-        """Delete the topics of a stream's tasks, and of queries to them."""
+        """Delete the topics of a stream's tasks, and the topics of queries to them."""
         for topic in (*self._topics.of_tasks(stream), *self._topics.of_queries(stream)):
             self._transport.delete_topic(topic)
 
 
 def _layout(changes: Sequence[Change], stream: StreamDefinition | None) -> StreamDefinition | None:
-    """Partitioners and partitions are fixed at creation: any definition of the stream will do."""
+    """Return a definition of the stream. Any will do: partitioners and partitions are fixed at creation."""
     return next((each.stream for each in changes if isinstance(each, PutStream)), stream)

@@ -1,4 +1,4 @@
-"""Errors of the packages below as errors of an engine, or of a cluster in its place."""
+"""Translates errors of lower packages into EngineError, for an engine or a cluster."""
 
 import errno
 import os
@@ -12,9 +12,7 @@ from railgun.registry.errors import DefinitionsError, EngineError, RegistryError
 
 
 def translated(error: Exception) -> EngineError | None:
-    """Return the EngineError for an error of a change or a look-up of the catalogue; None for an error that is a
-    programming mistake.
-    """
+    """Return the EngineError for an error of a change or a look-up of the catalogue; None for a programming mistake."""
     match error:
         case EngineError():
             return error
@@ -28,7 +26,8 @@ def translated(error: Exception) -> EngineError | None:
 def message_of(error: Exception) -> str:
     """Return an error's message as one line.
 
-    If too many files were open, the message gives that remedy instead of its own, which would be about the disk.
+    If too many files were open, the message says how to allow more. It leaves out its own remedy, which is about the
+    disk.
     """
     message = one_line(error)
     if os.strerror(errno.EMFILE) not in message:
@@ -40,9 +39,9 @@ def message_of(error: Exception) -> str:
 
 @contextmanager
 def as_engine_errors(translate: Callable[[Exception], EngineError | None] = translated) -> Iterator[None]:
-    """Raise errors of the packages below as EngineError. Errors that are programming mistakes pass unchanged.
+    """Raise errors of lower packages as EngineError. Errors that are programming mistakes pass unchanged.
 
-    translate: gives the EngineError for an error, or None.
+    translate: gives the EngineError for an error; None for a programming mistake.
     """
     try:
         yield

@@ -1,6 +1,6 @@
-"""Spark: logs and reservoirs as tables, and the second computation that validates the first.
+"""Railgun on Spark: logs and reservoirs as tables, backfill, and validation by a second computation.
 
-The only room that imports pyspark.
+No other room imports pyspark.
 """
 
 from railgun.spark.tables.source import register

@@ -1,6 +1,6 @@
-"""The Spark and the Java of this machine: whether they can run is asked before anything starts.
+"""Starts the Spark and the Java of this machine, and checks before any work whether they can run.
 
-What Java prints is passed on where somebody can do something about it, and the process ends as its user asked.
+Java's messages are passed on if somebody can do something about them. The process ends as its user asked.
 """
 
 import importlib.metadata
@@ -27,9 +27,9 @@ from pyspark.sql import SparkSession
 from railgun.spark.errors import SetupError
 from railgun.spark.worker_errors import SPARK_ERRORS, first_line
 
-# Spark's own scripts start Java with that module; it is said before there is anything that could be told not to.
+# Spark's own scripts start Java with this module. Java says so before anything could tell it not to.
 _NO_NEWS = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
-# Py4J logs with all its traces what it raises too; this at the root.
+# Py4J logs errors with all their traces although it raises them too. It does so on the root logger.
 _RAISED_TOO = "while sending command"
 _OF_PY4J = "java_gateway"
 _JOIN_S, _END_S = 5, 10
@@ -37,9 +37,11 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def start_spark(settings: Mapping[str, Any]) -> None:
-    """Start Java, and Spark in it, unless this process has them. Raises SetupError where one does not start.
+    """Start Java, and Spark in it, unless this process has started them.
 
-    A Java that has run a Spark before runs the next one too: with its own memory, whatever the settings say.
+    Raises SetupError if one of them does not start.
+
+    A Java that has run Spark before runs the next one too, with the memory that it has, whatever the settings say.
     """
     if SparkContext._active_spark_context is not None:
         return
@@ -51,7 +53,7 @@ def start_spark(settings: Mapping[str, Any]) -> None:
     try:
         SparkContext(conf=conf)
     except SPARK_ERRORS as error:
-        # Java is asked for it: before it ends.
+        # The message comes from Java, so it is read before Java ends.
         message = first_line(error)
         if is_new:
             _end_java()
@@ -71,11 +73,11 @@ def _start_java(conf: SparkConf) -> None:
 
 
 def _end_java() -> None:
-    """End the Java that was started here: the next Spark may be given other memory."""
+    """End the Java that was started here, so that the next Spark may get other memory."""
     gateway: Any = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     gateway.shutdown()
-    # It ends once nobody can write to it.
+    # Java ends when its standard input is closed.
     gateway.proc.stdin.close()
     try:
         gateway.proc.wait(_END_S)
@@ -86,15 +88,15 @@ def _end_java() -> None:
 
 @contextmanager
 def _signals_after() -> Iterator[None]:
-    """What asks this process to end while the block runs does so after it.
+    """Put off signals that end this process until the block is left.
 
-    A Java that is left before it has said where it listens fails of that, and stays for good.
+    If Java is left before it has said where it listens, it fails and stays for good.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    # None is a handler that is not Python's: it cannot be put back.
+    # None stands for a handler that was not set by Python. It could not be put back.
     before = {
         number: handler
         for number in _ENDING
@@ -113,10 +115,12 @@ def _signals_after() -> Iterator[None]:
 
 @contextmanager
 def interrupted_as_before() -> Iterator[None]:
-    """PySpark makes interrupts its own: it then asks Spark to stop all work, in the middle of whatever call is under
-    way, which fails of that with traces of its own. All the work ends with this process.
+    """Put back the handler of interrupts that PySpark replaces in the block.
 
-    Py4J logs no more what it raises too, from here on.
+    PySpark's handler asks Spark to stop all work. That makes the call under way fail, with traces of its own. This is
+    not needed, because all the work ends with this process.
+
+    From here on Py4J does not log errors that it also raises.
     """
     logging.getLogger().addFilter(_is_news)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -134,7 +138,10 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _stderr() -> Iterator[int]:
-    """A file that a process may write to: lines come out at our stderr. Where the block fails, all of them first."""
+    """Give a file for a process to write to; its lines appear on our stderr.
+
+    If the block fails, all of them come first.
+    """
     read, written = os.pipe()
     thread = threading.Thread(target=_pass_on, args=(read,), name="railgun-java-stderr", daemon=True)
     thread.start()
@@ -150,7 +157,7 @@ def _stderr() -> Iterator[int]:
 def _pass_on(read: int) -> None:
     with open(read, "rb") as lines:
         for line in lines:
-            # Java waits for whoever reads this: it is read to its end, also where it cannot be passed on.
+            # Java would wait if nobody read this. So it is read to its end, even if it cannot be passed on.
             if line != _NO_NEWS and sys.stderr is not None:
                 with suppress(OSError, ValueError):
                     sys.stderr.write(line.decode(errors="backslashreplace"))
@@ -165,20 +172,20 @@ FEW_KEPT: dict[str, Any] = {
     "spark.ui.retainedStages": 10,
     "spark.ui.retainedTasks": 100,
 }
-"""Where nobody looks at Spark's UI. Spark writes down each query that it ran, a thousand of them, and in each its whole
-plan: those of a validation with many metrics fill the heap."""
+"""Settings for sessions whose UI nobody looks at. Spark keeps the last thousand queries, each with its whole plan. The
+plans of a validation with many metrics would fill the heap."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
-# PySpark logs what Spark refuses, with all its traces, beside the error that it raises.
+# PySpark logs errors that it also raises, with all their traces.
 _SAID_TWICE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _VERSION = re.compile(r'version "(\d+)')
 _TIMEOUT_S = 60
 
 
 def local_session(cores: int = 0, memory: str = "1g") -> SparkSession:
-    """A Spark on this machine; under spark-submit the one that was asked for there. cores: 0 for all.
+    """Return a Spark on this machine; under spark-submit, the one that was asked for there. cores: 0 means all.
 
-    Raises SetupError where Java or Spark will not do.
+    Raises SetupError if Java or Spark is missing or not of a supported version.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         check_spark(pyspark.__version__)
@@ -195,10 +202,10 @@ def local_session(cores: int = 0, memory: str = "1g") -> SparkSession:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Between its processes: a busy machine may keep one of them waiting, more so at a low priority.
+        # This is between Spark's own processes. A busy machine may delay one of them, more so at a low priority.
         "spark.python.authenticate.socketTimeout": "600s",
         "spark.ui.enabled": "false",
-        # A default: who has options of their own in Spark's configuration may name another file there.
+        # This is a default: options of the user's own in Spark's configuration may name another file.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -208,13 +215,13 @@ def local_session(cores: int = 0, memory: str = "1g") -> SparkSession:
 
 
 def check_environment() -> None:
-    """Raise SetupError where there is no Java or no PySpark that will do."""
+    """Raise SetupError if there is no Java or PySpark of a supported version."""
     check_spark()
     check_java(find_java())
 
 
 def check_spark(version: str | None = None) -> None:
-    """Raise SetupError where PySpark is missing or too old. version: the installed one's unless given."""
+    """Raise SetupError if PySpark is missing or too old. version: by default that of the installed one."""
     try:
         found = version or importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
@@ -231,7 +238,7 @@ def check_spark(version: str | None = None) -> None:
 
 
 def find_java() -> str:
-    """The java program that Spark will start. Raises SetupError where there is none."""
+    """Return the java program that Spark will start. Raises SetupError if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -249,7 +256,7 @@ def find_java() -> str:
 
 
 def check_java(java: str) -> None:
-    """Raise SetupError where a java program is of a version that Spark does not run on."""
+    """Raise SetupError if Spark does not run on a java program's version."""
     try:
         printed = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True

@@ -1,41 +1,41 @@
-"""What can go wrong on the Spark side: each error is one line with the place and the remedy."""
+"""The errors of this room. Each is one line with the place and the remedy."""
 
 
 class SparkSideError(Exception):
-    """Base of this package's errors. Raised before work starts wherever it can be known then."""
+    """Base of this room's errors. They are raised before work starts if they can be known then."""
 
 
 class SetupError(SparkSideError):
-    """Java or Spark is missing, or of a version that does not do."""
+    """Java or Spark is missing, or its version is not supported."""
 
 
 class OptionError(SparkSideError):
-    """An option of the data source is unknown, missing or of a value that cannot be."""
+    """An option of the data source is unknown or missing, or has an impossible value."""
 
 
 class PlaceError(SparkSideError):
-    """The folder or broker does not hold what was asked for, or does not answer."""
+    """The folder or broker lacks what was asked for, or does not answer."""
 
 
 class ColumnError(SparkSideError):
-    """A column was asked for that is not there, or has another type."""
+    """A requested column is missing, or has another type."""
 
 
 class RecordError(SparkSideError):
-    """A record that cannot be given as a row, with its partition and offset."""
+    """A record cannot be read as a row. The message has its partition and offset."""
 
 
 class ReplyFileError(SparkSideError):
-    """A file of recorded replies that does not belong to the definitions or to the events."""
+    """A file of recorded replies does not belong to the definitions or to the events."""
 
 
 class HistoryError(SparkSideError):
-    """History that cannot be read, or not be put before a stream's log."""
+    """History cannot be read, or cannot be put before a stream's log."""
 
 
 class WorkTakenError(HistoryError):
-    """Another job builds in the folder, maybe of the same plan."""
+    """Another job is building in the folder, perhaps by the same plan."""
 
 
 class BackfillFailedError(SparkSideError):
-    """Work on history that broke off in a worker; what was finished is kept."""
+    """Work on history broke off in a worker. Finished tasks are kept."""

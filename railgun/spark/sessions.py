@@ -1,4 +1,4 @@
-"""Frames kept while a check lasts, and sessions set as its SQL means them."""
+"""Makes sessions with the settings that a check's SQL needs, and keeps frames on disk while a check lasts."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,25 +11,26 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from railgun.spark.worker_errors import JAVA_ENDED
 
 VALIDATION = {
-    # It moves constants across additions that give null beyond 64 bits, and so past or before the overflow.
+    # This rule moves constants across additions that give null beyond 64 bits, so they overflow elsewhere or
+    # not at all.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.windowExec.buffer.spill.threshold": "200000",
-    # What is kept is read again within the minute: a quarter more of disk is cheaper than trying codecs on each column.
+    # Kept frames are read again within a minute. A quarter more of disk is cheaper than trying codecs on each column.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Spark writes down the whole plan of each query, and in it those of what is kept: that alone can fill the heap.
+    # Spark writes down the plan of each query, including those of kept frames. That alone could fill the heap.
     "spark.sql.maxPlanStringLength": "10000",
 }
-"""What a session of validation is set to, before anything else: the meaning of SQL depends on it."""
+"""The settings of a session of validation. They come first, because the meaning of SQL depends on them."""
 
 _SHUFFLE_ROWS = 200_000
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str] = VALIDATION) -> SparkSession:
-    """A session of one's own beside one that is there, set as given."""
+    """Return a new session beside an existing one, with these settings."""
     session = spark.newSession()
     for name, value in settings.items():
         session.conf.set(name, value)
@@ -38,10 +39,10 @@ def own_session(spark: SparkSession, settings: Mapping[str, str] = VALIDATION) -
 
 @contextmanager
 def afterwards(undo: Callable[[], object]) -> Iterator[None]:
-    """Tell Spark what is to be undone after a block, unless it was interrupted, or Java has ended.
+    """Call `undo` after the block, unless the block was interrupted or Java has ended.
 
-    Whoever is interrupted may stand in the middle of a call to Spark: another one would get that call's answer. Spark
-    ends with the process.
+    An interrupt may come in the middle of a call to Spark. A further call would get the answer of that one. Spark ends
+    with the process anyway.
     """
     try:
         yield
@@ -55,10 +56,10 @@ def afterwards(undo: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def in_force(session: SparkSession) -> Iterator[None]:
-    """A session is the active one for as long as the block lasts.
+    """Make a session the active one until the block is left.
 
-    PySpark's mapInArrow looks columns up by name as the active session has it, and not as the frame's own: only where
-    both tell upper case from lower may names differ in that alone.
+    PySpark's mapInArrow looks up columns by the rules of the active session, not of the frame's own. Names may differ
+    in case alone only if both sessions are sensitive to case.
     """
     java_sessions: Any = session._get_j_spark_session_class(session._jvm)
     before = java_sessions.getActiveSession()
@@ -76,7 +77,7 @@ def _set_active(java_sessions: Any, session: Any) -> None:
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame on disk for as long as the block lasts."""
+    """Keep a frame on disk until the block is left."""
     held = frame.persist(StorageLevel.DISK_ONLY)
     with afterwards(held.unpersist):
         yield held
@@ -84,10 +85,10 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def kept_alone(frame: DataFrame) -> Iterator[DataFrame]:
-    """As `kept`, for what other frames are made of: their plans begin with what is kept, and not with how it was made.
+    """Keep a frame on disk as `kept` does, so that plans of frames made from it begin with the kept rows.
 
-    At each step of each query Spark goes through the plans of all that is kept, as often as it stands in others: of
-    kept frames made of kept frames this took minutes. What is lost with an executor is made again all the same.
+    At each step of each query Spark goes through the plans of all kept frames, once for each time they occur in others.
+    With kept frames made of kept frames that took minutes. Rows that are lost with an executor are still made again.
     """
     with kept(frame) as held:
         session = held.sparkSession
@@ -97,6 +98,6 @@ def kept_alone(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 def divide(session: SparkSession, events: int) -> None:
-    """As many shuffle partitions as keep each in bounds."""
+    """Set the number of shuffle partitions so that none has too many events."""
     partitions = max(session.sparkContext.defaultParallelism, events // _SHUFFLE_ROWS)
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))

@@ -1,4 +1,4 @@
-"""What went wrong in Spark or in a worker, as one line instead of two stacks."""
+"""Turns an error of Spark or of a worker into one line instead of two stacks."""
 
 import re
 import time
@@ -12,12 +12,12 @@ from pyspark.errors import PySparkException
 from railgun.spark.errors import SparkSideError
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
-"""What Spark raises: the second where Python has no class for what Java raised, as for files that are damaged."""
+"""The errors that Spark raises. The second is for errors of Java without a class in Python, such as damaged files."""
 
 JAVA_ENDED = (Py4JNetworkError, ConnectionRefusedError)
-"""What comes of asking a Java that is gone: the second of Py4J's connections that were not open yet."""
+"""The errors of a call to a Java that has ended. The second comes if Py4J has to open a new connection."""
 
-# A path may have spaces: it ends with the sentence.
+# A path may have spaces. It reaches to the end of the sentence.
 _FILE_ERROR = re.compile(
     r"\[FAILED_READ_FILE(\S*)\] [^\n]*?reading file (.+?)\.{1,2}(?: +[A-Z][^\n]*|\s*)$", re.M
 )
@@ -26,7 +26,7 @@ _OF_A_CALL = "An error occurred while calling "
 _SIGNAL_S = 0.5
 _TRACEBACK = "Traceback (most recent call last):\n"
 _OWN_ERROR = re.compile(r"(?:railgun|reservoir)(?:\.\w+)+Error: (.+)")
-# As Python raises a system's error, such as a disk that is full.
+# The form in which Python raises an error of the system, such as a full disk.
 _SYSTEM_ERROR = re.compile(r"\w+Error: \[Errno \d+\] (.+)")
 _LIMITS = {
     "java.lang.OutOfMemoryError": "Spark's memory did not suffice: give it more (--memory 2g, or spark-submit's own)",
@@ -39,8 +39,10 @@ _LIMITS = {
 
 @contextmanager
 def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
-    """Raise what somebody can do something about as an error of this kind, with its line: this project's or the
-    system's that came up in a worker, a file that Spark cannot read, memory or disk that did not suffice.
+    """Raise errors that somebody can do something about as errors of this kind, with one line.
+
+    These are errors of this project or of the system in a worker, files that Spark cannot read, and too little memory
+    or disk.
     """
     try:
         yield
@@ -51,7 +53,8 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
             raise
         raise kind(message) from error
     except JAVA_ENDED as error:
-        # What has ended Java may have been a signal to all of a job, and be on its way here: that is told then.
+        # A signal to the whole job may have ended Java, and may be on its way to this process. Then the
+        # signal is reported.
         time.sleep(_SIGNAL_S)
         raise kind(
             "Java, and Spark in it, has ended: was it killed, as the system does where memory is short? Free some, or "
@@ -60,7 +63,7 @@ def own_errors(kind: type[SparkSideError]) -> Iterator[None]:
 
 
 def _of_worker(text: str) -> str | None:
-    """What a worker's Python ended with, where that is known: not what was handled on the way there."""
+    """Return the error with which a worker's Python ended, if that is known; not one that was handled before."""
     _, is_available, trace = text.rpartition(_TRACEBACK)
     if not is_available:
         return None
@@ -70,7 +73,7 @@ def _of_worker(text: str) -> str | None:
 
 
 def _of_limits(text: str) -> str | None:
-    """What Java says where memory or disk did not suffice, as what to do about it."""
+    """Return what to do if Java says that memory or disk did not suffice; None for other errors."""
     for sign, explanation in _LIMITS.items():
         if sign in text:
             return explanation
@@ -78,22 +81,22 @@ def _of_limits(text: str) -> str | None:
 
 
 def of_file(error: Exception) -> str | None:
-    """Which file Spark could not read, and why; None for other errors."""
+    """Return which file Spark could not read, and why; None for other errors."""
     found = _FILE_ERROR.search(str(error))
     if found is None:
         return None
     causes = _CAUSE.findall(str(error))
     why = f" ({causes[-1]})" if causes else ""
-    # As an address, but where a footer cannot be read.
+    # The file is given as an address, unless its footer could not be read.
     named = found[2] if "FOOTER" in found[1] else unquote(found[2])
     place = re.sub(r"^file:/+", "/", named)
     return f"{place}: Spark cannot read it{why}; is it whole, and of the format that it is read as?"
 
 
 def first_line(error: Exception) -> str:
-    """What an error of Spark's says, without its plan, or of Java's, without its stack."""
+    """Return the message of an error of Spark without its plan, or of Java without its stack."""
     lines = (line.strip() for line in str(error).splitlines())
-    # Of what has no class in Python, the call comes first, and on the next line what came of it.
+    # An error without a class in Python has the call in its first line, and the outcome in the next one.
     lines = (
         line.removeprefix(": ").rstrip(";") for line in lines if line and not line.startswith(_OF_A_CALL)
     )

@@ -1,1 +1,1 @@
-"""What a process says of itself: counts and times noted per batch, readings of its tasks, Prometheus' text of both."""
+"""Counts and times of a process, readings of its tasks, and Prometheus' text of both."""

@@ -1,4 +1,4 @@
-"""Prometheus' families, made of what was noted and read; nothing here waits for the thread that scores."""
+"""Makes Prometheus' metric families from counts and readings. Nothing here waits for the thread that scores."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -44,12 +44,12 @@ _OF_TASKS: dict[str, Callable[[TaskReading], float]] = {
 
 
 def none_of(families: Sequence[Family]) -> Samples:
-    """A place for the samples of each."""
+    """Return an empty list of samples for each family."""
     return {family.name: [] for family in families}
 
 
 def put_tasks(samples: Samples, reading: EngineReading) -> None:
-    """Every figure of every task."""
+    """Add every figure of every task."""
     for task in reading.tasks:
         labels = (task.stream, task.partitioner, str(task.partition))
         for name, value in _OF_TASKS.items():
@@ -57,14 +57,14 @@ def put_tasks(samples: Samples, reading: EngineReading) -> None:
 
 
 def put_disk(samples: Samples, disk: DiskReading) -> None:
-    """Bytes by kind, and what is left."""
+    """Add the bytes of the data folder by kind, and the free space."""
     by_kind = {"events": disk.events_bytes, "state": disk.state_bytes, "log": disk.log_bytes}
     samples["railgun_disk_bytes"] += [((kind,), float(size)) for kind, size in by_kind.items()]
     samples["railgun_disk_free_bytes"].append(((), float(disk.free_bytes)))
 
 
 def metrics_of(families: Sequence[Family], samples: Samples) -> Iterator[Metric]:
-    """Every family, those without samples too."""
+    """Yield every family, including those without samples."""
     for family in families:
         yield _metric(family, samples.get(family.name, ()))
 
@@ -91,10 +91,14 @@ _DISK_SECONDS = 10.0
 
 
 class RailgunCollector(Collector):
-    """recording: what is noted.  reading: how tasks stood lately; None before there is an engine.  disk: looks at the
-    data folder, at most once in ten seconds; None before there is one.  in_flight: (events,
-    bytes).  is_ready: whether events are taken.
-    version: of this program.
+    """Gives Prometheus the metrics of a process.
+
+    recording: returns the counts of the process.
+    reading: returns the latest reading of the tasks; None before there is an engine.
+    disk: measures the data folder, at most once in ten seconds; None before there is one.
+    in_flight: returns (events, bytes) that are not answered yet.
+    is_ready: returns whether events are accepted.
+    version: the version of this program.
     """
 
     def __init__(
@@ -114,7 +118,7 @@ class RailgunCollector(Collector):
         self._disk_seen: DiskReading | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Every family there is, those without samples too."""
+        """Yield every family, including those without samples."""
         samples = none_of(SERVED)
         reading = self._reading()
         self._put_process(samples, reading)
@@ -124,7 +128,7 @@ class RailgunCollector(Collector):
         yield from metrics_of(SERVED, samples)
 
     def describe(self) -> Iterable[Metric]:
-        """The same without samples, so that registering looks at nothing."""
+        """Yield the families without samples, so that registering measures nothing."""
         return metrics_of(SERVED, {})
 
     def _put_process(self, samples: Samples, reading: EngineReading | None) -> None:

@@ -1,11 +1,11 @@
-"""Every metric there is: its name, its kind, its labels, and what it says. docs/telemetry.md lists the same."""
+"""Every metric for monitoring: its name, kind, labels and meaning. docs/telemetry.md lists the same ones."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class FamilyKind(StrEnum):
-    """What Prometheus makes of a metric."""
+    """The kind of a metric in Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -14,7 +14,11 @@ class FamilyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """name: as it is scraped; that of a counter ends in `_total`.  labels: bounded, by what is registered."""
+    """A metric for monitoring.
+
+    name: the name that is scraped; that of a counter ends in `_total`.
+    labels: the names of its labels, whose values are bounded by what is registered.
+    """
 
     name: str
     kind: FamilyKind
@@ -296,15 +300,15 @@ NODE = (
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
-"""What every HTTP server says, with ACCESS; one that speaks TLS, TLS too; a front-end on Kafka FRONT_END, ANSWERED
-and INPUT too.
+"""The metrics of every HTTP server, beside ACCESS. A server with TLS also has TLS; a front-end on Kafka also has
+FRONT_END, ANSWERED and INPUT.
 """
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
-"""Beside what its units say."""
+"""The metrics of a node beside those of its units."""
 FAMILIES = (
     *SERVED[: -len(TASK)],
     *(*ACCESS, *TLS, *FRONT_END, *ANSWERED, *INPUT),
     *(*TASK, *UNIT_TASK, *UNIT, *NODE),
 )
-"""All of them, as docs/telemetry.md lists them."""
+"""All metrics, as docs/telemetry.md lists them."""

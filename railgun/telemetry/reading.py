@@ -1,16 +1,18 @@
-"""How tasks stood when they were last read: by the thread that runs them, so that nothing waits and nothing races."""
+"""Readings of tasks, made by the thread that runs them, so that nothing waits and nothing races."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReading:
-    """One task. Sizes in bytes; counts since it was opened.
+    """A reading of one task. Sizes are in bytes; counts begin when the task is opened.
 
-    position: the offset of the next record it takes.  checkpoint: what the last durable checkpoint covers.
-    clock_s: event time, seconds since 1970, 0 before the first event.  checkpoint_s, checkpoint_bytes: how long the
-    last checkpoint took and what it wrote.  chunk_misses: decoded chunks that a cursor had to wait for.
-    fill_ratio: how much of their history warming metrics have read, on average; 1 where none is warming.
+    position: the offset of the next record that it takes.
+    checkpoint: the offset up to which the last durable checkpoint covers the log.
+    clock_s: the task's event time in seconds since 1970; 0 before the first event.
+    checkpoint_s, checkpoint_bytes: how long the last checkpoint took, and what it wrote.
+    chunk_misses: how many decoded chunks a cursor had to wait for.
+    fill_ratio: how much of their history warming metrics have read, on average; 1 if none is warming.
     """
 
     stream: str
@@ -45,7 +47,7 @@ class TaskReading:
 
 @dataclass(frozen=True, slots=True)
 class EngineReading:
-    """All tasks at one moment of time.monotonic."""
+    """The readings of all tasks at one moment of time.monotonic."""
 
     at_s: float
     tasks: tuple[TaskReading, ...]
@@ -53,7 +55,7 @@ class EngineReading:
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:
-    """Bytes in files by what they hold, and what the file system has left."""
+    """The bytes of files by what they hold, and the free space of the file system."""
 
     events_bytes: int
     state_bytes: int

@@ -1,6 +1,6 @@
-"""What is noted as it happens, a batch at a time: events, what became of them, where their time went.
+"""Counts, batch by batch, a process's events, their outcomes and the time that they took.
 
-A histogram costs next to nothing to add to: one thread writes it, another may read it at any time.
+Adding to a histogram costs next to nothing. One thread writes it; another may read it at any time.
 """
 
 from bisect import bisect_left
@@ -10,9 +10,9 @@ from time import perf_counter
 
 
 class Buckets:
-    """Counts of values by upper bounds, which grow; beyond the last of them lies infinity.
+    """A histogram: counts of values by growing upper bounds. A last bucket, without a bound, takes greater values.
 
-    Adding takes no lock: who reads meanwhile may miss the value that is being added.
+    Adding takes no lock. A reader may miss the value that is being added.
     """
 
     __slots__ = ("_counts", "bounds", "total")
@@ -28,7 +28,10 @@ class Buckets:
         self.total += value
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """(upper bound as Prometheus writes it, how many lie at or below it), the last one "+Inf"."""
+        """Return (upper bound in Prometheus' form, count of values at or below it) for each bound.
+
+        The last bound is "+Inf".
+        """
         found: list[tuple[str, float]] = []
         sum_ = 0
         for bound, count in zip((*map(str, self.bounds), "+Inf"), list(self._counts)):
@@ -38,9 +41,14 @@ class Buckets:
 
 
 STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", "total")
-"""The way of an event: waiting for the scoring thread; checked and made a record; on Kafka handed to the producer, and
-until the broker has it, which lies within the next; processed by tasks (the log is being written meanwhile; on Kafka
-there and back again); waiting for what is left of that writing; made a reply; all of it, seen from the HTTP server."""
+"""The stages of an event, in order:
+
+queue: it waits for the scoring thread.  admission: it is checked and made a record.
+publish: on Kafka it is handed to the producer.  log: on Kafka, until the broker has it; this lies within `process`.
+process: tasks process it while the log is written; on Kafka, there and back again.
+durable: it waits for the rest of that writing.  encode: it is made a reply.
+total: all of this, as the HTTP server sees it.
+"""
 
 SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
@@ -49,15 +57,22 @@ SECONDS_BOUNDS = (
 BATCH_BOUNDS = tuple(float(1 << power) for power in range(0, 17, 2))
 
 REASONS = ("malformed", "invalid", "timeout", "full", "unavailable")
-"""Why an event or a request is refused: no JSON; against the stream's definition; not answered in time; too much is
-under way already; the engine is starting, stopping or stopped."""
+"""The reasons for refusing an event or a request, in order: it is not JSON; it does not fit the stream's definition; it
+was not answered in time; too much is under way already; the engine is starting, stopping or stopped."""
 
 
 @dataclass(slots=True, eq=False)
 class StreamRecord:
-    """Of one stream. events: taken and answered.  refused: by reason.  late: by (partitioner, what became of it).
-    duplicates: by partitioner.  batches: events scored together.  queries: value queries by what became of them
-    (answered, refused, timeout, unavailable), and how long they took.
+    """The counts of one stream.
+
+    events: the events that were accepted and answered.
+    refused: refused events by reason.
+    late: late events by (partitioner, outcome).
+    duplicates: duplicates by partitioner.
+    batches: the numbers of events that were scored together.
+    queries: value queries by outcome (answered, refused, timeout, unavailable).
+    query_seconds: how long value queries took.
+    stages: by stage, how long batches were in it.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -74,12 +89,12 @@ class StreamRecord:
     )
 
     def stage_timer(self) -> "StageTimer":
-        """A clock for one batch, begun now."""
+        """Return a clock for one batch, which starts now."""
         return StageTimer(self.stages)
 
 
 class StageTimer:
-    """Measures where the time of one batch goes, stage by stage."""
+    """Measures the time of one batch, stage by stage."""
 
     __slots__ = ("_last_s", "_stages")
 
@@ -88,27 +103,27 @@ class StageTimer:
         self._last_s = perf_counter()
 
     def end(self, stage: str) -> None:
-        """Count the time since the last end as this stage's."""
+        """End a stage: count the time since the end of the stage before."""
         now_s = perf_counter()
         self._stages[stage].add(now_s - self._last_s)
         self._last_s = now_s
 
 
 class Recording:
-    """Of one process. A stream's record goes when the stream does."""
+    """The counts of one process. A stream's counts go when the stream is dropped."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamRecord] = {}
 
     def stream(self, name: str) -> StreamRecord:
-        """The record of a stream that is registered, made when it is first asked for."""
+        """Return the counts of a registered stream, which are made when they are first asked for."""
         found = self._streams.get(name)
         return self._streams.setdefault(name, StreamRecord()) if found is None else found
 
     def forget(self, name: str) -> None:
-        """The stream is no more."""
+        """Drop the counts of a stream."""
         self._streams.pop(name, None)
 
     def streams(self) -> list[tuple[str, StreamRecord]]:
-        """All of them, by name, as they are now."""
+        """Return the present streams and their counts, by name."""
         return sorted(self._streams.copy().items(), key=lambda each: each[0])

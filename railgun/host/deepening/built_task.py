@@ -18,7 +18,7 @@ from railgun.task.settings import MIB, TaskSettings
 _CACHE_SHARE, _CACHE_BYTES_MIN = 4, 4 * MIB
 
 Offered = Callable[[], DeepeningRequest | None]
-"""Which successor is built for a task, if any. Raises OSError."""
+"""Returns which successor is built for a task, if any. Raises OSError."""
 
 
 class BuiltTask:

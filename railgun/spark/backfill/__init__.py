@@ -1,1 +1,1 @@
-"""History put before a stream's log: read, checked, sorted, and built into tasks by the engine's own code."""
+"""Puts history before a stream's log: reads, checks and sorts it, and builds tasks of it with the engine's own code."""

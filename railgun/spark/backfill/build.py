@@ -1,7 +1,7 @@
-"""Backfill: history becomes tasks of a stream, as if it had come through the stream's log before all else.
+"""Builds the tasks of a backfill, as if history had come through the stream's log before everything else.
 
-One pass over the history checks, encodes and routes rows; Spark sorts the records of each task by time, then id; and
-the engine's own task processor runs over them, one Spark task for each task of the stream.
+One pass over the history checks, encodes and routes its rows. Spark sorts the records of each task by time, then id.
+The engine's own task processor runs over them, in one Spark task for each task of the stream.
 """
 
 import hashlib
@@ -47,15 +47,15 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
-    # Each task has a Spark partition of its own.
+    # One Spark partition holds exactly one task's records.
     "spark.sql.adaptive.enabled": "false",
 }
 PLAN, TASKS = "backfill.json", "tasks"
-# An empty name is none: what else a session does is no part of the backfill.
+# An empty name means no group. Whatever else the session does is not part of the backfill.
 _NO_GROUP = ("", "")
-# What a live stream had accepted is read by at most so many Spark tasks.
+# At most this many Spark tasks read the events that a live stream has accepted.
 _OWN_TASKS = 256
-# Caches and buffers of one task under way in an executor: 208 MiB.
+# The caches and buffers of one task that an executor builds: 208 MiB.
 _TASK_SETTINGS = replace(
     TaskSettings(),
     row_cache_bytes=64 * MIB,
@@ -68,11 +68,11 @@ _TASK_SETTINGS = replace(
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """What history is put before which stream.
+    """A backfill: which history is built, and where.
 
-    columns: by field, the SQL that gives it, where it is not the column of that name.  work: the folder that finished
-    tasks are in, all machines seeing it under one path; work that was cut off is gone on with there.  scratch: a local
-    folder of the executors, where `work` is on slow storage.
+    columns: by field, the SQL expression that gives it. A field that is missing here has the column of its name.
+    work: the folder for finished tasks. All machines see it under one path. Work that was cut off continues there.
+    scratch: a local folder of the executors, if `work` is on slow storage.
     """
 
     source: HistorySource
@@ -82,22 +82,25 @@ class Backfill:
 
     @property
     def tasks(self) -> Path:
-        """Where finished tasks are."""
+        """The folder of finished tasks."""
         return self.work / TASKS
 
     def release(self) -> None:
-        """What was built there is of no use any more: the folder is free for other work."""
+        """Free the folder for other work. What was built there is not needed any more."""
         (self.work / PLAN).unlink(missing_ok=True)
         shutil.rmtree(self.tasks, ignore_errors=True)
 
     def begin(
         self, plan: HistoryPlan, files: str, now_ms: int | None, *, has_built: bool
     ) -> tuple[HistoryPlan, int]:
-        """The plan as it was when the work in the folder began, or this one from now on; and when that was, in ms.
+        """Return the plan and the clock, in ms, with which the work in the folder began.
 
-        files: the source's mark.  has_built: whether anything is finished there.  Raises HistoryError where the folder
-        holds work of another kind, or has built of files that have changed: some tasks would be of what they were, and
-        others of what they are.
+        If none has, this plan begins it now.
+
+        files: the source's mark, see `HistorySource.files_mark`.
+        has_built: whether any task is finished there.
+        Raises HistoryError if the folder holds work of another backfill. Raises it too if files have changed since a
+        task was built: the tasks would not all be of the same history.
         """
         mark, known = self._fingerprint(plan), self._begun()
         if known is not None:
@@ -127,7 +130,10 @@ class Backfill:
         write_whole(self.work / PLAN, json.dumps(started, indent=1) + "\n")
 
     def check_free(self) -> None:
-        """Raise HistoryError where the folder holds work: of another kind, if what is to be built is not registered."""
+        """Raise HistoryError if the folder holds work.
+
+        Called while the stream is not registered: it is of another backfill.
+        """
         known = self._begun()
         if known is not None:
             raise self._of_another(known)
@@ -159,7 +165,9 @@ class Backfill:
 
 
 def check_source(spark: SparkSession, job: Backfill, stream: StreamDefinition, version: int = 1) -> DataFrame:
-    """Look at the history's columns before any work starts. version: of the stream's fields.
+    """Check the history's columns before any work starts, and return its rows.
+
+    version: the version of the stream's fields.
 
     Raises HistoryError, ColumnError.
     """
@@ -181,10 +189,12 @@ def build(
 ) -> BackfillReport:
     """Build all tasks that are not built yet.
 
-    settings: the memory of each task under way.  now_ms: the clock that `max_future` is read from.  told: how far
-    it is.  rows: what `check_source` gave, where it was asked already.
-    Raises WorkTakenError (another job is at work there), HistoryError, ColumnError before any work starts; and what
-    Spark raises, which is for `own_errors`.
+    settings: the memory of each task that is being built.
+    now_ms: the clock that `max_future` counts from.
+    told: is told the progress.
+    rows: the result of `check_source`, if it was called already.
+    Raises WorkTakenError (another job works there), HistoryError and ColumnError before any work starts. Errors of
+    Spark come as they are; `own_errors` turns them into this package's.
     """
     began = time.perf_counter()
     if rows is None:
@@ -229,7 +239,10 @@ def build(
 
 @contextmanager
 def alone(work: Path) -> Iterator[None]:
-    """Hold a folder, which is made: two jobs would remove each other's unfinished work. Raises WorkTakenError."""
+    """Lock a folder, which is made if it is missing. Two jobs would remove each other's unfinished work.
+
+    Raises WorkTakenError.
+    """
     work.mkdir(parents=True, exist_ok=True)
     try:
         lock = FolderLock(work)
@@ -246,7 +259,7 @@ def alone(work: Path) -> Iterator[None]:
 def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace) -> None:
     session = rows.sparkSession
     routed = rows.mapInArrow(routing(rules), ROWS_SQL)
-    # A task without events is built too: a mark before all time says that it is there.
+    # A task without events is built too. A mark with a time before all others makes it known.
     marks = [(number, TIME_MIN, b"", b"") for number in [*rules.tasks.values(), rules.counts]]
     marked = routed.union(session.createDataFrame(marks, ROWS_SQL).coalesce(1))
     pieces = own_pieces(plan, rules.tasks) if plan.own else []
@@ -254,14 +267,14 @@ def _run(rows: DataFrame, rules: RowRules, plan: HistoryPlan, place: BuildPlace)
         read = session.createDataFrame(pieces, PIECES_SQL).repartition(min(len(pieces), _OWN_TASKS))
         marked = marked.union(read.mapInArrow(reading_own(plan, rules.tasks), ROWS_SQL))
     spread = marked.repartitionById(rules.counts + 1, F.col(TASK))
-    # A Spark partition has one task's records alone; and the first column is what Spark compares fast.
+    # A Spark partition has the records of one task alone. Spark compares the first column fast.
     ordered = spread.sortWithinPartitions(TIME, ID, RECORD)
     ordered.mapInArrow(building(plan, place), BUILT_SQL).collect()
 
 
 @contextmanager
 def _described(spark: SparkSession, plan: HistoryPlan, left: int, told: Progress | None) -> Iterator[None]:
-    """What Spark's own pages say of the job, and the terminal."""
+    """Show the progress of the job on Spark's own pages and on the terminal."""
     context, group = spark.sparkContext, f"railgun-backfill-{plan.history}"
     description = f"railgun backfill: {plan.stream.name}, {left} of {len(plan.tasks)} tasks"
     context.setJobGroup(group, description, interruptOnCancel=True)

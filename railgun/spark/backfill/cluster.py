@@ -1,4 +1,4 @@
-"""A backfill of a stream whose log is Kafka: built in a node's data folder, announced to all, taken up by its units."""
+"""Backfill of a stream whose log is Kafka: built in a node's data folder, announced in the logs, taken by the units."""
 
 import os
 from collections.abc import Iterator
@@ -30,8 +30,9 @@ _TIME = 2  # in an event record
 
 
 class BackfillOfCluster(BackfillTarget):
-    """kafka, prefix: where the cluster is. The request's data folder is a node's.
+    """A backfill for a cluster. The request's data folder is that of a node.
 
+    kafka, prefix: the broker, and the prefix of the cluster's topics.
     Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
     """
 
@@ -47,7 +48,7 @@ class BackfillOfCluster(BackfillTarget):
         request = self.request
         with KafkaRegistry(self._kafka, self._prefix) as registry, KafkaTransport(self._kafka) as transport:
             if request.stream in registry.snapshot().catalog.streams:
-                # Refused, if at all, before metrics are registered.
+                # If the backfill is refused, that comes before metrics are registered.
                 self._check(registry, transport)
             registry.change(lambda catalog: evolution.missing(catalog, request.definitions))
             self._check(registry, transport)
@@ -88,7 +89,7 @@ class BackfillOfCluster(BackfillTarget):
                 place = catalog.last_place + 1
                 return [AddHistory(place, stream, built.history, built.cut_ms, built.known_place)]
 
-            # Units that meet the record take what is ready at their node.
+            # Units that read the change in their logs take the history that is ready at their node.
             registry.change(announced)
             note_installed(self.ready, built.history, entry.created)
 
@@ -103,7 +104,7 @@ def _starts(transport: KafkaTransport, logs: list[TopicPartition]) -> dict[str, 
 
 
 def _least_ms(transport: KafkaTransport, partitions: list[TopicPartition]) -> int:
-    """The least time of the logs' first events; TIME_MAX where there are none."""
+    """Return the least time of the first events of all logs, in ms; TIME_MAX if there are no events."""
     return min(_first_ms(transport, where) for where in partitions)
 
 

@@ -1,4 +1,4 @@
-"""From columns of history to the fields of a stream: by name, or as a mapping says; types checked before work."""
+"""Makes the fields of a stream from columns of history, by name or by SQL, and checks their types before any work."""
 
 from collections.abc import Mapping
 
@@ -47,10 +47,11 @@ _TAKEN: Mapping[Kind, tuple[type[DataType], ...]] = {
 def fields_of(
     frame: DataFrame, source: HistorySource, stream: StreamDefinition, columns: Mapping[str, str]
 ) -> DataFrame:
-    """The rows with a column for each field, in the stream's order; and REFUSED where there is one.
+    """Return the rows with one column for each field, in the stream's order, and with REFUSED if the history has it.
 
-    columns: by field, what of SQL gives it, a column's name at the simplest.  Raises ColumnError for a column that is
-    missing, or of a type that no value of the field has.
+    REFUSED marks rows that their file's reader could not read.
+    columns: by field, the SQL expression that gives it; in the simplest case a column's name.
+    Raises ColumnError for a missing column, or for one of a type that the field cannot take.
     """
     for name in columns:
         if name not in stream.types:

@@ -1,4 +1,7 @@
-"""Deepening of a stream on Kafka: its units export what they accepted; the result goes to a node's folder."""
+"""Deepening of a stream on Kafka: gives a live stream older history than its log has.
+
+The units export the events that they have accepted. The result goes to a node's folder.
+"""
 
 import os
 import shutil
@@ -40,8 +43,9 @@ _NEAR_RECORDS = 2_000
 
 
 class DeepeningOfCluster(DeepeningTarget):
-    """kafka, prefix: where the cluster is. The request's data folder is that of the node that runs the stream's tasks.
+    """A deepening for a cluster. The request's data folder is that of the node that runs the stream's tasks.
 
+    kafka, prefix: the broker, and the prefix of the cluster's topics.
     Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
     """
 
@@ -65,7 +69,7 @@ class DeepeningOfCluster(DeepeningTarget):
                 raise HistoryError(str(under_way_error(request.stream, known.cut_ms)))
             return known
         if known is not None:
-            # Of a stream that had the name before.
+            # It is of an earlier stream of this name.
             shutil.rmtree(self._folder)
         with alone(self._folder):
             self._keep_taken(entry)
@@ -102,7 +106,7 @@ class DeepeningOfCluster(DeepeningTarget):
         return read_plan(self._folder) or plan
 
     def offer(self) -> HistoryPlan:
-        """All is built: the units may take it. Its plan."""
+        """Allow the units to take the tasks, which are all built. Returns the plan."""
         plan = read_plan(self._folder)
         if plan is None:
             raise HistoryError(f"{self._folder}: no deepening has begun there")
@@ -130,36 +134,36 @@ class DeepeningOfCluster(DeepeningTarget):
         self.release()
 
     def _keep_taken(self, entry: StreamEntry) -> None:
-        """Keep the history that the stream has, where it still lies in the place of the one that is to be built."""
+        """Keep the history that the stream has, if it still lies where the new one is to be built."""
         history = None if entry.history is None else entry.history.history
         if history is not None and _history_in(self.ready, entry) == history:
             keep_installed(self.ready, history, entry.created)
             (self._folder / BUILT_PLAN).unlink(missing_ok=True)
 
     def give_up(self) -> bool:
-        """Units let go of it when they see that. Also of one whose plan cannot be read."""
+        """Remove the deepening, also one whose plan cannot be read. Units let go of it when they see that."""
         if not (self._folder / PLAN).is_file():
             return False
         with KafkaRegistry(self._kafka, self._prefix) as registry:
             entry = registry.snapshot().catalog.entry(self.request.stream)
         built = self._built(entry)
-        # A unit that has just opened what was built looks for the offer again, and removes it where that is gone.
+        # A unit that has just opened what was built looks for the offer again, and lets go if it is gone.
         (self._folder / OFFER).unlink(missing_ok=True)
         if any(each.exists() for each in built):
             time.sleep(_LET_GO_S)
-        # The plan goes last: cut off before, it can be done again.
+        # The plan goes last, so that this can be done again if it is cut off.
         for folder in (*built, self.ready, self._folder / OWN):
             shutil.rmtree(folder, ignore_errors=True)
         remove_unfinished_work(self._folder)
         return True
 
     def _built(self, entry: StreamEntry) -> list[Path]:
-        """What units have taken beside their tasks, or may. Raises HistoryError where tasks need it."""
+        """Return the folders that units may have beside their tasks. Raises HistoryError if tasks need them."""
         requested = entry.history.history if isinstance(entry.history, Deepen) else None
         history, created = self._under_way(entry)
         tasks = [task_folder(self.request.data, entry.stream.name, created, *at) for at in entry.stream.tasks]
         if requested is not None and history in (None, requested):
-            # Where it is not known which one it is: a task that has what it was told of needs no other.
+            # The plan cannot be read, so this history is unknown. A task that has the requested one needs no other.
             if history == requested or not all(beside(task, requested).is_dir() for task in tasks):
                 raise HistoryError(f"{entry.stream.name}: its tasks have been told to take over; let it end")
         if history is not None:
@@ -167,8 +171,9 @@ class DeepeningOfCluster(DeepeningTarget):
         return [path for task in tasks if task.is_dir() for path in others(task, requested)]
 
     def _under_way(self, entry: StreamEntry) -> tuple[str | None, int]:
-        """The id of the history, and the place of its stream's first definition; None where neither plan nor request
-        can be read."""
+        """Return (id of the history, place of its stream's first definition). The id is None if neither plan nor
+        request can be read.
+        """
         try:
             plan = read_plan(self._folder)
         except HistoryDamagedError:
@@ -179,7 +184,7 @@ class DeepeningOfCluster(DeepeningTarget):
     def _put_aside(
         self, entry: StreamEntry, history: str, standings: TaskStandings
     ) -> dict[tuple[str, int], OwnEvents]:
-        """What the units have put aside, once all have."""
+        """Wait until all units have exported their accepted events, and return what the exports say of themselves."""
         tasks, deadline_s = entry.stream.tasks, time.monotonic() + PUT_ASIDE_S
         found: dict[tuple[str, int], OwnEvents] = {}
         while True:
@@ -200,7 +205,10 @@ class DeepeningOfCluster(DeepeningTarget):
 
 
 def is_near(standing: CopyStatus, history: str) -> bool:
-    """Could a task take over soon, as it says? A metric that fills would be filled at the record, in one go."""
+    """Whether a task reports that it could take over soon.
+
+    It must have no fill: at the record it would be done at once.
+    """
     following = standing.following or {}
     if following.get("history") != history or "behind" not in following or following["filling"]:
         return False

@@ -1,4 +1,4 @@
-"""A backfill of a stream in an embedded engine's data folder: built beside it, put in place."""
+"""Backfill of a stream in an embedded engine's data folder: built beside the tasks, then put in place."""
 
 import os
 
@@ -12,13 +12,16 @@ from railgun.spark.errors import HistoryError
 
 
 class BackfillOfEngine(BackfillTarget):
-    """The folder is the engine's again while Spark works. Raises EngineError; HistoryError where it is in use."""
+    """A backfill for an engine that nobody runs now. The engine may use the folder while Spark works.
+
+    Raises EngineError, and HistoryError if the folder is in use.
+    """
 
     def plan(self) -> HistoryPlan:
         request, cut_ms = self.request, self.request.stated_cut_ms
         with self._open() as engine:
             if request.stream in engine.catalog().streams:
-                # Refused, if at all, before metrics are registered.
+                # If the backfill is refused, that comes before metrics are registered.
                 engine.history_plan(request.stream, new_history_id(os.urandom), cut_ms)
             engine.apply(request.definitions, wait=False)
             return engine.history_plan(request.stream, new_history_id(os.urandom), cut_ms)
@@ -40,7 +43,10 @@ class BackfillOfEngine(BackfillTarget):
 
 
 class DeepeningOfEngine(DeepeningTarget):
-    """A live stream of an engine that nobody runs just now. Raises EngineError; HistoryError where it is in use."""
+    """A deepening (older history for a live stream) for an engine that nobody runs now.
+
+    Raises EngineError, and HistoryError if the folder is in use.
+    """
 
     def plan(self) -> HistoryPlan:
         with self._open() as engine:
@@ -62,7 +68,7 @@ class DeepeningOfEngine(DeepeningTarget):
 
 
 def opened(request: BackfillRequest, remedy: str) -> Engine:
-    """The engine of a request's data folder. Raises EngineError; HistoryError, with the remedy, where it is in use."""
+    """Open the engine of a request's data folder. Raises EngineError; HistoryError with `remedy` if in use."""
     try:
         return Engine(request.data, settings=request.settings)
     except FolderLockedError as error:

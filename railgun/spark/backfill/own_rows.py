@@ -1,6 +1,6 @@
-"""In Spark's executors: what a live stream's tasks had accepted, as rows to be sorted among those of older history.
+"""Reads, in Spark's executors, the events that a live stream's tasks have accepted, to be sorted among older history.
 
-Before the cut an event has its place by its own time and id, like one of history: it may be both. From the cut on the
+An event before the cut is sorted by its time and id, like one of history: it may be in both. From the cut on, the
 stream's own events come in the order of its log, with the times at which they counted.
 """
 
@@ -33,9 +33,9 @@ Pieces = list[tuple[int, int, int]]
 
 
 def own_pieces(plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]) -> Pieces:
-    """What there is to read: (number of the task, first chunk, the one after the last; -1: what no chunk held).
+    """Return the pieces to read as (number of the task, first chunk, chunk after the last).
 
-    Raises PlaceError where some of it is gone.
+    Both chunks are -1 for the events that no chunk held. Raises PlaceError if chunks are missing.
     """
     found: Pieces = []
     for (partitioner, partition), number in numbers.items():
@@ -53,7 +53,7 @@ def own_pieces(plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]) -> Pie
 
 
 def own_events(plan: HistoryPlan) -> list[int]:
-    """How many events the stream itself has, of each task of the plan in its order. Raises PlaceError."""
+    """Return how many events the stream itself has in each task, in the order of the plan. Raises PlaceError."""
     return [
         _log(plan, *task).rows(task[1]) + sum(len(raw.offsets) for raw in _raw(plan, *task, _OPEN, _OPEN))
         for task in plan.tasks
@@ -63,7 +63,7 @@ def own_events(plan: HistoryPlan) -> list[int]:
 def reading_own(
     plan: HistoryPlan, numbers: Mapping[tuple[str, int], int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: pieces in, ROWS out."""
+    """Return a function for mapInArrow that takes pieces and gives ROWS."""
     tasks = {number: task for task, number in numbers.items()}
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,7 +77,7 @@ def reading_own(
 
 
 def due_times(keys: pa.Array) -> NDArray[np.int64]:
-    """When own events from the cut on counted, int64[n], of the keys that they are sorted by."""
+    """Return the times in ms, int64[n], at which own events from the cut on counted. keys: of `_keys`."""
     _, places, data = keys.buffers()
     offsets = np.frombuffer(places, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     body = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].reshape(len(keys), _KEY_BYTES)
@@ -95,7 +95,7 @@ class _OwnRows:
         self._decoder = Decoder(schemas, [stream.id], None)
 
     def of(self, number: int, raw: RawRecords) -> Iterator[pa.RecordBatch]:
-        """Rows of one task's records, as long as they come."""
+        """Yield ROWS of one task's records, in the order in which they come."""
         assert raw.records is not None
         assert raw.times is not None
         decoded = self._decoder.decode(raw.records)
@@ -126,7 +126,7 @@ class _OwnRows:
 
 
 def _keys(offsets: NDArray[np.int64], counted_ms: NDArray[np.int64]) -> pa.Array:
-    """Log position and time, so that they sort as bytes."""
+    """Return (offset, time) of each event as bytes that sort in this order."""
     words = np.stack([offsets, counted_ms], axis=1).view(np.uint64) ^ np.uint64(1 << 63)
     body = pa.py_buffer(np.ascontiguousarray(words.astype(">u8")))
     ends = pa.py_buffer(np.arange(len(offsets) + 1, dtype=np.int32) * np.int32(_KEY_BYTES))

@@ -1,4 +1,4 @@
-"""How far Spark has come with a backfill: asked now and then while the driver waits."""
+"""Tells the progress of a backfill in Spark, while the driver waits."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _PAUSE_S = 0.5
 
 @contextmanager
 def watched(context: SparkContext, group: str, told: Progress) -> Iterator[None]:
-    """Tell how far the jobs of a group are, from a thread, for as long as the block lasts."""
+    """Tell the progress of a group's jobs, from a thread of its own, until the block is left."""
     ended = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""What a backfill read, refused and built: for people as text, for programs as JSON."""
+"""The report of a backfill: what it read, refused and built, as text for people and JSON for programs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,13 @@ from railgun.spark.backfill.rows import Counts
 
 @dataclass(frozen=True, slots=True)
 class BackfillReport:
-    """built: tasks built by this run; the others were finished by an earlier one. seconds: of this run.
+    """The report of a backfill.
 
-    own: where a live stream is deepened, how many events it had itself, by task.  has_bounds: and it has a metric that
-    may lack some of those.  zoneless: fields whose times had no zone, and were taken as UTC.
+    built: how many tasks this run has built; an earlier run has built the others.
+    seconds: the time that this run took.
+    own: by task, how many events a live stream that is deepened had itself; None for other backfills.
+    zoneless: fields whose times had no zone, and were taken as UTC.
+    has_bounds: whether a deepened stream has a metric that may lack some of its own events.
     """
 
     stream: str
@@ -30,29 +33,29 @@ class BackfillReport:
 
     @property
     def added(self) -> list[int] | None:
-        """By task, the events that the stream did not have; None where it is not deepened."""
+        """By task, the number of events that the stream did not have; None if it is not deepened."""
         if self.own is None:
             return None
         return [max(0, each.events - each.duplicates - own) for each, own in zip(self.tasks, self.own)]
 
     @property
     def is_empty(self) -> bool:
-        """Did no row become an event before the cut?"""
+        """Whether no row became an event before the cut."""
         return self.events == 0
 
     @property
     def changes_nothing(self) -> bool:
-        """Had the live stream all of it already, and every metric too?"""
+        """Whether the live stream, and each of its metrics, had all of the events already."""
         return self.added is not None and not any(self.added) and not self.has_bounds
 
     @property
     def events(self) -> int:
-        """Rows that became events before the cut."""
+        """The number of rows that became events before the cut."""
         counts = self.counts
         return counts.read - counts.refused_rows - counts.after_cut - counts.nowhere
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report as JSON values for programs."""
         counts = self.counts
         return {
             "stream": self.stream,
@@ -90,7 +93,7 @@ class BackfillReport:
         return zip(self.tasks, none if self.added is None else self.added)
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the report as text for people."""
         counts = self.counts
         heading = "" if self.own is None else f"{'added':>14}  "
         lines = [f"{'task':24}  {'events':>14}  {'duplicates':>10}  {heading}from                      to"]

@@ -1,8 +1,7 @@
-"""In Spark's executors: rows of history to records of the tasks they belong to, with what is refused counted.
+"""Makes, in Spark's executors, records of tasks from rows of history, and counts the rows that are refused.
 
-A record is made once for each partitioner that its event is sent to: from here on history is a log to be sorted.
-What was read, refused and left out goes along as rows of a task of its own, so that it is counted once, whatever is
-tried again.
+An event has one record for each partitioner that it is sent to. From here on history is a log to be sorted. The counts
+go along as rows of a task of their own, so that each row is counted once even if Spark repeats work.
 """
 
 import json
@@ -37,11 +36,13 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """What a row has to be.
+    """The rules for a row.
 
-    latest_ms: the latest time taken.  cut_ms: events at or after it are left to the stream's log.
-    is_text: strings are read as the text of any value.  tasks: the number of each (partitioner, partition) that is to
-    be built.  counts: the number under which counts go.
+    latest_ms: the latest time that is accepted.
+    cut_ms: events at or after this time are left to the stream's log.
+    is_text: strings are read as the text of any value.
+    tasks: the number of each (partitioner, partition) that is to be built.
+    counts: the number of the rows that carry counts.
     """
 
     stream: StreamDefinition
@@ -55,7 +56,7 @@ class RowRules:
 
 @dataclass(slots=True)
 class Refused:
-    """Rows refused for one reason, with the first few: [id, why]."""
+    """Rows refused for one reason, with the first few as [id, reason]."""
 
     rows: int = 0
     examples: list[list[str]] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Counts:
-    """Rows read; at or after the cut; sent nowhere, since all partitioners' fields are null; refused, by reason."""
+    """The numbers of rows: read; at or after the cut; sent to no partitioner (all fields null); refused by reason."""
 
     read: int = 0
     after_cut: int = 0
@@ -72,11 +73,11 @@ class Counts:
 
     @property
     def refused_rows(self) -> int:
-        """All that were refused."""
+        """The number of refused rows."""
         return sum(each.rows for each in self.refused.values())
 
     def add(self, other: "Counts") -> None:
-        """Take over what another counted."""
+        """Add the counts of another object."""
         self.read += other.read
         self.after_cut += other.after_cut
         self.nowhere += other.nowhere
@@ -84,24 +85,24 @@ class Counts:
             self.refuse(reason, found.rows, found.examples)
 
     def refuse(self, reason: str, rows: int, examples: Sequence[list[str]]) -> None:
-        """So many rows more for a reason."""
+        """Count more rows that are refused for a reason."""
         refused = self.refused.setdefault(reason, Refused())
         refused.rows += rows
         refused.examples = (refused.examples + list(examples))[:EXAMPLES]
 
     def as_json(self) -> dict[str, Any]:
-        """For a file."""
+        """Return the counts as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "Counts":
-        """What `as_json` gave."""
+        """Return counts from the result of `as_json`."""
         refused = {reason: Refused(**each) for reason, each in body["refused"].items()}
         return cls(body["read"], body["after_cut"], body["nowhere"], refused)
 
 
 def routing(rules: RowRules) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: rows with the stream's fields in, ROWS out."""
+    """Return a function for mapInArrow that takes rows with the stream's fields and gives ROWS."""
 
     def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = RowValidator(rules)
@@ -127,7 +128,7 @@ class RowValidator:
         self.counts = Counts()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The records of a batch, task by task."""
+        """Yield the records of a batch, task by task."""
         counts, rules = self.counts, self._rules
         counts.read += batch.num_rows
         bad, batch = self._unreadable(batch)
@@ -145,7 +146,7 @@ class RowValidator:
         yield from self._routed(events)
 
     def said(self) -> pa.RecordBatch:
-        """What was counted, as a row."""
+        """Return the counts as a row."""
         said = json.dumps(self.counts.as_json()).encode()
         return pa.RecordBatch.from_pylist([{TASK: self._rules.counts, TIME: 0, ID: b"", RECORD: said}], ROWS)
 
@@ -168,7 +169,7 @@ class RowValidator:
         self.counts.nowhere += len(events) - int(sent.sum())
 
     def _ids(self, events: EventColumns) -> pa.Array:
-        """The bytes that ids sort by: of text its own, of numbers big-endian with the sign turned."""
+        """Return the bytes that ids sort by. Text has its own; numbers are big-endian with the sign bit turned."""
         column = events.fields[self._id_place]
         if column.type.kind is WireKind.LONG:
             return long_ids(column.words)
@@ -176,7 +177,10 @@ class RowValidator:
         return text_ids(events.ids.words, events.ids.heap)
 
     def _unreadable(self, batch: pa.RecordBatch) -> tuple[NDArray[np.bool_], pa.RecordBatch]:
-        """Which rows their file's reader could not read, counted, and the batch without that column."""
+        """Count the rows that their file's reader could not read.
+
+        Returns which they are, and the batch without that column.
+        """
         bad: NDArray[np.bool_] = np.zeros(batch.num_rows, np.bool_)
         place = batch.schema.get_field_index(REFUSED)
         if place < 0:
@@ -189,7 +193,7 @@ class RowValidator:
         return bad, batch.select([name for name in batch.schema.names if name != REFUSED])
 
     def _refuse(self, batch: pa.RecordBatch, admitted: AdmittedTable, bad: NDArray[np.bool_]) -> None:
-        """Count each bad row once, under the first thing that is wrong with it."""
+        """Count each bad row once, by the first thing that is wrong with it."""
         seen, ids = bad.copy(), admitted.events.ids
         for complaint in admitted.complaints:
             rows = (complaint.rows != 0) & ~seen
@@ -207,25 +211,25 @@ class RowValidator:
             self.counts.refuse(reason, int(rows.sum()), examples)
 
     def _why(self, batch: pa.RecordBatch, row: int) -> str:
-        """The first thing that is wrong with a row: of each, a batch tells only what is wrong with its first."""
+        """Return the first thing that is wrong with a row. A batch tells that only of its first bad row."""
         alone = self._validator.admit(batch.slice(row, 1), self._rules.latest_ms)
         return alone.complaints[0].first.msg
 
 
 def long_ids(words: NDArray[np.uint64]) -> pa.Array:
-    """Ids that are numbers, as bytes that sort as they do."""
+    """Return ids that are numbers as bytes that sort as the numbers do."""
     turned = (words ^ _SIGN).astype(">u8")
     fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(words), [None, pa.py_buffer(turned)])
     return fixed.cast(pa.binary())
 
 
 def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
-    """Ids that are text: their bytes. words: references into the heap."""
+    """Return the bytes of ids that are text. words: references into the heap."""
     lengths = (words & np.uint64(REF_LENGTH_MASK)).astype(np.int64)
     starts = (words >> np.uint64(REF_LENGTH_BITS)).astype(np.int64)
     ends: NDArray[np.int64] = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
-    # Byte i of the result is that many bytes behind the start of its own string.
+    # Byte i of the result lies this many bytes behind the start of its own string.
     within = np.arange(int(ends[-1])) - np.repeat(ends[:-1], lengths)
     heap = heap[np.repeat(starts, lengths) + within]
     places = pa.py_buffer(ends.astype(np.int32))
@@ -233,7 +237,7 @@ def text_ids(words: NDArray[np.uint64], heap: NDArray[np.uint8]) -> pa.Array:
 
 
 def read_any(array: pa.Array, type_: FieldType) -> Typed:
-    """Text as the text of a value, anything else as the value that it is."""
+    """Return values from an array: text is read as the text of a value, anything else as the value that it is."""
     if is_text(array.type) and type_.kind is not WireKind.STRING:
         return read_text_array(array, type_)
     return read_array(array, type_)

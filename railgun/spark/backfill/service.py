@@ -1,4 +1,4 @@
-"""Deepening of a stream of `railgun serve`: built in the server's data folder, installed by the server."""
+"""Deepening (older history for a live stream) of `railgun serve`: built in its data folder, installed by the server."""
 
 import time
 from collections.abc import Mapping
@@ -15,10 +15,12 @@ _ASK_S = 0.2
 
 
 class DeepeningOfService(DeepeningTarget):
-    """url: of the server.  credentials: a token and files of TLS, by their names in `Client`; None where it needs none.
+    """A deepening for a running server.
 
-    Raises ClientError, TaskError; HistoryError where the request's data folder is not the server's, where it says that
-    it cannot install, and where it is gone before it has.
+    url: the address of the server.
+    credentials: a token and files of TLS, by their names in `Client`; None if the server needs none.
+    Raises ClientError, TaskError. Raises HistoryError if the request's data folder is not the server's, if the server
+    cannot install the history, and if the deepening is gone before it is installed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""History as a DataFrame: whatever Spark reads; Avro by fastavro where Spark's own module is not at hand."""
+"""History as a DataFrame: whatever Spark can read. Avro is read by fastavro if Spark's own module is missing."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from railgun.spark.worker_errors import SPARK_ERRORS, first_line, of_file
 from railgun.wire.schema import Field, Schema
 
 REFUSED = "railgun_refused"
-"""A column that Avro files get: why a row could not be read, as "field\\0reason"; null where it could."""
+"""A column that Avro files get. It says why a row could not be read, as "field\\0reason"; null if it could."""
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -37,10 +37,11 @@ _CSV = {"header": "true"}
 
 @dataclass(frozen=True, slots=True)
 class HistorySource:
-    """Where history is.
+    """The place and the format of history.
 
-    places: files, folders, globs; or one table's name (format "table").  format: Spark's name of it, by the suffix
-    unless given.  options: of Spark's reader.
+    places: files, folders and globs; or the name of one table, with the format "table".
+    format: Spark's name of the format; taken from the suffix unless given.
+    options: the options of Spark's reader.
     """
 
     places: tuple[str, ...]
@@ -51,7 +52,7 @@ class HistorySource:
     def of(
         cls, places: Sequence[str], format_: str | None = None, options: Mapping[str, str] | None = None
     ) -> "HistorySource":
-        """As it was named. Raises HistoryError where no format is told."""
+        """Return the source that the arguments name. Raises HistoryError if the format is not clear."""
         suffixes = {Path(place.rstrip("/*")).suffix for place in places}
         if format_ is None:
             known = {_FORMATS[suffix] for suffix in suffixes if suffix in _FORMATS}
@@ -66,13 +67,15 @@ class HistorySource:
 
     @property
     def is_text(self) -> bool:
-        """Are all columns strings as written?"""
+        """Whether all columns are strings as they are written in the files."""
         return self.format in _TEXT and self.options.get("inferSchema", "false") != "true"
 
     def files_mark(self, rows: DataFrame) -> str:
-        """What tells whether the files are still those: their names, sizes and times; of a table's only the names.
+        """Return a mark that changes if the files do: by their names, sizes and times.
 
-        rows: as they were read of them.  Empty where there are no files.
+        For a table it knows the names only.
+
+        rows: the rows that were read from the source. The mark is empty if there are no files.
         """
         if self.format in _FORMATS.values():
             reader = rows.sparkSession.read.format("binaryFile").options(**self.options)
@@ -85,9 +88,9 @@ class HistorySource:
         return hashlib.sha256(json.dumps(listing).encode()).hexdigest() if listing else ""
 
     def read(self, spark: SparkSession, schema: Schema, columns: Mapping[str, str]) -> DataFrame:
-        """The rows. schema, columns: what Avro is read as; see `backfill_columns`.
+        """Return the rows. schema, columns: how Avro is read; see `backfill_columns`.
 
-        Raises HistoryError for what is not there or cannot be read.
+        Raises HistoryError if the history is missing or cannot be read.
         """
         try:
             if self.format == "table":
@@ -110,7 +113,7 @@ class HistorySource:
 def _avro(
     spark: SparkSession, places: Sequence[str], schema: Schema, columns: Mapping[str, str]
 ) -> DataFrame:
-    """One task for each file. Columns keep the file's names, and get the fields' types."""
+    """Read Avro with one Spark task for each file. Columns keep the file's names, and get the types of the fields."""
     fields = [Field(columns.get(each.name, each.name), each.type) for each in schema.fields]
     named = Schema(schema.version, tuple(dict.fromkeys(fields)))
     paths = [

@@ -1,4 +1,4 @@
-"""What every backfill has, wherever the stream's log is: a request, tasks built, their folder brought in place."""
+"""The common part of all backfills: the request, building tasks, and bringing their folder into place."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -27,11 +27,14 @@ from railgun.task.settings import TaskSettings
 
 @dataclass(frozen=True, slots=True)
 class BackfillRequest:
-    """What is to be put before which stream.
+    """A request to put history before a stream's log.
 
-    data: the data folder of an engine, or of a node.  definitions: of one stream and its metrics.  cut_ms: the
-    history's events are before then; None, for a deepening: the least that leaves no hole.  work: where tasks are
-    built, if not in the data folder.  settings: what tasks there are opened with.  For the rest see `Backfill`.
+    data: the data folder of an engine or of a node.
+    definitions: one stream and its metrics.
+    cut_ms: all events of the history are before this time. None, for a deepening: the least time that leaves no gap.
+    work: the folder where tasks are built, if that is not in the data folder.
+    settings: the settings of the stream's tasks.
+    See `Backfill` for the others.
     """
 
     data: Path
@@ -49,7 +52,7 @@ class BackfillRequest:
         return next(iter(self.definitions.streams))
 
     def unregistered(self, catalog: Catalog) -> StreamDefinition | None:
-        """The stream as it will be, where a catalogue lacks something of the definitions; None where it has all.
+        """Return the stream as it will be if the catalogue lacks part of the definitions; None if it has all of them.
 
         Raises DifferentDefinitionsError, DefinitionError, HistoryRefusedError.
         """
@@ -65,43 +68,44 @@ class BackfillRequest:
 
     @property
     def stated_cut_ms(self) -> int:
-        """The cut. Raises HistoryError where none was stated."""
+        """The cut, in ms. Raises HistoryError if none was given."""
         if self.cut_ms is None:
             raise HistoryError(f"{self.stream}: until when its history goes is to be stated: --until")
         return self.cut_ms
 
 
 class BackfillTarget(ABC):
-    """A stream to begin with history."""
+    """A stream that a backfill puts history before. Each place of a log has a subclass."""
 
     def __init__(self, request: BackfillRequest) -> None:
         self.request = request
 
     @abstractmethod
     def plan(self) -> HistoryPlan:
-        """What is to be built. The stream is created if it is missing, and its metrics.
+        """Return the plan for the tasks. The stream and its metrics are created if they are missing.
 
-        Raises HistoryRefusedError among others, having registered nothing.
+        Raises HistoryRefusedError among others; nothing was registered then.
         """
 
     def unregistered(self) -> StreamDefinition | None:
-        """The stream as it will be, where `plan` has something of the request to register; None where it has not.
+        """Return the stream as it will be if `plan` has to register anything; None otherwise.
 
-        The history is looked at before anything is registered: what is refused then leaves nothing behind.
+        The history is checked before anything is registered, so a refusal leaves nothing behind.
         """
         return None
 
     @abstractmethod
     def install(self) -> None:
-        """Put what was built before the stream's log. Raises HistoryRefusedError, having changed nothing."""
+        """Put the built history before the stream's log. Raises HistoryRefusedError; nothing has changed then."""
 
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
         """Build what is not built yet. The stream goes on meanwhile.
 
-        session: called once Spark is wanted, and then once more.  told, now_ms: see `build`.  Raises EngineError,
-        SparkSideError.
+        session: gives the Spark session; called when it is needed first, and once more later.
+        told, now_ms: see `railgun.spark.backfill.build.build`.
+        Raises EngineError, SparkSideError.
         """
         with own_errors(BackfillFailedError):
             rows: DataFrame | None = None
@@ -115,11 +119,11 @@ class BackfillTarget(ABC):
             return build(session(), self._job, plan, now_ms=now_ms, told=told, rows=rows)
 
     def discard(self) -> None:
-        """What was built is of no use: nothing is left of it."""
+        """Remove all that was built, because it is of no use."""
         self._job.release()
 
     def release(self) -> None:
-        """What was built elsewhere is in its place: the folder is free for other work."""
+        """Free the work folder, after what was built elsewhere was brought into place."""
         if self.request.work is not None:
             self._job.release()
 
@@ -130,16 +134,16 @@ class BackfillTarget(ABC):
 
     @property
     def work(self) -> Path:
-        """Where tasks are built."""
+        """The folder where tasks are built."""
         return self.request.work or self.ready.parent
 
     @property
     def ready(self) -> Path:
-        """Where tasks are ready to be taken."""
+        """The folder where finished tasks are ready to be taken."""
         return ready_folder(self.request.data, self.request.stream)
 
     def bring(self) -> None:
-        """Bring to the data folder what was built elsewhere, durably. Raises OSError."""
+        """Copy what was built elsewhere to the data folder, durably. Raises OSError."""
         if self.request.work is not None:
             shutil.rmtree(self.ready, ignore_errors=True)
             shutil.copytree(self.request.work / TASKS, self.ready)
@@ -149,7 +153,10 @@ class BackfillTarget(ABC):
 
 
 class DeepeningTarget(BackfillTarget):
-    """A live stream, to be given older history. has_begun: by the `plan` last made."""
+    """A live stream that is given older history than its log has (deepened).
+
+    has_begun: whether the last `plan` began the deepening.
+    """
 
     def __init__(self, request: BackfillRequest) -> None:
         super().__init__(request)
@@ -157,13 +164,15 @@ class DeepeningTarget(BackfillTarget):
 
     @abstractmethod
     def give_up(self) -> bool:
-        """Let go of what there is of a deepening; False where none is under way. Raises HistoryRefusedError among
-        others."""
+        """Remove a deepening. Returns False if none is under way. Raises HistoryRefusedError among others."""
 
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
-        """The same. What is refused before any work starts leaves nothing begun, unless another job builds it."""
+        """Build as other backfills do.
+
+        A refusal before any work starts leaves no deepening, unless another job builds it.
+        """
         self.has_begun = False
         try:
             return super().build(session, told, now_ms)
@@ -175,7 +184,7 @@ class DeepeningTarget(BackfillTarget):
             raise
 
     def _give_up_alone(self) -> None:
-        """Unless another job has found by now what this one had begun, and builds it."""
+        """Give up the deepening, unless another job has found it meanwhile and builds it."""
         work = self._job.work
         with suppress(WorkTakenError), alone(work) if work.is_dir() else nullcontext():
             self.give_up()

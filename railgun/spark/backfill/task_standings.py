@@ -1,4 +1,4 @@
-"""How the tasks of a stream stand that is deepened, as the topic of positions tells it."""
+"""Tells from the topic of positions how the tasks of a stream that is deepened (given older history) get on."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,10 +17,10 @@ StreamKey = tuple[str, int]
 
 
 class TaskStandings:
-    """Reads what units report from now on.
+    """Reads the reports of units from now on.
 
     positions: the topic of reports.
-    stream: its name, and the place of its first definition.
+    stream: the name of the stream, and the place of its first definition.
     history, offer: failures count if they are of this history, and of this offer of it.
     known_within_s: how long a copy may take to see the offer.
     """
@@ -39,8 +39,10 @@ class TaskStandings:
         self._reports = UnitReports(transport, positions)
 
     def wait(self, tasks: Sequence[tuple[str, int]], is_so: Callable[[CopyStatus], bool]) -> None:
-        """Return once something is so of every copy of these tasks. Raises HistoryError if a copy reports why it cannot
-        be, or if one that has caught up does not say that it knows of the history.
+        """Return once a condition holds for every copy of some tasks.
+
+        Raises HistoryError if a copy reports that it cannot be deepened, or if one that has caught up does not know the
+        history.
         """
         names = [TaskKey(*self._stream, *task) for task in tasks]
         until_s = time.monotonic() + self._known_within_s
@@ -67,7 +69,7 @@ class TaskStandings:
         return self._history in (status.history, (status.following or {}).get("history"))
 
     def check(self) -> None:
-        """Read to the end: what was wrong may be mended since.
+        """Read the reports to the end, because an earlier failure may be mended.
 
         Raises HistoryError if a task reports that it cannot be deepened.
         """

@@ -1,7 +1,7 @@
-"""In Spark's executors: the sorted records of a task go through the engine's own task processor, into its folder.
+"""Runs, in Spark's executors, the sorted records of a task through the engine's own task processor, into a folder.
 
-Rows are streamed, so that memory does not depend on how many there are. A folder is built under another name and gets
-its own once it is whole: whatever is killed leaves nothing that looks finished.
+Rows are streamed, so memory does not depend on how many there are. A folder is built under another name, and gets its
+own when it is complete. So a job that is killed leaves nothing that looks finished.
 """
 
 import json
@@ -35,11 +35,11 @@ _UNFINISHED = "building"
 
 @dataclass(frozen=True, slots=True)
 class BuildPlace:
-    """Where tasks are built.
+    """The place where tasks are built.
 
-    tasks: the folder that finished ones are in, seen by all machines under one path.  numbers: the (partitioner,
-    partition) of each number; the one above is that of counts.  scratch: a local folder for what is not finished, where
-    `tasks` is on slow storage; then whole files are copied.
+    tasks: the folder of finished tasks. All machines see it under one path.
+    numbers: by number, the task's (partitioner, partition). The number above all these is that of the counts.
+    scratch: a local folder for unfinished tasks, if `tasks` is on slow storage. Whole files are copied from there.
     """
 
     tasks: Path
@@ -48,16 +48,16 @@ class BuildPlace:
     scratch: Path | None = None
 
     def folder(self, number: int) -> Path:
-        """Of a finished task."""
+        """Return the folder of a finished task."""
         partitioner, partition = self.numbers[number]
         return self.tasks / column_name(partitioner) / str(partition)
 
     def is_built(self, number: int) -> bool:
-        """Is it finished?"""
+        """Whether a task is finished."""
         return (self.folder(number) / MANIFEST_PLACE).is_file()
 
     def counts(self) -> Counts | None:
-        """What was counted of all rows; None where that is not finished."""
+        """Return the counts of all rows; None if counting is not finished."""
         place = self.tasks / COUNTS
         return Counts.from_json(json.loads(place.read_bytes())) if place.is_file() else None
 
@@ -65,7 +65,7 @@ class BuildPlace:
 def building(
     plan: HistoryPlan, place: BuildPlace
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: ROWS in order of task, time, id in; a row for each task finished out, with its manifest."""
+    """Return a function for mapInArrow. It takes ROWS sorted by task, time and id, and gives (task, manifest) rows."""
 
     def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         under_way: _Task | _Counts | None = None
@@ -88,18 +88,18 @@ def building(
 
 
 def remove_unfinished(place: BuildPlace) -> None:
-    """Remove what killed executors left. None may be at work."""
+    """Remove what executors left when they were killed. None may be at work."""
     for folder in place.tasks.glob(f"*/*.{_UNFINISHED}-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Task:
-    """A task under way."""
+    """A task that is being built."""
 
     def __init__(self, plan: HistoryPlan, place: BuildPlace, number: int) -> None:
         self.number = number
         self._place, self._final = place, place.folder(number)
-        # Two attempts at the same task may run at once.
+        # Spark may run two attempts at the same task at once.
         name = f"{self._final.name}.{_UNFINISHED}-{uuid.uuid4().hex[:8]}"
         self._final.parent.mkdir(parents=True, exist_ok=True)
         self._near = self._final.parent / name
@@ -108,17 +108,17 @@ class _Task:
         self._build = HistoryBuild(self._folder, plan, *place.numbers[number], place.settings)
 
     def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
-        """The next records; empty ones are marks that there is such a task. due: see `HistoryBuild.take_own`."""
+        """Process the next records. Empty ones only mark that the task exists. due: see `HistoryBuild.take_own`."""
         if due is not None:
             self._build.take_own(records, due)
             return
         real = np.flatnonzero(np.diff(records.offsets) > 0)
         if len(real):
-            # Marks come first, being before all time.
+            # Marks come first, because their time is before all others.
             self._build.take(records.part(int(real[0]), len(records)))
 
     def finish(self) -> str:
-        """The folder gets its name; its manifest."""
+        """Give the folder its final name, and return its manifest."""
         manifest = self._build.finish()
         if self._folder != self._near:
             shutil.copytree(self._folder, self._near)
@@ -129,49 +129,52 @@ class _Task:
         except OSError:
             if not self._place.is_built(self.number):
                 raise
-            # Another attempt was first; what it made is the same.
+            # Another attempt was faster. Its folder has the same content.
             shutil.rmtree(self._near, ignore_errors=True)
         make_durable(self._final.parent)
         return msgspec.json.encode(manifest).decode()
 
     def give_up(self) -> None:
-        """Remove what there is."""
+        """Remove what was built."""
         self._build.give_up()
         for folder in (self._folder, self._near):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Counts:
-    """What was counted, added up."""
+    """Adds up the counts of all rows."""
 
     def __init__(self, place: BuildPlace, number: int) -> None:
         self.number, self._place, self._counts = number, place, Counts()
 
     def take(self, records: Records, due: NDArray[np.int64] | None) -> None:
-        """The next counts."""
+        """Add the next counts."""
         for each in records.to_list():
             if each:
                 self._counts.add(Counts.from_json(json.loads(each)))
 
     def finish(self) -> str:
-        """They are kept beside the tasks."""
+        """Keep the counts beside the tasks, and return them."""
         counts = json.dumps(self._counts.as_json())
         write_whole(self._place.tasks / COUNTS, counts)
         return counts
 
     def give_up(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing was written yet."""
 
 
 def manifests_of(place: BuildPlace) -> list[HistoryManifest]:
-    """Of all finished tasks, in their order. Raises HistoryDamagedError, OSError."""
+    """Return the manifests of all finished tasks, in their order. Raises HistoryDamagedError, OSError."""
     return [read_manifest(place.folder(number)) for number in range(len(place.numbers))]
 
 
 def _by_task(
     batches: Iterator[pa.RecordBatch], plan: HistoryPlan, tasks_end: int
 ) -> Iterator[tuple[int, Records, NDArray[np.int64] | None]]:
-    """(task, records, when they counted), the last of a live stream's own events from the cut on alone."""
+    """Yield (task, records, times at which they counted).
+
+    The times are None but for a stream's own events from the cut on.
+    """
     for batch in batches:
         if not batch.num_rows:
             continue

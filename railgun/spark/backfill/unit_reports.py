@@ -1,4 +1,4 @@
-"""What units report while a job changes their stream, and the plan that they follow."""
+"""Reads the reports of units, and the plan that they follow, while a job changes their stream."""
 
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
@@ -16,10 +16,10 @@ Copies = Mapping[TaskKey, list[CopyName]]
 
 
 class UnitReports:
-    """The reports from when this is made on. Earlier ones do not count: units report several times a second.
+    """Collects the reports that units write after this object was made. Units report several times a second.
 
     positions: the topic of reports.
-    table: what was read.
+    table: the reports that were read.
     Raises TransportError.
     """
 
@@ -30,14 +30,14 @@ class UnitReports:
         self._tail.begin()
 
     def read(self) -> None:
-        """Read to the end. Raises TransportError, and HistoryError for a report that cannot be read."""
+        """Read to the end of the topic. Raises TransportError, and HistoryError for a report that cannot be read."""
         self._tail.read_to_the_end()
 
 
 def planned_copies(transport: Transport, assignment: str, keys: Iterable[TaskKey]) -> Copies:
-    """Return the copies that the plan names of some tasks; of those that it does not name, nothing.
+    """Return the copies that the plan names for tasks. Tasks without planned copies are left out.
 
-    assignment: the topic of the plan, which is missing if no node has run yet.
+    assignment: the topic of the plan. It is missing if no node has run yet; the result is empty then.
     Raises TransportError, and HistoryError for a plan that cannot be read.
     """
     reader = PlanReader()

@@ -1,4 +1,4 @@
-"""A stream's logs on a cluster's broker: what its catalogue says, and the topic that is meant."""
+"""Finds a stream's logs on a cluster's broker: the stream in the catalogue, and the topic of a partitioner."""
 
 from contextlib import suppress
 
@@ -21,9 +21,11 @@ _ANSWER_S = 15.0
 
 
 class BrokerPlace:
-    """One partitioner of one stream of a cluster. Raises OptionError, PlaceError.
+    """One partitioner of a stream of a cluster.
 
-    stream, partitioner: whose records.  known: the stream's schemas.
+    stream, partitioner: those whose records are read.
+    known: the stream's schemas.
+    Raises OptionError, PlaceError.
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -45,12 +47,12 @@ class BrokerPlace:
         self.partitioner = chosen_partitioner(self.known.stream, options.partitioner)
 
     def open(self) -> RecordLog:
-        """The records; close them when done. Raises PlaceError."""
+        """Open the log of the records. The caller closes it. Raises PlaceError."""
         return kafka_log(self._settings, self._topics, self.known.stream.name, self.partitioner)
 
 
 def broker_settings(broker: str, passed_through: dict[str, str]) -> KafkaSettings:
-    """How to reach a broker. Raises OptionError for what librdkafka does not take."""
+    """Return the settings of a connection to a broker. Raises OptionError for settings that librdkafka refuses."""
     try:
         settings = KafkaSettings(broker, pass_through=passed_through, answer_timeout_s=_ANSWER_S)
         check_pass_through(settings)
@@ -60,11 +62,11 @@ def broker_settings(broker: str, passed_through: dict[str, str]) -> KafkaSetting
 
 
 def cluster_catalog(settings: KafkaSettings, topics: Topics) -> Catalog:
-    """What is registered in a cluster, with all that began. Raises PlaceError."""
+    """Return a cluster's catalogue, with every change that began. Raises PlaceError."""
     with connected(settings) as log:
         try:
             if topics.catalog not in log.topics():
-                # A broker lists no topic that this user may not see; asked about it by name, it says so.
+                # A broker does not list topics that this user may not see. Asked for one by name, it says so.
                 with suppress(TopicMissingError):
                     log.topic_id(topics.catalog)
                 raise PlaceError(

@@ -1,4 +1,4 @@
-"""Which stream and which partitioner are meant, where they may be left out, or misspelt."""
+"""Chooses the stream and the partitioner that options mean. Names may be left out, or be misspelt."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from railgun.spark.tables.record_log import StreamSchemas
 
 
 def defined(file: str, stream: str | None) -> StreamSchemas:
-    """A stream of a definitions file. Raises OptionError."""
+    """Return a stream of a definitions file. Raises OptionError."""
     try:
         definitions = load_definitions(file)
     except (DefinitionError, OSError) as error:
@@ -23,7 +23,7 @@ def defined(file: str, stream: str | None) -> StreamSchemas:
 
 
 def chosen_stream(names: Sequence[str], requested: str | None, place: str) -> str:
-    """The one that is meant of those at a place. Raises OptionError."""
+    """Return the requested stream, or the only one of a place. Raises OptionError."""
     if requested is None and len(names) == 1:
         return names[0]
     if requested is None:
@@ -38,7 +38,7 @@ def chosen_stream(names: Sequence[str], requested: str | None, place: str) -> st
 
 
 def chosen_partitioner(stream: StreamDefinition, requested: str | None) -> str:
-    """The one that is meant of a stream's. Raises OptionError."""
+    """Return the requested partitioner of a stream, or its only one. Raises OptionError."""
     names = {column_name(each): each for each in stream.partitioners}
     if requested is None and len(names) == 1:
         return stream.partitioners[0]

@@ -1,4 +1,4 @@
-"""The columns of a read: which there are, their types in Spark, and records made into Arrow batches of them."""
+"""The columns of a read: their names, their types in Spark, and Arrow batches of them made from records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -45,7 +45,7 @@ _PLAIN: Mapping[Kind, Callable[[], DataType]] = {
 
 
 def spark_type(type_: Type, *, times_as_long: bool) -> DataType:
-    """A field's type in Spark. Times are TIMESTAMP, or BIGINT milliseconds."""
+    """Return a field's type in Spark. Times are TIMESTAMP, or BIGINT in milliseconds."""
     if type_.kind is Kind.DECIMAL:
         return DecimalType(type_.precision, type_.scale)
     if type_.kind is Kind.TIMESTAMP:
@@ -54,7 +54,7 @@ def spark_type(type_: Type, *, times_as_long: bool) -> DataType:
 
 
 def all_columns(types: Mapping[str, Type], prefix: str, *, times_as_long: bool) -> StructType:
-    """The fields of a stream, then the record's own columns. Raises ColumnError where names meet."""
+    """Return the fields of a stream, then the record's own columns. Raises ColumnError if two have the same name."""
     clash = [name for name in OWN_COLUMNS if prefix + name in types]
     if clash:
         raise ColumnError(
@@ -76,7 +76,7 @@ def all_columns(types: Mapping[str, Type], prefix: str, *, times_as_long: bool) 
 
 
 def chosen(everything: StructType, requested: Sequence[str]) -> StructType:
-    """Some of the columns, in the order asked for. Raises ColumnError for one that is not there."""
+    """Return some of the columns, in the order asked for. Raises ColumnError for one that does not exist."""
     known = {field.name: field for field in everything}
     for name in requested:
         if name not in known:
@@ -87,7 +87,7 @@ def chosen(everything: StructType, requested: Sequence[str]) -> StructType:
 
 
 def check_types(requested: StructType, everything: StructType) -> None:
-    """Raise ColumnError where a schema that the user gave does not fit."""
+    """Raise ColumnError if a schema that the user gave does not fit."""
     for field, own in zip(requested, chosen(everything, requested.fieldNames())):
         if field.dataType != own.dataType:
             raise ColumnError(
@@ -97,7 +97,7 @@ def check_types(requested: StructType, everything: StructType) -> None:
 
 
 class RowMaker:
-    """Makes raw records of one partitioner into record batches of a given schema. Not to be shared."""
+    """Makes record batches of a given schema from raw records of one partitioner. Threads must not share it."""
 
     def __init__(
         self, columns: StructType, known: StreamSchemas, prefix: str, partitioner: str, *, times_as_long: bool
@@ -113,7 +113,7 @@ class RowMaker:
         self._decoder = Decoder(known.schemas.values(), self._fields, None)
 
     def batches(self, raw: RawRecords, piece: Piece, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-        """The events among records that lie within bounds, in order."""
+        """Yield batches of the events that lie within bounds, in order."""
         if raw.records is None:
             assert raw.times is not None
             yield from self._batch(raw.offsets, raw.times, None, piece, bounds)
@@ -174,13 +174,13 @@ class RowMaker:
             no_nulls = np.zeros(n, np.uint8)
             return MetricColumn(name, STRING, references.reshape(-1, 1), no_nulls, decoded.buffer).arrow()
         place, type_ = self._fields.index(name), self._types[name]
-        # The decoder's columns are its own and used again; Arrow keeps what it is given.
+        # The decoder uses its columns again, but Arrow keeps what it is given. So they are copied.
         words = decoded.words[place, :n].reshape(-1, 1).copy()
         array = MetricColumn(name, type_, words, decoded.nulls[place, :n], decoded.buffer).arrow()
         return self._time(array, offsets, piece) if type_.kind is Kind.TIMESTAMP else array
 
     def _time(self, array: pa.Array, offsets: NDArray[np.int64], piece: Piece) -> pa.Array:
-        """Milliseconds as they are, or as Spark's microseconds."""
+        """Return times as milliseconds, or as Spark's microseconds."""
         if self._times_as_long:
             return array
         try:

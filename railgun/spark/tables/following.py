@@ -1,4 +1,4 @@
-"""`spark.readStream.format("railgun")`: a log followed as it grows, in micro-batches of offsets."""
+"""Follows a log as it grows, in micro-batches of offsets: `spark.readStream.format("railgun")`."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from railgun.spark.tables.record_log import RecordLog
 
 
 class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets of a micro-batch are those of the log, by partition: Spark's checkpoint holds them.
+    """Reads a growing log. A micro-batch's offsets are those of the log, by partition; Spark's checkpoint holds them.
 
     Raises OptionError, PlaceError.
     """
@@ -38,11 +38,11 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Mapping[int, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # What travels to executors is not the connection.
+        # The connection does not travel to executors.
         return {**self.__dict__, "_log": None}
 
     def _opened(self) -> RecordLog:
-        """Held open between micro-batches: Spark asks for the end of the log many times a second."""
+        """Return the log, which stays open between micro-batches: Spark asks for its end many times a second."""
         if self._log is None:
             self._log = self._place.open()
         return self._log
@@ -65,7 +65,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._opened().end_offsets()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Where a micro-batch ends: at the ends of the logs, or, limited, after a like share of what each has."""
+        """Return where a micro-batch ends: at the ends of the logs, or at a limit shared in proportion to the rests."""
         ends = self._opened().end_offsets() if self._target is None else self._target
         there: dict[str, int] = {}
         for partition, first in start.items():
@@ -96,7 +96,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self._reads.batches(partition.piece)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing is kept by the source: Spark's checkpoint holds the offsets."""
+        """Do nothing. Spark's checkpoint holds the offsets, so this source keeps nothing."""
 
     def stop(self) -> None:
         if self._log is not None:
@@ -104,7 +104,7 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _shared(there: Mapping[str, int], most: int) -> dict[str, int]:
-    """At most so many of what there is, in like shares."""
+    """Return how much to take of each partition: at most `most` in all, in proportion to what each has."""
     total = sum(there.values())
     if total <= most:
         return dict(there)

@@ -1,4 +1,4 @@
-"""From options to a RecordLog and the stream's schemas: what is there, and which of it is meant."""
+"""Finds the log and the schemas that the options name: in a data folder, in one task's folder, or on a broker."""
 
 from pathlib import Path
 
@@ -24,9 +24,11 @@ _VERSION_FILE, _STREAMS, _RESERVOIR = "VERSION", "streams", "reservoir"
 
 
 class FolderPlace:
-    """What the options name: a data folder (one partitioner of one stream), or one task's folder.
+    """The place that the options name: a data folder (one partitioner of one stream), or one task's folder.
 
-    stream, partitioner: whose records.  known: the stream's schemas.  Raises OptionError, PlaceError.
+    stream, partitioner: those whose records are read.
+    known: the stream's schemas.
+    Raises OptionError, PlaceError.
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -58,7 +60,7 @@ class FolderPlace:
         self.partitioner = chosen_partitioner(self.known.stream, partitioner)
 
     def open(self) -> RecordLog:
-        """The records; close them when done. Raises PlaceError."""
+        """Open the log of the records. The caller closes it. Raises PlaceError."""
         stream, name = self.known.stream, column_name(self.partitioner)
         if self.source is SourceKind.LOG:
             assert self._data is not None
@@ -97,12 +99,12 @@ Place = FolderPlace | BrokerPlace
 
 
 def place_of(options: ReadOptions) -> Place:
-    """What the options name. Raises OptionError, PlaceError."""
+    """Return the place that the options name. Raises OptionError, PlaceError."""
     return FolderPlace(options) if options.broker is None else BrokerPlace(options)
 
 
 def registered(options: ReadOptions) -> StreamEntry:
-    """A stream as the catalogue has it, whatever its partitioners. Raises OptionError, PlaceError."""
+    """Return the catalogue's entry of the stream, whatever its partitioners. Raises OptionError, PlaceError."""
     if options.broker is None:
         place, catalog = options.path, read_catalog(Path(options.path).absolute())
     else:
@@ -113,7 +115,7 @@ def registered(options: ReadOptions) -> StreamEntry:
 
 
 def read_catalog(data: Path) -> Catalog:
-    """What is registered in a data folder, also while an engine has it open. Raises PlaceError."""
+    """Read the catalogue of a data folder, even while an engine has it open. Raises PlaceError."""
     try:
         with ReadOnlyLog(data / "log") as log:
             if TOPIC not in log.topics():

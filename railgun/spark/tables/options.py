@@ -25,7 +25,7 @@ _KNOWN = (
 
 
 class SourceKind(StrEnum):
-    """Where events are read from: the log, or the sealed chunks of the reservoirs."""
+    """The source of events: the log, or the sealed chunks of the reservoirs."""
 
     LOG = "log"
     RESERVOIR = "reservoir"
@@ -33,12 +33,14 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What was asked for. None: not said.
+    """The options of a read. None stands for an option that was not given.
 
-    path: a data folder, or a task's folder; empty with a broker.  kafka: librdkafka's settings.  start_appended_ms,
-    end_appended_ms: when the broker took records; the end is not in it.  trigger_records: of one micro-batch.
-    times_as_long: times as BIGINT milliseconds instead of TIMESTAMP.
-    prefix: before the names of the record's own columns.
+    path: a data folder or a task's folder; empty with a broker.
+    kafka: settings of librdkafka.
+    start_appended_ms, end_appended_ms: the times between which the broker took the records. The end is excluded.
+    trigger_records: the most records of one micro-batch.
+    times_as_long: times are BIGINT milliseconds instead of TIMESTAMP.
+    prefix: stands before the names of the record's own columns.
     """
 
     path: str
@@ -87,7 +89,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _of_broker(given: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, Any]:
-    """What is said of a broker, and of how much is read of it at once."""
+    """Return the options about a broker, and about how much is read from it at once."""
     if passed and "broker" not in given:
         raise OptionError(f"option {next(iter(passed))}: it is for a broker; name one: option broker")
     trigger = given.get("recordspertrigger")
@@ -153,7 +155,7 @@ def _time(option: str, text: str | None, default: int) -> int:
 
 
 def _offsets(option: str, text: str | None) -> dict[int, int] | None:
-    """One number for all partitions, or a JSON object from partitions to offsets."""
+    """Return offsets by partition, from one number for all partitions or from a JSON object by partition."""
     if text is None:
         return None
     if not text.strip().startswith("{"):

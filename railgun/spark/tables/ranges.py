@@ -1,4 +1,4 @@
-"""The ranges of offsets that options ask for: looked at against what a log holds, before anything is read."""
+"""Checks the ranges of offsets that options ask for against the log, before anything is read."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from reservoir.layout import INT64_MAX
 
 
 def within_ranges(bounds: Bounds, options: ReadOptions, log: RecordLog) -> Bounds:
-    """Bounds, narrowed to the times of appending that were asked for. Raises OptionError for ranges that the log does
-    not have.
+    """Return bounds that are narrowed to the requested times of appending.
 
-    An offset for one partition must be one of that partition's. One for all of them must lie in one of them.
+    Raises OptionError for ranges that the log does not have. An offset for one partition must exist in it. An offset
+    for all partitions must exist in one of them.
     """
     requested = options.bounds
     if requested.first_offset or requested.last_offset or requested.partitions:

@@ -1,4 +1,4 @@
-"""Pieces of logs and reservoirs read into Arrow batches, on whatever machine Spark runs it."""
+"""Reads pieces of logs and reservoirs into Arrow batches, on the machines where Spark runs it."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,24 @@ from railgun.spark.tables.record_log import Bounds, Piece
 
 
 class PiecePartition(InputPartition):
-    """One piece, for one Spark partition."""
+    """The piece that one Spark partition reads."""
 
     def __init__(self, piece: Piece) -> None:
         self.piece = piece
 
 
 class Reads:
-    """Reads pieces into batches; travels to executors, so it holds no open log."""
+    """Reads pieces into batches.
+
+    It travels to executors, so it holds no open log. `BatchReader` and `FollowingReader` use it.
+    """
 
     def __init__(self, options: ReadOptions, place: Place, schema: StructType) -> None:
         self._options, self._place, self._schema = options, place, schema
         self.bounds = options.bounds
 
     def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """Arrow batches of a piece's events, a few thousand rows each."""
+        """Yield Arrow batches of a piece's events, a few thousand rows each."""
         options, place = self._options, self._place
         maker = RowMaker(
             self._schema,
@@ -45,7 +48,7 @@ class Reads:
             log.close()
 
     def pieces(self, bounds: Bounds) -> list[Piece]:
-        """What there is to read within bounds. Raises OptionError for ranges that a log does not have."""
+        """Return the pieces within bounds. Raises OptionError for ranges that a log does not have."""
         log = self._place.open()
         try:
             if self._place.source is SourceKind.LOG:

@@ -1,4 +1,4 @@
-"""The one interface of whatever records are read from: an embedded log, a reservoir, files, a broker."""
+"""The one interface for reading records, whether from an embedded log, a reservoir or a broker."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from reservoir.layout import INT64_MAX, INT64_MIN
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which records are wanted; each end is inclusive. More may be given: Spark looks at each row again.
+    """The bounds of the wanted records; both ends are inclusive. A read may give more, as Spark filters each row again.
 
-    first_offset and end_offset by partition; -1 as partition: of all those not named.
+    first_offset, end_offset: by partition; the partition -1 stands for all that are not named.
     """
 
     first_ms: int = INT64_MIN
@@ -27,7 +27,7 @@ class Bounds:
     partitions: frozenset[int] | None = None
 
     def offsets(self, partition: int) -> tuple[int, int]:
-        """(first, last) offset wanted of a partition."""
+        """Return the (first, last) wanted offset of a partition."""
         first, last = self.first_offset or {}, self.last_offset or {}
         return (
             first.get(partition, first.get(-1, INT64_MIN)),
@@ -35,15 +35,15 @@ class Bounds:
         )
 
     def wants(self, partition: int) -> bool:
-        """Is anything of a partition wanted?"""
+        """Whether any record of a partition is wanted."""
         return self.partitions is None or partition in self.partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one Spark partition reads: of one task, from `first` to before `end`.
+    """The part of a task that one Spark partition reads: from `first` to before `end`.
 
-    Offsets for logs, chunk numbers for reservoirs. Plain data: it travels to executors.
+    These are offsets of a log, or numbers of chunks of a reservoir. A piece is plain data that travels to executors.
     """
 
     partition: int
@@ -53,7 +53,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class StreamSchemas:
-    """A stream as registered now, and its schemas by version, as records name them."""
+    """A stream as it is registered now, and its schemas by the version that records name."""
 
     stream: StreamDefinition
     schemas: Mapping[int, Schema]
@@ -61,10 +61,11 @@ class StreamSchemas:
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Consecutive records of one task, control records among them.
+    """Consecutive records of one task, including control records.
 
-    offsets int64[n].  records: None where payloads were not asked for.  times int64[n]: at which events were accepted,
-    ms; None: as the records say.
+    offsets: int64[n].
+    records: None if payloads were not asked for.
+    times: int64[n], in ms, the times at which events were accepted; None if the records' own times count.
     """
 
     offsets: NDArray[np.int64]
@@ -73,30 +74,32 @@ class RawRecords:
 
 
 class RecordLog(Protocol):
-    """One partitioner's logs of one stream, opened for reading. Nothing is changed, no lock is taken."""
+    """The logs of one partitioner of a stream, opened for reading. Reading changes nothing and takes no lock."""
 
     @property
     def partitioner(self) -> str:
-        """Whose logs these are."""
+        """The partitioner of the logs."""
 
     def pieces(self, bounds: Bounds, piece_records: int) -> list[Piece]:
-        """What there is to read within bounds, in pieces of about so many records."""
+        """Return the pieces within bounds, of about this many records each."""
 
     def read(self, piece: Piece, bounds: Bounds, *, payloads: bool) -> Iterator[RawRecords]:
-        """The records of a piece, in order, a bounded number at a time.
+        """Yield the records of a piece in order, a bounded number at a time.
 
-        payloads: False where offsets and times are enough; logs may give them all the same.
+        payloads: False if offsets and times are enough. Logs may give payloads all the same.
         """
 
     def end_offsets(self) -> dict[int, int]:
-        """By partition, the offset after its last record. Raises OptionError where records have no log order."""
+        """Return by partition the offset after the last record. Raises OptionError if records have no log order."""
 
     def start_offsets(self) -> dict[int, int]:
-        """By partition, the first offset that can be read. Raises OptionError likewise."""
+        """Return by partition the first offset that can be read. Raises OptionError if records have no log order."""
 
     def offsets_at(self, appended_ms: int) -> dict[int, int]:
-        """By partition, the first offset that was appended at a time or later; the end where there is none. Raises
-        OptionError where that is not known."""
+        """Return by partition the first offset that was appended at this time or later; the end if there is none.
+
+        Raises OptionError if the times of appending are not known.
+        """
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""

@@ -1,4 +1,4 @@
-"""The reservoirs of a partitioner's tasks as a RecordLog: the sealed chunks, in order of time."""
+"""Reads the reservoirs of a partitioner's tasks as a RecordLog: their sealed chunks, in order of time."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,9 +18,10 @@ from reservoir.segments.segment import SegmentReader, SegmentScanner, segment_nu
 
 
 class ReservoirRecordLog:
-    """A RecordLog over folders of segments, by partition. The tasks may be running.
+    """A RecordLog over folders of segments. Tasks may run meanwhile.
 
-    What a task has not sealed yet (its open chunk: the latest few thousand events) lies in its log alone.
+    A task's newest events (its open chunk, a few thousand) are only in its log.
+    folders: by partition, the folder of the task's segments.
     """
 
     def __init__(self, partitioner: str, folders: Mapping[int, Path]) -> None:
@@ -61,11 +62,11 @@ class ReservoirRecordLog:
             reader.close()
 
     def chunks(self, piece: Piece) -> int:
-        """How many chunks of a piece are there."""
+        """Return how many chunks of a piece exist."""
         return sum(piece.first <= chunk.number < piece.end for chunk in self._all(piece.partition))
 
     def rows(self, partition: int) -> int:
-        """How many rows the chunks of a task have."""
+        """Return how many rows the chunks of a task have."""
         return sum(chunk.span.rows for chunk in self._all(partition))
 
     def end_offsets(self) -> dict[int, int]:
@@ -83,7 +84,7 @@ class ReservoirRecordLog:
         self._chunks.clear()
 
     def _all(self, partition: int) -> list[IndexedChunk]:
-        """The chunks of a task. Raises PlaceError for damage that no crash explains."""
+        """Return the chunks of a task. Raises PlaceError for damage that a crash does not explain."""
         known = self._chunks.get(partition)
         if known is not None:
             return known
@@ -106,7 +107,7 @@ class ReservoirRecordLog:
 
 
 def _overlaps(span: Span, partition: int, bounds: Bounds) -> bool:
-    """May a chunk hold a row that is wanted?"""
+    """Whether a chunk may hold a wanted row."""
     first, last = bounds.offsets(partition)
     return (
         span.last_time >= bounds.first_ms

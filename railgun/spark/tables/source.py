@@ -1,6 +1,6 @@
-"""`spark.read.format("railgun")`: logs and reservoirs as tables, by PySpark's Python data sources.
+"""Makes logs and reservoirs tables of Spark, as a data source in Python: `spark.read.format("railgun")`.
 
-Spark's filters on times, offsets and partitions become bounds by which chunks are left out.
+Spark's filters on times, offsets and partitions become bounds, by which chunks are left out.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ _MS = timedelta(milliseconds=1)
 
 
 def narrowed(bounds: Bounds, filters: Iterable[Filter], prefix: str) -> Bounds:
-    """The bounds within all filters; those that speak of something else are passed over."""
+    """Return the bounds narrowed by all filters. Filters on other columns are ignored."""
     for each in filters:
         column = getattr(each, "attribute", ("",))
         if len(column) != 1 or not column[0].startswith(prefix):
@@ -63,7 +63,8 @@ def _times(bounds: Bounds, each: Filter) -> Bounds:
         least = greatest = value
     else:
         return bounds
-    # A time of whole milliseconds is at least a finer one iff it is at least the next whole one.
+    # Times in the log are whole milliseconds: one is at least a finer time iff it is at least the next whole
+    # millisecond.
     first, last = bounds.first_ms, bounds.last_ms
     if isinstance(each, EqualTo | GreaterThanOrEqual | GreaterThan):
         first = max(first, least)
@@ -102,16 +103,16 @@ _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("railgun")` and `spark.readStream.format("railgun")` known to a session.
+    """Make the formats of `spark.read.format("railgun")` and `spark.readStream.format("railgun")` known to a session.
 
-    Turns on the session's spark.sql.python.filterPushdown.enabled, without which filters do not reach a source.
+    Turns on the session's spark.sql.python.filterPushdown.enabled. Without it a source is not told of filters.
     """
     spark.conf.set(_PUSH_FILTERS, "true")
     spark.dataSource.register(RailgunSource)
 
 
 class RailgunSource(DataSource):
-    """The events of one partitioner of one stream. docs/spark.md has the options."""
+    """The events of one partitioner of one stream. docs/spark.md lists the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -136,13 +137,13 @@ class RailgunSource(DataSource):
 
 
 class BatchReader(DataSourceReader):
-    """Reads what is there now, once."""
+    """Reads the present records, once."""
 
     def __init__(self, options: ReadOptions, place: Place, schema: StructType) -> None:
         self._reads, self._prefix = Reads(options, place, schema), options.prefix
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes what speaks of times, offsets and partitions; Spark applies all of them to the rows again."""
+        """Use the filters on times, offsets and partitions. All are returned: Spark applies them to the rows again."""
         self._reads.bounds = narrowed(self._reads.bounds, filters, self._prefix)
         return filters
 

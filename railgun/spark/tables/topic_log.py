@@ -1,4 +1,4 @@
-"""A partitioner's topic as a RecordLog: in a data folder's embedded log, also while its engine runs, or on Kafka."""
+"""Reads a partitioner's topic as a RecordLog: on Kafka, or in an embedded log, even while its engine runs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 
 
 class TopicRecordLog:
-    """A RecordLog over the partitions of one topic. place: where it is, for errors.  Raises PlaceError."""
+    """A RecordLog over the partitions of one topic. place: names it in errors. Raises PlaceError."""
 
     def __init__(self, log: Transport, topic: str, partitioner: str, place: str) -> None:
         self.partitioner = partitioner
@@ -51,7 +51,7 @@ class TopicRecordLog:
                     f"{self._place}: {self._topic}-{piece.partition} ends at offset {at}, and reached to {piece.end} "
                     "a moment ago; was the stream made anew? Read it again"
                 )
-            # A broker's offsets have gaps: as many records may reach further.
+            # A broker's offsets have gaps, so as many records may reach beyond the piece.
             count = int((fetched.offsets < piece.end).sum())
             yield RawRecords(fetched.offsets[:count], None, fetched.records.part(0, count))
             at = fetched.next_offset
@@ -84,7 +84,7 @@ class TopicRecordLog:
 
 
 def embedded_log(data: Path, stream: str, partitioner: str) -> TopicRecordLog:
-    """That of `<data>/log`. Raises PlaceError."""
+    """Open the topic in the embedded log `<data>/log`. Raises PlaceError."""
     try:
         log = ReadOnlyLog(data / "log")
     except TransportError as error:
@@ -93,14 +93,14 @@ def embedded_log(data: Path, stream: str, partitioner: str) -> TopicRecordLog:
 
 
 def kafka_log(settings: KafkaSettings, topics: Topics, stream: str, partitioner: str) -> TopicRecordLog:
-    """That of a cluster. Raises PlaceError."""
+    """Open the topic of a cluster. Raises PlaceError."""
     return TopicRecordLog(
         connected(settings), topics.tasks(stream, partitioner), partitioner, settings.broker
     )
 
 
 def connected(settings: KafkaSettings) -> KafkaTransport:
-    """A connection to a broker, for reading. Raises PlaceError where none answers, or not as these settings need it."""
+    """Connect to a broker for reading. Raises PlaceError if it does not answer, or refuses these settings."""
     try:
         return KafkaTransport(settings, is_read_only=True)
     except TransportError as error:

@@ -60,7 +60,7 @@ class HistoryInput:
         return fields.mapInArrow(reading, from_arrow_schema(_schema(stream)))
 
     def check(self, events: DataFrame) -> int:
-        """The number of refused rows. Raises HistoryError where there must be none."""
+        """The number of refused rows. Raises HistoryError if there must be none."""
         refused = events.where(f"{EVENT_MS} IS NULL")
         count = refused.count()
         if count and not self.skips_bad:

@@ -135,7 +135,7 @@ class LifeRules:
         return None if self._is_first(number) else self._clocks.get(number)
 
     def _bound(self, task: int, span: Span) -> int | None:
-        """The retention bound R at a metric's `add`; None where it is minus infinity."""
+        """The retention bound R at a metric's `add`; None if it is minus infinity."""
         settings = [each for each in self._controls_seen.settings.get(task, ()) if each.number < span.added]
         ends = [each.number for each in settings[1:]] + [span.added]
         found: list[int] = []
@@ -171,7 +171,7 @@ def is_warming(name: str) -> str:
 
 
 def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
-    """SQL of the bound that a reply has to name; null where the window does not reach back to it."""
+    """SQL of the bound that a reply has to name; null if the window does not reach back to it."""
     cases = []
     for lack in lacks:
         head = f"try_subtract({CLOCK}, {window.delay_ms}L)"
@@ -205,7 +205,7 @@ def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
 
 
 def _firsts(events: DataFrame, bounds: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """By task and bound, the number of the first event accepted at or before the bound, where there is one."""
+    """By task and bound, the number of the first event accepted at or before the bound, if there is one."""
     if not bounds:
         return {}
     figures = [

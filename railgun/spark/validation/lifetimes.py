@@ -80,7 +80,7 @@ class Past:
 
 @dataclass(slots=True)
 class ControlHistory:
-    """What was read from the control records of a partitioner.
+    """The content of a partitioner's control records.
 
     lives: the lifetimes of metrics by the place of their `add`.  settings: by task.
     leading: by task, the offset before which all records are control records.  pasts: by task, in order.

@@ -122,7 +122,7 @@ def _with_pairs(
 
 
 def _clocks(events: DataFrame) -> tuple[int, int] | None:
-    """The least and the greatest clock of events; None where there are none."""
+    """The least and the greatest clock of events; None if there are no events."""
     first, last = events.agg(F.min(CLOCK), F.max(CLOCK)).collect()[0]
     return None if first is None else (first, last)
 

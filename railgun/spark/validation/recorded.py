@@ -1,4 +1,4 @@
-"""Where a service's logs and recorded replies are. They can be checked before any work starts."""
+"""The places of a service's logs and recorded replies. They can be checked before any work starts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from railgun.spark.validation.task_log_source import RECORD, TaskLogSource
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Where a service's logs and replies are.
+    """The places of a service's logs and replies.
 
     log: options of the data source, which name a folder or a broker.
     stream: its name; None if there is only one.
@@ -41,7 +41,7 @@ class Recorded:
         return made if self.history is None else {**made, "columns": RECORD}
 
     def replies(self, stream: str, columns: Sequence[ResultColumn] = ()) -> ReplyPlace:
-        """The place of a stream's replies. Raises OptionError, ReplyFileError where there can be none."""
+        """The place of a stream's replies. Raises OptionError, ReplyFileError if there can be none."""
         options = read_options(self.log)
         if options.broker is None and not self.files:
             raise OptionError(

@@ -65,7 +65,7 @@ _NO_TEXT = "CAST(NULL AS STRING)"
 
 @dataclass(frozen=True, slots=True)
 class MustBeNull:
-    """What must be null in replies to events that were not sent to a partitioner: a metric, lateness, or a duplicate.
+    """A value that is null in replies to events not sent to a partitioner: a metric, lateness, or a duplicate.
 
     name: in the report.
     value: SQL of the recorded value.

@@ -87,7 +87,7 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlace:
-    """Where replies are, and which columns are read. files: NDJSON; read if there is no broker."""
+    """The place of replies, and the columns that are read. files: NDJSON; read if there is no broker."""
 
     files: tuple[str, ...]
     broker: str | None

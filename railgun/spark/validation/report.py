@@ -13,7 +13,11 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A wrong reply. row: that of the event, from 0.  place: of a service, where the event or the reply is."""
+    """A wrong reply.
+
+    row: the number of its event, from 0.
+    place: where the event or the reply is, if a service is validated.
+    """
 
     row: int
     id: str
@@ -23,7 +27,7 @@ class Example:
 
 
 def shown(value: object, scale: int = 0) -> str:
-    """A value for people. scale: digits behind the point of a decimal that is held as a whole number."""
+    """Return a value as text for people. scale: the decimal places of a decimal that is held as a whole number."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -33,12 +37,13 @@ def shown(value: object, scale: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MetricCheck:
-    """One column of the replies.
+    """The result for one column of the replies.
 
-    compared: the number of values compared.  mismatches: the number of wrong values.
+    compared: the number of values compared.
+    mismatches: the number of wrong values.
     beyond: the number of values that doubles cannot decide, because an intermediate sum leaves their range.
     difference: the largest difference between doubles; None for values that are compared exactly.
-    not_checked: the reason why nothing was compared.
+    not_checked: the reason why nothing was compared; None if values were.
     """
 
     name: str
@@ -50,7 +55,7 @@ class MetricCheck:
     examples: tuple[Example, ...] = ()
 
     def plus(self, more: "MetricCheck") -> "MetricCheck":
-        """The sum of this check and another one of the same name."""
+        """Return the sum of this check and another one of the same name."""
         differences = [each.difference for each in (self, more) if each.difference is not None]
         return replace(
             self,
@@ -64,7 +69,7 @@ class MetricCheck:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """The replies that were not compared at a partitioner, and why."""
+    """The replies at a partitioner that were not compared, and why."""
 
     partitioner: str
     replies: int
@@ -72,7 +77,7 @@ class NotCompared:
 
     @classmethod
     def of_mixed_ids(cls, partitioner: str, replies: int) -> "NotCompared":
-        """Replies to ids that came with a partitioner's field and without it."""
+        """Return the entry for replies whose ids came both with the partitioner's field and without it."""
         return cls(
             partitioner,
             replies,
@@ -80,7 +85,7 @@ class NotCompared:
         )
 
     def as_text(self) -> str:
-        """For people."""
+        """Return this as text for people."""
         return f"{self.partitioner}: {self.replies:,} replies were not compared: {self.reason}"
 
 
@@ -88,8 +93,10 @@ class NotCompared:
 class ReadHistory:
     """The history that came before a service's log.
 
-    history: its id.  rows: the number of rows read.  events: the rows that are events before the cut.
-    refused: the rows that are not events.
+    history: its id.
+    rows: the number of rows read.
+    events: the number of rows that are events before the cut.
+    refused: the number of rows that are not events.
     """
 
     history: str
@@ -100,7 +107,7 @@ class ReadHistory:
     refused: int
 
     def as_text(self) -> str:
-        """For people."""
+        """Return this as text for people."""
         refused = f", {self.refused:,} refused" if self.refused else ""
         return (
             f"history {self.history}, read again from {', '.join(self.places)}: {self.rows:,} rows{refused}, "
@@ -112,13 +119,17 @@ class ReadHistory:
 class Report:
     """The report of one stream.
 
-    events: the number of events in the log.  refused: rows that are not events.
-    sample: the share of entities compared.
-    times: the range of events whose replies were compared.  in_range: the number of these; None if they are all.
+    events: the number of events in the log.
+    refused: the number of rows that are not events.
+    sample: the share of entities (values of a grouping) that were compared.
+    times: the range of the events whose replies were compared.
+    in_range: the number of events in this range; None if all are.
 
-    Only of a service: replies: the number of recorded replies.  unanswered: the number of events, of all partitioners,
-    without a recorded reply.  not_compared: by partitioner, the replies that were left out.  history: what came before
-    the log.
+    These are only of a service:
+    replies: the number of recorded replies.
+    unanswered: the number of events, over all partitioners, without a recorded reply.
+    not_compared: by partitioner, the replies that were left out.
+    history: the history before the log.
     """
 
     stream: str
@@ -150,7 +161,7 @@ class Report:
         return sum(check.beyond for check in self.checks)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report as JSON values for programs."""
         return {
             "stream": self.stream,
             "equal": self.mismatches == 0,
@@ -170,7 +181,7 @@ class Report:
         }
 
     def as_text(self) -> str:
-        """For people."""
+        """Return the report as text for people."""
         width = max([len(check.name) for check in self.checks] + [len("reply")])
         lines = [f"{'reply':{width}}  {'compared':>14}  {'wrong':>10}  {'largest difference':>18}"]
         for check in self.checks:
@@ -204,7 +215,7 @@ class Report:
         return "\n".join(lines)
 
     def _verdict(self) -> str:
-        """The line that sums up the values."""
+        """Return the line that sums up the values."""
         found = {"WRONG": self.mismatches, "undecided": self.undecided}
         equal = self.values - sum(found.values())
         parts = [f"{count:,} {what}" for what, count in found.items() if count]

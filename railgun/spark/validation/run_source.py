@@ -40,7 +40,7 @@ _SEED = 0x9747B28C
 
 
 def partition_numbers(keys: pa.Array, partitions: int) -> pa.Array:
-    """int32: the partition of each key (strings or longs), null where the key is null."""
+    """int32: the partition of each key (strings or longs), null if the key is null."""
     if partitions == 1:
         return pc.if_else(pc.is_valid(keys), pa.scalar(0, pa.int32()), pa.scalar(None, pa.int32()))
     encoded = pc.dictionary_encode(keys.cast(pa.string()))
@@ -174,7 +174,7 @@ class _RunReading:
         replies.finish(number)
 
     def _check_ids(self, number: int, events: pa.Array, replies: pa.Array) -> None:
-        """Raise ReplyFileError where a reply has another id than its event. number: that of the first event."""
+        """Raise ReplyFileError if a reply has another id than its event. number: that of the first event."""
         differs = pc.not_equal(events, replies.cast(pa.string())).fill_null(True)
         # A refused row has no event.
         wrong = np.flatnonzero(pc.and_(differs, events.is_valid()))

@@ -31,7 +31,7 @@ class TimeRange:
         return f"coalesce({' AND '.join(ends)}, false)" if ends else "true"
 
     def as_text(self) -> str:
-        """For people."""
+        """Return this as text for people."""
         parts = [] if self.from_ms is None else [f"from {time_text(self.from_ms)}"]
         parts += [] if self.until_ms is None else [f"until {time_text(self.until_ms)}"]
         return " ".join(parts) or "of all times"
