@@ -40,7 +40,7 @@ class FailureLog:
 _failures = FailureLog()
 
 
-def as_problem(error: EngineError) -> ProblemError:
+def registry_problem(error: EngineError) -> ProblemError:
     """Return what a client is told of an error. One that is nobody's mistake is logged, as a failure."""
     detail = str(error)
     match error:

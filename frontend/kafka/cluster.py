@@ -12,7 +12,7 @@ from railgun.registry.topics import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterPlace:
     """Where a front-end's cluster is. prefix: of its topics.  front_end: None makes up a name.  input: of topics that
     events come from; schemas: of those that are Avro."""
 

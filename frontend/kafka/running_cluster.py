@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
-from frontend.backend.failures import as_problem
+from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.changes import Changes, unfinished
-from frontend.kafka.cluster import Cluster
+from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
@@ -26,7 +26,7 @@ from railgun.registry.cancellation import CancellationToken
 from railgun.registry.errors import ChangeWithdrawnError, EngineError
 from railgun.registry.origin import Origin
 from railgun.registry.topics import Topics
-from railgun.registry.translation import as_engine_errors
+from railgun.registry.translation import as_registry_errors
 from railgun.wording import counted
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class RunningCluster:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPlace,
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
@@ -74,7 +74,7 @@ class RunningCluster:
         parts = self.parts = await left_behind(self._open)
         return parts
 
-    @as_engine_errors()
+    @as_registry_errors()
     def _open(self) -> Parts:
         warm_up()
         while True:
@@ -146,15 +146,15 @@ class RunningCluster:
         """Return what a call of the parts gives, made in a thread. Raises ProblemError."""
         parts = self.ready()
         try:
-            return await asyncio.to_thread(as_engine_errors()(do), parts)
+            return await asyncio.to_thread(as_registry_errors()(do), parts)
         except EngineError as error:
-            raise as_problem(error) from error
+            raise registry_problem(error) from error
 
     async def change(self, request: Callable[[Catalog], Sequence[Change]], origin: Origin) -> list[Change]:
         """Return the changes of the catalogue that a request made. Raises ProblemError."""
         parts = self.ready()
 
-        @as_engine_errors()
+        @as_registry_errors()
         def change(cancellation: CancellationToken) -> list[Change]:
             try:
                 made = parts.registry.change(request, cancellation, origin)
@@ -172,7 +172,7 @@ class RunningCluster:
         try:
             return await self.changes.make(change)
         except EngineError as error:
-            raise as_problem(error) from error
+            raise registry_problem(error) from error
 
     async def close(self, end: Callable[[], None]) -> None:
         """Take no more requests, let go of the parts. end: called before, in a thread; it ends the scoring."""
