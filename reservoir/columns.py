@@ -1,6 +1,7 @@
-"""Hot columns: what the task asks the reservoir to keep beside each row, as plain 64-bit words.
+"""Hot columns: values that the task has the reservoir keep beside each row, as plain 64-bit words.
 
-A column that rows were stored without is computed of columns that they have, or else of their raw records.
+Rows may have been stored without a column that is asked for later. It is then computed from columns that these rows
+have, or from their raw records.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -28,13 +29,13 @@ class HotColumn:
     kind: ColumnKind
 
     def __hash__(self) -> int:
-        # Sets of a hundred of them are looked at for every frame where hot columns change: a text knows its hash.
+        # When hot columns change, sets of a hundred of them are compared for each frame. A str caches its hash.
         return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnData:
-    """The values of one hot column for n rows, as `compute_columns` gives them.
+    """The values of one hot column for n rows, as `ComputeColumns` and `Recipe.make` return them.
 
     WORD: words uint64[n], nulls uint8[n] or None.  ENTITY: hi, lo uint64[n].
     STRING: words uint64[n], references heap << 62 | offset << 24 | length into heaps[heap] (uint8 arrays).
@@ -49,11 +50,14 @@ class ColumnData:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """The values of one hot column in a sealed chunk, by address; `keep` holds the memory alive.
+    """The addresses of the values of one hot column in a sealed chunk. `keep` holds their memory alive.
 
-    words_at: uint64[rows] (WORD, STRING; else 0).  nulls_at: uint8[rows], 0 where no value is null.
-    heap_at: bytes that STRING references point into.  ENTITY: codes_at uint32[rows] (0: the row is the code)
-    and pairs_at uint64[count][2] (hi, lo) per code.  size_bytes: memory held.
+    words_at: of uint64[rows] (WORD, STRING); 0 for ENTITY.
+    nulls_at: of uint8[rows]; 0 if no value is null.
+    heap_at: of the `heap_bytes` bytes to which the references of a STRING point.
+    codes_at: of uint32[rows] (ENTITY), the code of each row; 0 if each row's number is its code.
+    pairs_at: of uint64[count][2] (ENTITY), the hash (hi, lo) of each code.
+    size_bytes: the memory that is held.
     """
 
     column: HotColumn
@@ -68,29 +72,33 @@ class StoredColumn:
     keep: tuple[Any, ...]
 
 
-# (payload uint8[], offsets int64[n + 1], columns): the columns of n rows from their raw records, end to end.
+# (payload uint8[], offsets int64[n + 1], columns) -> the columns of n rows, computed from their raw records. The
+# records lie end to end in the payload, and `offsets` says where each begins.
 ComputeColumns = Callable[[NDArray[np.uint8], NDArray[np.int64], Sequence[HotColumn]], list[ColumnData]]
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How columns are made of others. make(rows, sources): of these columns, in their order; on any thread."""
+    """How some columns are computed from others.
+
+    make(rows, values): returns the columns. `values` are those of `sources`, in their order. Any thread may call it.
+    """
 
     sources: tuple[HotColumn, ...]
     make: Callable[[int, Sequence[StoredColumn]], list[ColumnData]]
 
 
-# The recipe of all these columns; None where one of them can only be had from raw records.
+# Returns the recipe for these columns; None if one of them can only be computed from raw records.
 FindRecipe = Callable[[Sequence[HotColumn]], Recipe | None]
 
 
 def no_recipe(_: Sequence[HotColumn]) -> None:
-    """Everything comes from raw records."""
+    """Return no recipe, so that every column is computed from raw records."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnMaker:
-    """Makes columns that rows lack. A recipe saves reading, unpacking and parsing their records."""
+    """Computes columns that rows lack. A recipe saves reading, unpacking and parsing the raw records of the rows."""
 
     from_records: ComputeColumns
     find_recipe: FindRecipe = no_recipe
@@ -102,7 +110,10 @@ class ColumnMaker:
         known: Collection[HotColumn],
         stored: Callable[[Sequence[HotColumn]], Sequence[StoredColumn]],
     ) -> list[ColumnData] | None:
-        """Columns made of those that the rows have: `known`, which stored() gives. None where these do not do."""
+        """Compute columns from columns that the rows have. Returns None if those are not enough.
+
+        known: the columns that the rows have. stored(columns): returns their values.
+        """
         recipe = self.find_recipe(columns) if known else None
         if recipe is None or not all(source in known for source in recipe.sources):
             return None

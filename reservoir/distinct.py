@@ -1,6 +1,6 @@
 """The distinct values of an array, without numpy's masked arrays.
 
-`np.unique` imports those when it is first called for values alone: 50 ms, amid events.
+When `np.unique` is first called for values alone, it imports masked arrays, which takes 50 ms while events wait.
 """
 
 from typing import TypeVar
@@ -12,7 +12,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def distinct(values: NDArray[_Item]) -> NDArray[_Item]:
-    """values [n]: each once, ascending, [m]."""
+    """Return each value of an array [n] once, ascending, [m]."""
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])

@@ -1,4 +1,4 @@
-"""What can go wrong in the reservoir, each with its place and what the operator can do."""
+"""The errors of the reservoir. Each names its place and what the operator can do."""
 
 
 class ReservoirError(Exception):
@@ -39,7 +39,7 @@ class ForeignSegmentError(ReservoirError):
 
 
 class StorageFailedError(ReservoirError):
-    """A write or fsync failed; the reservoir takes nothing more until it is opened again."""
+    """A write or fsync failed. The reservoir accepts no more rows until it is opened again."""
 
     def __init__(self, file: str, action: str, cause: BaseException) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class StorageFailedError(ReservoirError):
 
 
 class RowOrderError(ReservoirError):
-    """A row came that the reservoir can't place: at or before the last sealed row, or out of log order."""
+    """A row cannot be placed: it lies at or before the last sealed row, or came out of log order."""
 
     def __init__(self, seq: int, reason: str) -> None:
         super().__init__(

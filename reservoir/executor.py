@@ -1,4 +1,4 @@
-"""Where work beside a task's own thread runs: in threads, or wherever a test or a simulator says."""
+"""The interface for work that runs beside a task's own thread: in other threads, or in an order that a test chooses."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ class Job(Protocol[T_co]):
         """Whether it has ended: it returned, raised or was cancelled. Does not wait."""
 
     def cancel(self) -> bool:
-        """Cancel it. False: it has begun, or ended."""
+        """Cancel it. False if it has begun, or ended."""
 
     def cancelled(self) -> bool:
         """Whether it was cancelled before it began."""
@@ -68,7 +68,7 @@ Queued: TypeAlias = tuple[Future[Any], Callable[[], Any]]
 
 
 def cancel_all(queue: deque[Queued]) -> None:
-    """Cancel what has not begun. For executors."""
+    """Cancel the jobs of a queue that have not begun. For executors."""
     while queue:
         job, _ = queue.popleft()
         job.cancel()

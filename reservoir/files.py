@@ -1,6 +1,6 @@
 """The only module of the reservoir that opens, writes, fsyncs, truncates, deletes and lists files.
 
-Everything else takes a `Files`, so that tests put faults and power cuts underneath.
+All other modules are given a `Files`, so that tests can simulate faults and power cuts.
 """
 
 import os
@@ -12,13 +12,13 @@ class File(Protocol):
     """One open file. Every method may raise OSError; after a failed write or sync it is not used again."""
 
     def write(self, data: bytes | memoryview) -> int:
-        """Append; returns how many bytes were taken, which may be fewer than given, and is never 0."""
+        """Append bytes. Returns how many were written, which may be fewer than given, but is never 0."""
 
     def write_at(self, offset: int, data: bytes) -> None:
-        """Overwrite bytes within the file, of one that was opened for that."""
+        """Overwrite bytes within a file that was opened with `open_update`."""
 
     def read(self, offset: int, size_bytes: int) -> bytes:
-        """The bytes from offset; fewer only at the end of the file."""
+        """Return the bytes from offset on; fewer than size_bytes only at the end of the file."""
 
     def size(self) -> int:
         """Length in bytes."""
@@ -27,42 +27,42 @@ class File(Protocol):
         """Cut to a length."""
 
     def sync(self) -> None:
-        """Returns when the file's bytes and length would survive a loss of power."""
+        """Sync the file, so that its bytes and its length survive a loss of power."""
 
     def close(self) -> None:
-        """Give the handle back; the file stays."""
+        """Close the handle. The file stays."""
 
 
 class Files(Protocol):
     """A file system. Every method may raise OSError."""
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and its parents; no error where it exists."""
+        """Make a folder and its parents. No error if it exists."""
 
     def list(self, folder: Path) -> list[str]:
         """Names in a folder, sorted."""
 
     def create(self, path: Path) -> File:
-        """A new empty file, for writing; an error where one exists."""
+        """Make an empty file and open it for writing. Raises an error if it exists."""
 
     def open_append(self, path: Path) -> File:
-        """An existing file, for reading, writing at its end and truncating."""
+        """Open an existing file for reading, writing at its end and truncating."""
 
     def open_update(self, path: Path) -> File:
-        """An existing file, for reading and overwriting what it holds."""
+        """Open an existing file for reading, and for overwriting its bytes."""
 
     def open_read(self, path: Path) -> File:
-        """An existing file, for reading; any number of threads may read it."""
+        """Open an existing file for reading, by any number of threads."""
 
     def delete(self, path: Path) -> None:
         """Remove a file."""
 
     def sync_folder(self, folder: Path) -> None:
-        """Returns when the names in the folder would survive a loss of power."""
+        """Sync a folder, so that the names in it survive a loss of power."""
 
 
 class DiskFile:
-    """A file of the operating system; dropping it closes it, so a reader that still holds it is safe."""
+    """A file of the operating system. It is closed when it is dropped, so a reader that still holds it is safe."""
 
     __slots__ = ("_handle",)
 

@@ -1,7 +1,8 @@
-"""Frames: decoded rows that kernels read by address, and the accessors they read them with.
+"""Frames: decoded rows that kernels read by address, and the functions with which kernels read them.
 
-Frame 0 is the open region: its rows are arrival slots, FRAME_ORDER lists them by (time, seq).  The others
-are sealed chunks: rows in (time, seq) order.  `frames` below is the address in the context's FRAMES word.
+Frame 0 is the open region. Its rows are in slots in the order of arrival, and FRAME_ORDER lists them by (time, seq).
+Every other frame is a sealed chunk, with its rows in (time, seq) order. `frames` below is the address in the context's
+FRAMES word.
 """
 
 from typing import Any
@@ -30,7 +31,7 @@ COLUMN_WORDS = 8
     COLUMN_HEAP,  # address of the bytes that references point into
     COLUMN_CODES,  # ENTITY: address of uint32[rows]; 0: the row is the code
     COLUMN_PAIRS,  # ENTITY: address of uint64[count][2]: hi, lo per code
-    COLUMN_ROW_CACHE,  # ENTITY: address of int64[count][2], zero at first; the interpreter's own
+    COLUMN_ROW_CACHE,  # ENTITY: address of int64[count][2], zero at first; only the interpreter uses it
     COLUMN_COUNT,  # ENTITY: codes
 ) = range(8)
 
@@ -63,7 +64,7 @@ def frame_seq(frames: int, frame: int, row: int) -> Any:
 
 @jit
 def column_at(frames: int, frame: int, column: int) -> Any:
-    """Address of the descriptor of a hot column in a frame; what the column_ accessors take."""
+    """Address of the descriptor of a hot column in a frame, which the column_ functions take."""
     return ldi64(frame_at(frames, frame) + FRAME_COLUMNS * 8) + column * (COLUMN_WORDS * 8)
 
 

@@ -1,4 +1,4 @@
-"""Copies chosen rows of columns into new, dense arrays: the form in which a chunk is encoded and read."""
+"""Copies chosen rows of columns into new, dense arrays, the form in which a chunk is encoded and read."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def _words64(source: int, slots: int, n: int, target: int) -> None:
 
 @jit
 def _words_nulls(words: int, nulls: int, slots: int, n: int, to_words: int, to_nulls: int) -> Any:
-    """Words (0 where null) and nulls; returns how many are null."""
+    """Copy the words (0 for a null) and the nulls of rows. Returns how many are null."""
     count: Any = 0
     for k in range(n):
         slot = np.int64(ld32(slots + k * 4))
@@ -36,7 +36,7 @@ def _words_nulls(words: int, nulls: int, slots: int, n: int, to_words: int, to_n
 
 @jit
 def _string_bytes(refs: int, nulls: int, slots: int, n: int) -> Any:
-    """Bytes of the strings of the rows."""
+    """How many bytes the strings of the rows have together."""
     total: Any = 0
     for k in range(n):
         slot = np.int64(ld32(slots + k * 4))
@@ -49,7 +49,7 @@ def _string_bytes(refs: int, nulls: int, slots: int, n: int) -> Any:
 def _strings(
     refs: int, nulls: int, heaps: int, slots: int, n: int, to_refs: int, to_nulls: int, heap: int
 ) -> Any:
-    """Strings of the rows, copied to heap in order; returns how many are null."""
+    """Copy the strings of the rows to `heap` in order. Returns how many are null."""
     count: Any = 0
     place: Any = 0
     for k in range(n):
@@ -69,8 +69,9 @@ def _strings(
 
 @jit
 def _pair_codes(pairs: int, slots: int, n: int, table: int, mask: int, codes: int, distinct: int) -> Any:
-    """Dictionary of pairs in order of first sight: code per row, pair per code; returns the number of codes.
+    """Number the distinct pairs of the rows in the order of their first occurrence. Returns how many there are.
 
+    codes: gets the number of each row's pair, its code. distinct: gets the pair of each code.
     table: uint32[mask + 1], all ones.
     """
     count = 0
@@ -96,7 +97,7 @@ def _pair_codes(pairs: int, slots: int, n: int, table: int, mask: int, codes: in
 
 @jit
 def _payload_bytes(lengths: int, slots: int, n: int, offsets: int) -> Any:
-    """Offsets int64[n + 1] of the rows' payloads laid end to end; returns their bytes."""
+    """Write the offsets int64[n + 1] that the rows' payloads have when laid end to end. Returns their total bytes."""
     total = 0
     sti64(offsets, 0)
     for k in range(n):
@@ -121,7 +122,7 @@ def _pair_up(hi: int, lo: int, n: int, pairs: int) -> None:
 
 
 def gather_words(source: NDArray[Any], slots: NDArray[np.uint32]) -> NDArray[Any]:
-    """source[slots] for a 64-bit array, without the interpreter lock."""
+    """Return source[slots] for a 64-bit array, without holding the interpreter lock."""
     target = np.empty(len(slots), source.dtype)
     _words64(address(source), address(slots), len(slots), address(target))
     return target
@@ -130,7 +131,7 @@ def gather_words(source: NDArray[Any], slots: NDArray[np.uint32]) -> NDArray[Any
 def gather_payloads(
     arena: NDArray[np.uint8], places: NDArray[np.int64], lengths: NDArray[np.int64], slots: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The payloads of the slots end to end (uint8), and their offsets int64[n + 1]."""
+    """Return the payloads of the slots end to end (uint8), and their offsets int64[n + 1]."""
     n = len(slots)
     offsets = np.empty(n + 1, np.int64)
     size = int(_payload_bytes(address(lengths), address(slots), n, address(offsets)))
@@ -142,7 +143,7 @@ def gather_payloads(
 
 
 def gather_word_column(column: HotColumn, words: int, nulls: int, slots: NDArray[np.uint32]) -> StoredColumn:
-    """A WORD column's rows; words and nulls are addresses (nulls 0: none is null)."""
+    """Copy rows of a WORD column. words, nulls: addresses (nulls 0: none is null)."""
     n = len(slots)
     to_words, to_nulls = np.empty(n, np.uint64), np.empty(n, np.uint8)
     count = _words_nulls(words, nulls, address(slots), n, address(to_words), address(to_nulls))
@@ -153,7 +154,7 @@ def gather_word_column(column: HotColumn, words: int, nulls: int, slots: NDArray
 def gather_string_column(
     column: HotColumn, refs: int, nulls: int, heaps: tuple[int, ...], slots: NDArray[np.uint32]
 ) -> StoredColumn:
-    """A STRING column's rows, their bytes end to end in one heap; refs, nulls, heaps are addresses."""
+    """Copy rows of a STRING column, with their bytes end to end in one heap. refs, nulls, heaps: addresses."""
     n = len(slots)
     size = int(_string_bytes(refs, nulls, address(slots), n))
     to_refs, to_nulls, heap = np.empty(n, np.uint64), np.empty(n, np.uint8), np.empty(max(1, size), np.uint8)
@@ -178,7 +179,7 @@ def gather_string_column(
 
 
 def gather_entity_column(column: HotColumn, pairs: int, slots: NDArray[np.uint32]) -> StoredColumn:
-    """An ENTITY column's rows as codes and the distinct pairs; pairs is an address."""
+    """Copy rows of an ENTITY column, as codes and the distinct pairs. pairs: an address."""
     n = len(slots)
     size = 1 << max(4, (2 * n - 1).bit_length())
     table = np.full(size, _EMPTY, np.uint32)
@@ -193,7 +194,7 @@ def gather_entity_column(column: HotColumn, pairs: int, slots: NDArray[np.uint32
 
 
 def gather_computed(column: HotColumn, data: ColumnData, n: int) -> StoredColumn:
-    """A column that `compute_columns` made for n rows, in the form of a sealed chunk."""
+    """Bring a column that was computed for n rows into the form of a sealed chunk."""
     slots = np.arange(n, dtype=np.uint32)
     if column.kind is ColumnKind.ENTITY:
         assert data.hi is not None
@@ -211,7 +212,7 @@ def gather_computed(column: HotColumn, data: ColumnData, n: int) -> StoredColumn
 
 
 def pair_up(hi: NDArray[np.uint64], lo: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """uint64[n][2] of two halves."""
+    """Join two halves to uint64[n][2]."""
     pairs = np.empty((max(1, len(hi)), 2), np.uint64)
     hi, lo = np.ascontiguousarray(hi), np.ascontiguousarray(lo)
     _pair_up(address(hi), address(lo), len(hi), address(pairs))

@@ -17,8 +17,8 @@ def _first(_: int) -> int:
 class InlineExecutor:
     """Runs work when `run_next` is called, and while somebody waits. One thread uses it.
 
-    choose: given n, a number below n. It picks the lane that runs next among those that have work: with a seeded
-    source of numbers many orders come up, each of them again from its seed.
+    choose(n): returns a number below n. It picks the next lane among n that have work. With a seeded source of random
+    numbers, each seed gives one order of the work, again and again.
     """
 
     def __init__(self, choose: Callable[[int], int] = _first) -> None:
@@ -32,12 +32,12 @@ class InlineExecutor:
         return lane
 
     def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:
-        """See `Executor`. No time passes: all of them end."""
+        """See `Executor`. All the jobs end, without any time passing."""
         for job in jobs:
             self.run_until(job)
 
     def run_next(self) -> bool:
-        """Run one job. False: there is none, but in lanes that are amid a job already."""
+        """Run one job. False if there is none, except in lanes that are already running a job."""
         ready = [lane for lane in self._lanes if lane.is_ready]
         if not ready:
             return False
@@ -45,7 +45,7 @@ class InlineExecutor:
         return True
 
     def run_until(self, job: Job[object], lane: "InlineLane | None" = None) -> None:
-        """Run work until a job has ended. Raises RuntimeError for one that waits for itself.
+        """Run work until a job has ended. Raises RuntimeError if a job waits for itself.
 
         lane: of the job, if it is known. A job that waits runs this lane alone: another lane's work might close the
             lane of the job that waits.
@@ -60,7 +60,7 @@ class InlineExecutor:
                 )
 
     def forget(self, lane: "InlineLane") -> None:
-        """The lane is closed."""
+        """Remove a closed lane."""
         if lane in self._lanes:
             self._lanes.remove(lane)
 
@@ -90,7 +90,7 @@ class InlineLane:
         return job
 
     def run_next(self) -> None:
-        """Run the job that is next."""
+        """Run the next job."""
         job, work = (self._queue or self._leisurely).popleft()
         self.is_running = True
         try:
@@ -108,7 +108,7 @@ class InlineLane:
 
 
 class InlineJob(Future[T]):
-    """A job whose waiting runs what is waited for."""
+    """A job. Waiting for it runs work until it has ended."""
 
     def __init__(self, executor: InlineExecutor, lane: InlineLane) -> None:
         super().__init__()

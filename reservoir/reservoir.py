@@ -1,4 +1,4 @@
-"""The reservoir of one task: its accepted events, sealed into chunks, met again by cursors. A thin facade."""
+"""The reservoir of one task: it stores accepted events in sealed chunks, and cursors read them again. A thin facade."""
 
 import weakref
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,13 @@ from reservoir.segments.writer import ChunkWriter, PendingChunk
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """stream_key (16 bytes) is fixed when a folder is first written; the rest may change.
+    """The settings of a reservoir.
 
-    chunk_events: of a new folder's chunks; a folder that has a segment goes on with chunks as large as its own.
-    segment_bytes: a segment that has reached this takes no further chunk.  cache_bytes: decoded chunks held.
-    changelog_entries: most entries that one advance gives.
+    stream_key: 16 bytes, fixed when a folder is first written. All other settings may change.
+    chunk_events: rows in each chunk of a new folder. A folder that has a segment keeps the size of its chunks.
+    segment_bytes: a segment that has reached this size takes no further chunk.
+    cache_bytes: the most memory for decoded chunks.
+    changelog_entries: the most entries (rows that cross edges) that one advance gives.
     """
 
     stream_key: bytes = bytes(KEY_BYTES)
@@ -48,7 +50,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Figures for monitoring. `cache` counts uses of chunks; sizes in bytes."""
+    """Figures for monitoring. `cache` counts uses of chunks. Sizes are in bytes."""
 
     cache: CacheStats
     cache_bytes: int
@@ -59,11 +61,11 @@ class Stats:
 
 
 class Reservoir:
-    """Not safe for threads, but for `sync`, which may run on another one. After any error: close, open again.
+    """The reservoir of one task. One thread uses it, except for `sync`. After any error, close it and open it again.
 
-    The way of a batch: write the IN_ words of `words`; `append`; `advance` until it returns the number of
-    records, running the changelog each time; `seal` when the floor is known.  Entries, slots and frames stay
-    valid until the next `append`, `advance`, `seal`, seek or fill.
+    For each batch, write the IN_ words of `words` (reservoir.layout), and call `append`. Then call `advance` until it
+    returns the number of records, and process the changelog each time. Call `seal` when the floor is known. Entries,
+    slots and frames are valid until the next `append`, `advance`, `seal`, seek or fill.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Reservoir:
         frames_max = 4096 + (settings.cache_bytes + 64 * settings.changelog_entries) // (
             16 * settings.chunk_events
         )
-        # No part holds the whole strongly: the memory of a closed reservoir is free at once.
+        # Its parts hold the reservoir weakly, so that the memory of a closed one is freed at once.
         itself: Reservoir = weakref.proxy(self)
         self._cache = FrameCache(
             self._context,
@@ -120,11 +122,12 @@ class Reservoir:
         settings: Settings | None = None,
         length: Length | None = None,
     ) -> "Reservoir":
-        """Open a folder, cut back to a checkpoint's length (`Length()`: empty); None: all that is whole.
+        """Open a folder.
 
-        compute_columns(payload uint8[], offsets int64[n + 1], columns) gives the columns of rows from their raw
-        records; find_recipe(columns) how they are made of other columns, where they can be.  Both are called by the
-        caller's thread and by a lane of the executor, by both at once too.
+        compute_columns(payload uint8[], offsets int64[n + 1], columns): returns columns of rows from their raw records.
+        find_recipe(columns): returns how to compute them from other columns, or None. The caller's thread and a lane
+            of the executor call both functions, even at the same time.
+        length: the folder is cut back to this length of a checkpoint (`Length()`: empty). None: all whole chunks stay.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
@@ -137,24 +140,24 @@ class Reservoir:
     # --- a batch -----------------------------------------------------------------------------------
 
     def append(self) -> None:
-        """Take the accepted records of the batch that the IN_ words describe; their slots are in OUT_SLOT.
+        """Append the accepted records of the batch that the IN_ words describe. Their slots are then in OUT_SLOT.
 
-        Raises RowOrderError (nothing was taken), StorageFailedError.
+        Raises RowOrderError, with nothing appended, and StorageFailedError.
         """
         self._check()
         self._open.append(restoring=False)
 
     def restore(self) -> None:
-        """As `append`, for reading the log again: records at or before the last sealed row are left out."""
+        """Append like `append`, when the log is read again: records at or before the last sealed row are left out."""
         self._check()
         self._open.append(restoring=True)
 
     def advance(self, done: int, to: int, limit: int | None = None) -> int:
-        """Move the edges over records [done, to) of the batch; the changelog says who crossed, and when.
+        """Move the edges over records [done, to) of the batch. The changelog then lists the rows that crossed them.
 
-        Returns for how many records the edges are complete, after at most `limit` entries.  Equal to `done`:
-        a drain step: the entries are a part of those of record `done`, edges with the smaller delta first;
-        apply them without giving results, and call again.  Raises CorruptionError, StorageFailedError.
+        Gives at most `limit` entries, and returns for how many records the edges are complete. If that is `done`, the
+        entries are only a part of those of record `done`, edges with smaller delta first. Apply them without
+        computing results, and call again. Raises CorruptionError, StorageFailedError.
         """
         if done >= to:
             return done
@@ -166,10 +169,10 @@ class Reservoir:
             raise
 
     def seal(self, floor_ms: int) -> int:
-        """Close the chunks whose rows all lie at or before the floor; returns how many.
+        """Seal the chunks whose rows all lie at or before the floor. Returns how many.
 
-        How often it is called, and where batches are cut, does not change the chunks.  Waits while the
-        background writer is too far behind.  Raises StorageFailedError.
+        The chunks do not depend on how often this is called, or on how records are cut into batches. Waits if the
+        background writer is too far behind. Raises StorageFailedError.
         """
         if self.words[at.OPEN_DUE_TIME] > floor_ms:
             return 0
@@ -182,24 +185,26 @@ class Reservoir:
 
     @property
     def slots(self) -> NDArray[np.int32]:
-        """int32[n at least]: row in frame 0 of each record of the batch; -1 where it was not taken."""
+        """int32[at least n]: row in frame 0 of each record of the batch; -1 if it was not appended."""
         return self._open.slots
 
     # --- columns -----------------------------------------------------------------------------------
 
     def set_hot(self, columns: Sequence[HotColumn]) -> None:
-        """The hot columns in force from now on; a column's place in this list is its number in frames.
+        """Set the hot columns in force. The index of a column in this list is its number in frames.
 
-        Rows in the open region get the new ones made.  Column sets are empty afterwards: set them; chunks in
-        memory that hold what a set is given stay.  Seal with the floor in force before.
+        New columns are computed for rows in the open region. All column sets are empty afterwards, and the caller sets
+        them again; chunks in memory that have the columns stay. The caller must have called `seal` with the floor in
+        force before.
         """
         self._cache.set_hot(columns)
         self._open.set_columns(columns, self._source.maker)
 
     def set_columns(self, column_set: int, columns: Sequence[int]) -> None:
-        """Which hot columns, by number, frames of a set (0 to 255) hold. What a chunk lacks is computed.
+        """Set which hot columns, by number, the frames of a set (0 to 255) have.
 
-        What the cursors of the set meet next, and lacks one, is decoded anew, in the background.
+        Columns that a chunk lacks are computed. Chunks that cursors of the set need next, and that lack a column, are
+        decoded anew in the background.
         """
         assert 0 <= column_set < SETS_MAX
         self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
@@ -208,19 +213,19 @@ class Reservoir:
     # --- cursors -----------------------------------------------------------------------------------
 
     def add_edge(self, delta_ms: int, column_set: int = 0) -> int:
-        """A new edge at T - delta_ms; seek it before the next advance. Its number indexes the changelog."""
+        """Add an edge at T - delta_ms (T: the clock). Returns its number in the changelog. Seek it before `advance`."""
         return self._edges.add(delta_ms, column_set)
 
     def remove_edge(self, edge: int) -> None:
-        """The edge is gone; its number may be given again."""
+        """Remove an edge. Its number may be given again."""
         self._edges.remove(edge)
 
     def seek(self, edge: int, time_ms: int) -> None:
-        """Put an edge where everything with time <= time_ms has been passed; INT64_MIN: nothing has."""
+        """Move an edge to where it has passed every row with time <= time_ms. INT64_MIN: it has passed none."""
         self._edges.seek(edge, time_ms)
 
     def prefetch(self, column_set: int, time_ms: int) -> None:
-        """An edge will be put behind this time soon: what it meets first is decoded in the background."""
+        """Decode in the background what an edge needs first that will soon be put behind this time."""
         chunk = self._index.first_after(time_ms)
         if chunk < self._index.next:
             self._cache.prefetch(column_set, chunk)
@@ -228,20 +233,21 @@ class Reservoir:
     def prefetch_columns(
         self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
     ) -> list[Ahead]:
-        """A set will get these columns besides its own, among these hot columns, which `compute_columns` knows
-        already: what its edges are in, and meet next, is decoded with them in the background. Returns what may be
-        waited for.
+        """Decode in the background columns that a set will soon get besides its own.
+
+        This is done for the chunks in which the set's edges stand, and for those that they need next. hot: the hot
+        columns that will then be in force; `compute_columns` knows them already. Returns handles to wait for.
         """
         return self._cache.prefetch_columns(column_set, columns, hot)
 
     def fill_open(self, after_time: int, after_seq: int = at.INT64_MAX, column_set: int = 1) -> int:
-        """A fill that gives every row after (after_time, after_seq), in that order; its number."""
+        """Open a fill, which gives every row after (after_time, after_seq) in this order. Returns its number."""
         return self._fills.open(after_time, after_seq, column_set)
 
     def fill_next(self, fill: int, max_rows: int, up_to_time: int, *, ready_only: bool = False) -> FillSlice:
-        """At most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog.
+        """Give at most max_rows further rows with time <= up_to_time, as entries [0, count) of the changelog.
 
-        ready_only: where there are some, none of a further chunk that is not decoded yet.
+        ready_only: stop before a chunk that is not decoded yet, if there are rows before it.
         """
         try:
             return self._fills.next(fill, max_rows, up_to_time, ready_only=ready_only)
@@ -250,56 +256,56 @@ class Reservoir:
             raise
 
     def fill_is_ready(self, fill: int) -> bool:
-        """Is the chunk decoded that `fill_next` reads first? Else that is done in the background from now on; it may be
-        forgotten again, where many are asked for.
+        """Whether the chunk that `fill_next` reads first is decoded. If not, start to decode it in the background. It
+        may be evicted again if many chunks are asked for.
         """
         return self._fills.is_ready(fill)
 
     def fill_position(self, fill: int) -> tuple[int, int]:
-        """(time, seq) of the last row given. A row that joins before it is never given."""
+        """(time, seq) of the last row that a fill gave. A row that is appended before that position is never given."""
         return self._fills.position(fill)
 
     def fill_close(self, fill: int) -> None:
-        """The fill is gone; its number may be given again."""
+        """Close a fill. Its number may be given again."""
         self._fills.close(fill)
 
     # --- durability --------------------------------------------------------------------------------
 
     @property
     def chunks(self) -> int:
-        """Chunks sealed since the beginning: what `sync` takes."""
+        """How many chunks were sealed since the beginning. `sync` takes such a number."""
         return self._index.next
 
     @property
     def oldest_ms(self) -> int | None:
-        """Time of the first row kept; None where there is none."""
+        """Time of the first row that is kept; None if there is none."""
         if self._index.base < self._index.next:
             return self._index[self._index.base].span.first_time
         return self._open.first_time()
 
     @property
     def last_sealed(self) -> tuple[int, int] | None:
-        """(time, seq) of the last sealed row."""
+        """(time, seq) of the last sealed row; None if there is none."""
         if self._index.next == 0:
             return None
         return self.words[at.OPEN_SEALED_TIME], self.words[at.OPEN_SEALED_SEQ]
 
     def least_open_seq(self) -> int | None:
-        """Least log position among the rows that no chunk holds; None where there are none."""
+        """Least log position among the rows of the open region; None if there are none."""
         return self._open.least_seq()
 
     def sync(self, chunks: int) -> Length:
-        """Wait until that many chunks are written, make them durable, and say how long that is.
+        """Wait until that many chunks are written, make them durable, and return the length of the reservoir then.
 
-        May be called from another thread. Raises StorageFailedError; then nothing is durable but what was.
+        May be called from another thread. Raises StorageFailedError; then nothing more is durable than before.
         """
         return self._writer.sync(chunks)
 
     def drop_before(self, time_ms: int) -> int:
-        """Let whole segments go whose last time <= time_ms and which no edge or fill needs; how many.
+        """Delete whole segments whose last time <= time_ms and that no edge or fill needs. Returns how many.
 
-        They are deleted in the background.  The caller sees to it that the last durable checkpoint does not
-        need them either.
+        They are deleted in the background. The caller makes sure that the last durable checkpoint does not need them
+        either.
         """
         self._check()
         self._collect()
@@ -318,10 +324,10 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time such that the chunks with the `rows` latest sealed rows, by log position, begin later.
+        """A time before the beginning of all chunks that have any of the `rows` last sealed rows, by log position.
 
-        INT64_MIN where there are not as many. Rows are sealed in order of time, not of position: what came last
-        may lie in chunks far apart.
+        INT64_MIN if there are not as many rows. Rows are sealed in the order of time, not of position, so the last ones
+        by position may lie in chunks far apart.
         """
         least_seq = self._least_latest(rows)
         if least_seq == at.INT64_MIN:
@@ -331,12 +337,14 @@ class Reservoir:
 
     @property
     def sealed_rows(self) -> int:
-        """How many are kept in chunks."""
+        """How many rows are kept in chunks."""
         return int(self._index.each("rows").sum())
 
     def recent_ids(self, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """(seq int64[m], ids uint64[m][2]) of sealed rows by seq, from first to last: the `rows` latest kept, and what
-        lies in chunks with them. A chunk at a time; as many as overlap by seq where events came far out of order.
+        """Iterate over (seq int64[m], ids uint64[m][2]) of sealed rows in the order of seq.
+
+        These are the `rows` latest rows that are kept, and the others of their chunks. One chunk is read at a time, or
+        as many as overlap by seq if events came far out of order.
         """
         base, least_seqs = self._index.base, self._index.each("least_seq")
         chunks = np.flatnonzero(self._index.each("greatest_seq") >= self._least_latest(rows))
@@ -346,10 +354,10 @@ class Reservoir:
         for number, chunk in enumerate((base + chunks).tolist(), 1):
             seqs = np.concatenate((seqs, self._source.seqs(chunk)))
             ids = np.concatenate((ids, self._source.ids(chunk)))
-            if np.any(seqs[1:] < seqs[:-1]):  # as a rule not: events come about as their times do
+            if np.any(seqs[1:] < seqs[:-1]):  # rare: events mostly come in the order of their times
                 order = np.argsort(seqs, kind="stable")
                 seqs, ids = seqs[order], ids[order]
-            # What the chunks to come begin before waits for them.
+            # Rows behind the beginning of a chunk still to come wait for that chunk.
             end = len(seqs)
             if number < len(chunks):
                 end = int(np.searchsorted(seqs, begins[number]))
@@ -357,16 +365,16 @@ class Reservoir:
             seqs, ids = seqs[end:], ids[end:]
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
-        """Every row kept, in (time, seq) order, chunk by chunk, the open region last. Slow."""
+        """Iterate over every row that is kept, in (time, seq) order: chunk by chunk, then the open region. Slow."""
         requested = [self._open.columns[column] for column in columns]
         for chunk in range(self._index.base, self._index.next):
             yield self._source.scanned(chunk, requested)
         yield from self._open_rows(requested)
 
     def frozen(self, durable_chunks: int) -> Frozen:
-        """What is kept now, to be read elsewhere while the reservoir goes on. Takes as long as there are segments.
+        """Return the present content, to be read elsewhere while the reservoir goes on. Takes time for each segment.
 
-        durable_chunks: those before no recovery will cut off any more.
+        durable_chunks: chunks before this number will not be cut off by any recovery.
         """
         self._check()
         self._collect()
@@ -385,7 +393,7 @@ class Reservoir:
         return Frozen(segments, chunk - index.base, [*rows, *self._open_rows(())], first_ms)
 
     def stats(self) -> Stats:
-        """Figures for monitoring."""
+        """Return figures for monitoring."""
         return Stats(
             self._cache.stats,
             self._cache.bytes,
@@ -396,7 +404,7 @@ class Reservoir:
         )
 
     def close(self) -> None:
-        """Write what is sealed (nothing is synced), end the lanes, close the files."""
+        """Write what is sealed, without syncing it, end the lanes and close the files."""
         self._writer.close()
         self._cache.close()
         self._reader.close()
@@ -418,7 +426,7 @@ class Reservoir:
             self._index.add(chunk.span, chunk.place)
 
     def _least_latest(self, rows: int) -> int:
-        """A seq such that as many rows in chunks have it or a greater one; INT64_MIN where there are not as many."""
+        """A seq such that at least `rows` rows in chunks have it or a greater one; INT64_MIN if there are too few."""
         if rows == 0:
             return at.INT64_MAX
         least_seqs = self._index.each("least_seq")
@@ -427,7 +435,7 @@ class Reservoir:
         return int(least_seqs[latest[enough]]) if enough < len(latest) else at.INT64_MIN
 
     def _check(self) -> None:
-        """After a failure nothing is taken any more: a cursor may have lost its place."""
+        """Refuse work after a failure, because a cursor may have lost its place."""
         self._writer.check()
         if self._failure is not None:
             raise self._failure
@@ -448,14 +456,14 @@ class Reservoir:
             self._prefetch_standing(None, chunk.number)
 
     def _prefetch_standing(self, column_set: int | None, first_chunk: int) -> None:
-        """Have the sealed chunks from first_chunk on decoded that cursors (of a set, or all) are in or next to."""
+        """Decode the sealed chunks from first_chunk on in which cursors (of a set, or all) stand, and the next ones."""
         places = {(int(s), int(c) + ahead) for s, c in self._standing().tolist() for ahead in (0, 1)}
         for cursor_set, chunk in sorted(places):
             if first_chunk <= chunk < self._index.next and column_set in (None, cursor_set):
                 self._cache.prefetch(cursor_set, chunk)
 
     def _collect(self) -> None:
-        """Take note of what the background writer has done."""
+        """Note what the background writer has done."""
         while (copied := self._writer.copied()) is not None:
             self._open.release(copied.open_rows)
         while (written := self._writer.written()) is not None:

@@ -1,8 +1,8 @@
 """SipHash with 128 bits of output: the keyed hash of ids, entities and strings, in kernels and from Python.
 
-Rounds 1-3 (one per word, three at the end) are what hash tables that face clients use; rounds 2-4 are the
-original and are here for its published vectors.  Source: Aumasson, Bernstein, "SipHash: a fast short-input
-PRF" (2012), and the authors' reference code for the 128-bit output.
+We use rounds 1-3 (one per word, three at the end), as hash tables that face clients do. Rounds 2-4 are the original
+ones, and are here to test against the published vectors. Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF"
+(2012), and the authors' reference code for the 128-bit output.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
 
 @jit
 def _last_word(addr: Any, n: Any) -> Any:
-    """The bytes after the last whole word, with the length in the top byte. Reads inside [addr, addr + n)."""
+    """The last word: the bytes after the last whole one, and n in the top byte. Reads only in [addr, addr + n)."""
     left = n & 7
     word = np.uint64(n) << np.uint64(56)
     if left and n >= 8:

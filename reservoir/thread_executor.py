@@ -12,8 +12,8 @@ from reservoir.executor import Job, Queued, cancel_all, run_job
 
 T = TypeVar("T")
 
-# A lane rests behind what it does at leisure: a multiple of what that took, within bounds. Where many jobs wait the
-# rests are shorter, about so long in all: whoever waits for the last of them does not give up.
+# After work at leisure a lane rests for a multiple of the time that the work took, up to a bound. If many jobs wait,
+# the rests are shorter, about as long as the third number in all, so that nobody gives up waiting for the last job.
 _REST_SHARE, _REST_MOST_S, _REST_ALL_S = 3.0, 0.01, 0.2
 
 
@@ -30,7 +30,7 @@ class ThreadExecutor:
 
 
 class ThreadLane:
-    """See `Lane`. The thread starts at once: a process that can have no more threads fails here, not amid events."""
+    """See `Lane`. The thread starts at once, so a process that can have no more threads fails before events come."""
 
     def __init__(self, name: str) -> None:
         self._changed = threading.Condition()
@@ -65,7 +65,7 @@ class ThreadLane:
             pass
 
     def _run_next(self) -> bool:
-        """Wait for the next job and run it; False: the lane closes. No variable holds the job afterwards."""
+        """Wait for the next job and run it. False if the lane closes. No variable holds the job afterwards."""
         with self._changed:
             rest_s = self._rest_until_s - time.monotonic()
             if rest_s > 0:

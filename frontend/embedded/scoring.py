@@ -11,8 +11,13 @@ from frontend.backend.readiness import unavailable
 from frontend.embedded.problems import as_problem, of_scoring
 from frontend.embedded.running_engine import RunningEngine
 from frontend.problems import refusal
-from frontend.scoring.answers_in_time import note_refused_request, placed, unanswered, without_replies
-from frontend.scoring.in_thread import InThread
+from frontend.scoring.answers_in_time import (
+    InThread,
+    note_refused_request,
+    placed,
+    unanswered,
+    without_replies,
+)
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import Outcome, ScoringThread, Submission

@@ -9,8 +9,7 @@ from frontend.kafka.parts import Parts
 from frontend.kafka.requests import Request, Requests
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import Problem, ProblemError, UnknownStreamError
-from frontend.scoring.answers_in_time import note_refused_request, unanswered
-from frontend.scoring.in_thread import InThread
+from frontend.scoring.answers_in_time import InThread, note_refused_request, unanswered
 from frontend.scoring.noted_queries import noted_query
 from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import ScoringThread, Submission

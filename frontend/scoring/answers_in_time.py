@@ -1,6 +1,7 @@
-"""How a backend waits for the answers to a request's events, and what it says and notes where none come."""
+"""How a backend scores a request in a thread, waits for the answers, and what it says and notes if none come."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
@@ -9,7 +10,7 @@ import msgspec
 
 from frontend.problems import Problem, of_event, problem
 from frontend.scoring.scoring import Answer, StreamView
-from frontend.scoring.scoring_thread import ScoringThread, Submission
+from frontend.scoring.scoring_thread import InOrder, ScoringThread, Submission
 from railgun.catalog.model import ALL, StreamDefinition
 from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.intake import JsonText, MalformedEventError
@@ -179,3 +180,59 @@ def _note(recording: Recording, submission: Submission, answers: Sequence[Answer
     record.stages["total"].add(perf_counter() - submission.arrived_s)
     if answers is None:
         record.refused["timeout"] += len(submission.texts)
+
+
+class InThread(ABC):
+    """`Scoring.score` and `Scoring.submit` by a thread, for both backends. submission_type: what the thread takes."""
+
+    submission_type: type[Submission] = Submission
+
+    @property
+    @abstractmethod
+    def recording(self) -> Recording:
+        """What is noted for monitoring."""
+
+    @abstractmethod
+    def _ready_thread(self) -> ScoringThread:
+        """Raises ProblemError (503) where events cannot be taken."""
+
+    @abstractmethod
+    def _late(self, submission: Submission) -> list[Answer | None]:
+        """What is said of a submission that was not answered in time."""
+
+    async def score(
+        self,
+        stream: str,
+        texts: Sequence[JsonText],
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        takes_partial: bool = False,
+        reply: bool = True,
+        in_order: InOrder | None = None,
+    ) -> list[Answer | None]:
+        thread = self._ready_thread()
+        submission = self.submission_type.of(
+            stream, texts, metrics, timeout_ms, takes_partial=takes_partial, reply=reply, in_order=in_order
+        )
+        answers = await answers_in_time(thread, submission, self.recording)
+        return self._late(submission) if answers is None else answers
+
+    def submit(
+        self,
+        stream: str,
+        text: JsonText,
+        *,
+        metrics: Sequence[str] | None = None,
+        timeout_ms: int,
+        takes_partial: bool = False,
+        tell: Callable[[Answer | BaseException | None], None],
+    ) -> None:
+        thread = self._ready_thread()
+        waiter = CallbackWaiter(self.recording, self._late, tell)
+        waiter.begin(
+            thread,
+            self.submission_type.of(
+                stream, [text], metrics, timeout_ms, takes_partial=takes_partial, reply=True, answered=waiter
+            ),
+        )

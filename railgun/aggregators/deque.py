@@ -1,4 +1,7 @@
-"""`min` and `max` of a sliding window: a monotonic deque, kept in the order of time.
+"""`min`, `max` and `first` of a sliding window.
+
+`min` and `max` use a monotonic deque, which keeps values in the order of time. It is an ordered map on pages (trees.py)
+with a copy of its first entry, so its root and its front are words of the cell.
 
 A value *dominates* an older one if it is as small or smaller (for `max`: as great or greater). The deque holds the
 window's values that no newer value dominates. So its values rise (for `max`: fall) from the oldest entry, the front, to
@@ -7,10 +10,10 @@ the next newer entry dominates it; if that one does not, no later entry does. It
 dominates.
 
 A value is inserted first, then the entries that it dominates are deleted, from the newest to the oldest, and the front
-is set last. A repeated call finds its value already inserted and continues: until the front is set, the old front still
-says correctly that the value comes after it.
+is set last. A call that returns a status (railgun/state/status.py) is repeated. It then finds its value already
+inserted and continues: until the front is set, the old front still says correctly that the value comes after it.
 
-`first` of a sliding window keeps all values in the order of time. Its result is the front.
+`first` uses a queue of all values in the order of time. Its result is the front.
 """
 
 from typing import Any
@@ -37,7 +40,7 @@ from reservoir.native.jit import jit, ld64, stack_words
 def add_queue(
     ctx: int, root: int, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value, in or out of order; 0 or a status."""
+    """Add a value to the queue of a `first`, in or out of order; return 0 or a status."""
     in_front = is_empty(root) or not is_after(time, seq, root + FRONT)
     status = insert_value(ctx, root, time, seq, v0, v1, type_code, text, length)
     if status == 0 and in_front:
@@ -58,7 +61,11 @@ def add_deque(
     text: int,
     length: int,
 ) -> Any:
-    """Add a value, in or out of order; 0 or a status."""
+    """Add a value to the deque of a `min` or a `max` (`greatest`), in or out of order; return 0 or a status.
+
+    time, seq: its place in the order of time. v0, v1, type_code: the words and the type of the value.
+    text, length: the address and the number of bytes of a string.
+    """
     front = root + FRONT
     if is_empty(root) or not is_after(time, seq, front):
         if not is_empty(root):
@@ -105,7 +112,10 @@ def _put(
     length: int,
     found: int,
 ) -> Any:
-    """Insert a value that comes after the front: 1 if it was inserted, 0 if it is dominated, or a status."""
+    """Insert a value that comes after the front: 1 if it is in the map then, 0 if it is dominated, or a status.
+
+    found: the address of FOUND_WORDS words to work with.
+    """
     k0, k1 = key_word(time), key_word(seq)
     status = np.int64(om_last(ctx, root, found))
     if status < 0:
@@ -127,6 +137,6 @@ def _put(
 
 @jit
 def _compare_found(ctx: int, found: int, v0: Any, v1: Any, type_code: int, text: int, length: int) -> Any:
-    """Compare the arriving value with that of an entry; or a status."""
+    """Compare the arriving value with that of the entry at `found`: LESS, EQUAL or GREATER; or a status."""
     held0, held1 = ld64(found + FOUND_VALUE), found_second(found, type_code)
     return compare_arrival(ctx, type_code, v0, v1, text, length, held0, held1)

@@ -1,4 +1,4 @@
-"""`count_distinct`: a counted multiset of values, or, where nothing is ever removed, a plain set.
+"""`count_distinct`: a counted multiset of values, or a plain set in windows that no value leaves.
 
 Cell: the root of a map from a value's two words to the number of its occurrences. A string is kept as its hash alone,
 because only equality matters. The second word of the root is the number of entries, which is the result.

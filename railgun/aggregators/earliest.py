@@ -1,4 +1,4 @@
-"""`first` where nothing is ever removed (TUMBLING, INFINITE): the earliest value, by (time, seq).
+"""`first` of windows from which no single value is removed (TUMBLING, INFINITE): the earliest value, by (time, seq).
 
 Cell: one entry [time, seq, v0, v1].
 """
@@ -20,7 +20,7 @@ WORDS = ENTRY_WORDS
 def add_earliest(
     ctx: int, cell: int, n: Any, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value, in or out of order. n (uint64): the number of values with this one. 0 or a status."""
+    """Add a value, in or out of order; return 0 or a status. n (uint64): the number of values, this one included."""
     held = n > u(1)
     if held and is_after(time, seq, cell):
         return np.int64(0)

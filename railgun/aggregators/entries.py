@@ -1,4 +1,7 @@
-"""Entries of cells: [time, seq, v0, v1], one value and its place in the order of time; zeros where there is none."""
+"""Entries of cells: [time, seq, v0, v1], one value and its place in the order of time; zeros if there is no value.
+
+seq is the log position of the event, which orders events of one time.
+"""
 
 from typing import Any
 
@@ -18,7 +21,7 @@ VALUE_OFFSET = 16
 
 @jit
 def is_after(time: int, seq: int, entry: int) -> Any:
-    """Whether (time, seq) comes after that of an entry."""
+    """Whether (time, seq) comes after the (time, seq) of an entry."""
     held = ldi64(entry)
     return time > held or (time == held and seq > ldi64(entry + 8))
 
@@ -34,7 +37,7 @@ def write_entry(entry: int, time: int, seq: int, v0: Any, v1: Any) -> None:
 
 @jit
 def forget(ctx: int, entry: int, type_code: int) -> Any:
-    """Empty an entry that holds a value; 0 or a status."""
+    """Empty an entry that holds a value; return 0 or a status."""
     v0, v1 = ld64(entry + VALUE_OFFSET), ld64(entry + VALUE_OFFSET + 8)
     status = prepare_drop(ctx, type_code, v0, v1)
     if status == 0:
@@ -45,7 +48,7 @@ def forget(ctx: int, entry: int, type_code: int) -> Any:
 
 @jit
 def reset_entries(ctx: int, cell: int, entries: int, type_code: int) -> Any:
-    """Empty all entries of a cell, whether they hold values or not; 0 or a status."""
+    """Empty all entries of a cell, whether they hold values or not; return 0 or a status."""
     for i in range(entries):
         entry = cell + ENTRY_BYTES * i
         if type_code == TYPE_STRING and ld64(entry + VALUE_OFFSET) != u(0):

@@ -1,6 +1,7 @@
-"""`min` and `max` where nothing is ever removed (TUMBLING, INFINITE): the least or the greatest value.
+"""`min` and `max` of windows from which no single value is removed (TUMBLING, INFINITE).
 
-Cell: the value's two words [v0, v1], zeros when there is none.
+The cell holds the two words [v0, v1] of the least or the greatest value; zeros if there is none. The kernels return 0,
+or a negative status after which the caller makes room and calls them again (railgun/state/status.py).
 """
 
 from typing import Any
@@ -30,7 +31,12 @@ WORDS = VALUE_WORDS
 def add_extreme(
     ctx: int, cell: int, n: Any, greatest: bool, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value. n (uint64): the number of values with this one. 0 or a status."""
+    """Add a value; return 0 or a status.
+
+    n (uint64): the number of values in the window, this one included.
+    greatest: True for `max`, False for `min`.
+    v0, v1, type_code: the words and the type of the value. text, length: the bytes of a string.
+    """
     held0, held1 = ld64(cell), ld64(cell + 8)
     held = n > u(1)
     if held:
@@ -53,7 +59,7 @@ def add_extreme(
 
 @jit
 def reset_extreme(ctx: int, cell: int, type_code: int) -> Any:
-    """Empty the cell, whether it holds a value or not; 0 or a status."""
+    """Empty the cell, whether it holds a value or not; return 0 or a status."""
     held0, held1 = ld64(cell), ld64(cell + 8)
     if type_code == TYPE_STRING and held0 != u(0):
         status = prepare_drop(ctx, type_code, held0, held1)

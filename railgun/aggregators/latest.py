@@ -30,7 +30,7 @@ WORDS = 2 * ENTRY_WORDS
 def add_latest(
     ctx: int, cell: int, n: Any, time: int, seq: int, v0: Any, v1: Any, type_code: int, text: int, length: int
 ) -> Any:
-    """Add a value, in or out of order. n (uint64): the number of values with this one. 0 or a status."""
+    """Add a value, in or out of order; return 0 or a status. n (uint64): the number of values, this one included."""
     before = cell + ENTRY_BYTES
     newest = n == u(1) or is_after(time, seq, cell)
     if not newest and n > u(2) and not is_after(time, seq, before):
@@ -53,7 +53,7 @@ def add_latest(
 
 @jit
 def remove_latest(ctx: int, cell: int, n: Any, type_code: int) -> Any:
-    """Remove the oldest value of the window. n (uint64): the number of values that are left. 0 or a status."""
+    """Remove the oldest value of the window; return 0 or a status. n (uint64): the number of values that are left."""
     if n > u(1):
         return np.int64(0)
     return forget(ctx, cell if n == u(0) else cell + ENTRY_BYTES, type_code)
@@ -61,7 +61,7 @@ def remove_latest(ctx: int, cell: int, n: Any, type_code: int) -> Any:
 
 @jit
 def result_last(cell: int, n: Any, out: int) -> Any:
-    """Write the newest value; VALUE or NULL."""
+    """Write the newest value to `out`; return VALUE or NULL."""
     if n == u(0):
         return np.int64(NULL)
     copy_value(out, cell + VALUE_OFFSET)
@@ -70,7 +70,7 @@ def result_last(cell: int, n: Any, out: int) -> Any:
 
 @jit
 def result_prev(cell: int, n: Any, out: int) -> Any:
-    """Write the value before the newest; VALUE or NULL."""
+    """Write the value before the newest to `out`; return VALUE or NULL."""
     if n < u(2):
         return np.int64(NULL)
     copy_value(out, cell + ENTRY_BYTES + VALUE_OFFSET)

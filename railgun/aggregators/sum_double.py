@@ -66,7 +66,7 @@ def add_wide_square(ctx: int, cell: int, word: Any, negative: bool) -> Any:
 
 @jit
 def _page(ctx: int, cell: int, limbs: int, negative: bool) -> Any:
-    """Change the number of values of the wide page: the address of the page, to add to or subtract from; or a status.
+    """Change the number of values of the wide page by one. Returns the address of the page, or a status.
 
     The first value allocates the page. Removing the last value frees the page, without a subtraction, because the
     result would be zero anyway: then 0 is returned.

@@ -1,7 +1,7 @@
-"""Values in the order of time, in an ordered map: the common part of `deque` and `queue`.
+"""Values in the order of time, in an ordered map on pages: the common part of the deque and the queue (deque.py).
 
 Cell: the root of a map from (time, seq) to the value, then a copy of the map's first entry, the *front*:
-[time, seq, v0, v1], zeros when there is none. Both words of the key are biased to unsigned order. Results, and removals
+[time, seq, v0, v1], zeros if there is none. Both words of the key are biased to unsigned order. Results, and removals
 of values that the map does not hold, read the front alone, so that they touch no page. Map values are one word, or two
 for strings; an entry counts as a reference to its string.
 """

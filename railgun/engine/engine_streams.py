@@ -133,14 +133,19 @@ class EngineStreams:
         Otherwise checkpoints are the only background work. They are not throttled, because the longer they take, the
         more records have to be processed again after a crash.
         """
-        return self.deepening.is_following or self._fills
+        return self.is_following or self._fills
 
     @property
     def is_deferrable(self) -> bool:
         """Whether background work may be delayed. If successors follow it may not: the fewer steps they get, the
         longer each step takes.
         """
-        return self._fills and not self.deepening.is_following
+        return self._fills and not self.is_following
+
+    @property
+    def is_following(self) -> bool:
+        """Whether any task has a successor that follows it."""
+        return any(host.take_over.successor is not None for host in self._hosts)
 
     @property
     def _fills(self) -> bool:
@@ -266,7 +271,7 @@ class EngineStreams:
         more = False
         for live in self._live.values():
             more |= live.hosts.work()
-        return self.deepening.follow() or more
+        return (self.is_following and self.deepening.follow()) or more
 
     def close(self, *, checkpoint: bool) -> None:
         """Close everything. An error does not stop the rest from being closed; the first error is raised."""

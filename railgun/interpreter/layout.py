@@ -10,9 +10,9 @@ NODE_WORDS = 40
     NODE_KIND,  # SLIDING, TUMBLING or INFINITE
     NODE_DELAY,  # d: the head edge is at T - d
     NODE_SIZE,  # w: sliding width, tumbling bucket
-    NODE_HEAD,  # edge whose crossing rows are added; -1 where the head has no delay, so that only arrivals are
-    NODE_TAIL,  # edge whose crossing rows are removed; -1 where no cursor makes events expire
-    NODE_FILTER,  # hot column of the predicate; -1 where there is none
+    NODE_HEAD,  # edge whose crossing rows are added; -1 if the head has no delay: only arrivals are added then
+    NODE_TAIL,  # edge whose crossing rows are removed; -1 if no cursor makes events expire
+    NODE_FILTER,  # hot column of the predicate; -1 if there is none
     NODE_GROUP,  # index of the group-by
     NODE_ENTITY,  # hot column of the group-by's entity hash
     NODE_BUCKET,  # byte offset of the bucket number (TUMBLING)
@@ -28,7 +28,7 @@ NODE_WORDS = 40
     NODE_SIMPLE,  # 1: it has only counts and sums, and is not tumbling (railgun.interpreter.simple)
     NODE_FIRST_CELL,  # byte offset of the first cell it owns
     NODE_PLAIN,  # 1: it has only a count of events, and the count of one column's values, with their sum if doubles
-    NODE_PLAIN_ALL,  # byte offsets of its cells: count(*), count of values, sum; 0 where it has none
+    NODE_PLAIN_ALL,  # byte offsets of its cells: count(*), count of values, sum; 0 if it has none
     NODE_PLAIN_COUNT,
     NODE_PLAIN_SUM,
     NODE_PLAIN_OP,  # index of the update op that reads the values
@@ -81,7 +81,7 @@ RESULT_WORDS = 8
     RUN_HASH_HI,  # address of int64[groups]: the address of each group's uint64[n], the entities' upper halves
     RUN_HASH_LO,
     RUN_GROUPS,
-    RUN_ROWS,  # address of int64[groups][stride]: the entity's row of each record; 0 where it has none
+    RUN_ROWS,  # address of int64[groups][stride]: the entity's row of each record; 0 if it has none
     RUN_FRAMES,  # address of the reservoir's frame table
     RUN_EDGE_START,  # address of int64[edges]: first entry of each edge
     RUN_EDGE_END,

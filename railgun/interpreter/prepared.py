@@ -1,4 +1,7 @@
-"""Prepared ops: a node's update ops with the addresses of their arguments in one frame, looked up once per frame."""
+"""Prepared ops: a node's update ops with the addresses of their arguments in one frame, looked up once per frame.
+
+simple.py makes them, and plain.py reads them too. A frame is a decoded chunk, or the open region of the reservoir.
+"""
 
 # A prepared op: code, byte offset of its cell, addresses of the argument's words and nulls in the frame (0: none).
 PREPARED_CODE, PREPARED_CELL, PREPARED_WORDS, PREPARED_NULLS = range(0, 32, 8)

@@ -1,4 +1,4 @@
-"""Reads results of keys from the present state, and changes nothing: what a value query is answered with."""
+"""Reads the results of keys from the present state, to answer value queries. It changes nothing."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _BEFORE, _RESULTS = range(2)
 
 @jit
 def read(ctx: Any) -> Any:
-    """Write the results of every node for keys 0 to RUN_LIMIT; 0, or a status with the place noted to go on from.
+    """Write the results of every node for keys 0 to RUN_LIMIT; 0, or a status with the place to continue from stored.
 
     RUN_ROWS has the row of each key, by group; it may be a row of zeros, which an empty group has. RUN_EMPTY is such a
     row, wide enough for every group: it stands in for the row of a tumbling node whose bucket is past. RUN_CLOCK has

@@ -1,4 +1,4 @@
-"""Writing results: those of some ops of one node, for one record or one key."""
+"""Writes the results of some ops of one node, for one record or one key."""
 
 from typing import Any
 

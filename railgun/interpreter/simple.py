@@ -1,9 +1,15 @@
-"""A faster loop for *simple* nodes, which have only counts and sums, as most metrics need.
+"""A faster form of the general loop in run.py, for *simple* nodes.
 
-It does what the loop in run.py does, for full nodes with only counts and sums over a sliding or an infinite window.
-Addresses are looked up once per frame, not once per row. A value that needs more, such as a double outside the narrow
-accumulator, is left to the general op. If that op has to stop, the place is stored, and the general loop continues from
-there.
+A node is one (window, filter, group-by) of the plan. It is simple if it has only counts and sums, and its window is
+sliding or infinite. Most nodes are. This loop runs a simple node once it is *full*: its fill from stored events has
+ended, and it has no bound before which it lacks events.
+
+A *frame* holds decoded rows: a chunk, or the open region (frame 0). Addresses are looked up once per frame, not once
+per row (prepared.py). A *crossing row* is an event that passes one of the window's edges: at the head edge it is added,
+at the tail edge it is removed.
+
+A value that needs more, such as a double outside the narrow accumulator, is left to the general op. If that op has to
+stop, the place is stored, and the general loop continues from there.
 """
 
 from typing import Any
@@ -40,7 +46,10 @@ u = np.uint64
 
 _AHEAD = 16  # how many records or entries ahead a row's cells are prefetched
 
+# The stages of a record, in order: rows that cross the head, rows that cross the tail, results of EXCLUDE CURRENT, the
+# record itself, and all other results.
 _HEADS, _TAILS, _BEFORE, _ARRIVAL, _RESULTS = range(5)
+# The results of `_apply` that are not the number of an op.
 _ALL_DONE = -1
 _FILTERED = -2
 
@@ -71,7 +80,7 @@ def _prepare(ctx: Any, node: Any, frame: Any, table: Any) -> None:
 
 @jit
 def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any) -> Any:
-    """Apply prepared ops from `first` on. Returns _ALL_DONE, _FILTERED, or the op that the general code has to do."""
+    """Apply prepared ops from `first` on. Returns _ALL_DONE, _FILTERED, or the number of an op for the general code."""
     predicate = ldi64(table + PREPARED_WORDS)
     if predicate != 0 and ld64(predicate + row * 8) == u(0):
         return np.int64(_FILTERED)
@@ -100,7 +109,7 @@ def _apply(table: Any, ops: Any, first: Any, row: Any, entity: Any, adding: Any)
 def _apply_all(
     ctx: Any, node: Any, table: Any, ops: Any, frame: Any, row: Any, entity: Any, adding: Any
 ) -> Any:
-    """Apply a node's ops to an entity's row for one row of a frame; 0, or a status with the op in RUN_AT_OP."""
+    """Apply a node's ops to an entity's row for one row of a frame. Returns 0, or a status with the op in RUN_AT_OP."""
     k = _apply(table, ops, 0, row, entity, adding)
     while k >= 0:
         op = ldi64(ctx + at.RUN_UPDATES * 8) + (ldi64(node + at.NODE_UPDATES * 8) + k) * (at.UPDATE_WORDS * 8)
@@ -114,7 +123,9 @@ def _apply_all(
 
 @jit
 def _lists(ctx: Any, node: Any) -> Any:
-    """The addresses of the lists of crossing rows: their records, frames, rows, and entities' rows."""
+    """Return the addresses of four lists of the crossing rows: the record at which each crosses, its frame, its row in
+    the frame, and its entity's row.
+    """
     entities = ldi64(node + at.NODE_GROUP * 8) * ldi64(ctx + at.RUN_ENTITIES_STRIDE * 8) * 8
     return (
         ldi64(ctx + at.RUN_ENTRY_AT * 8),
@@ -138,7 +149,10 @@ def _crossings(
     record: Any,
     adding: Any,
 ) -> Any:
-    """Add or remove the rows that cross an edge at a record. Returns the next entry, or -1 with a status stored."""
+    """Add or remove the rows that cross an edge up to a record: entries of the lists, from `entry` up to `end`.
+
+    Returns the next entry, or -1 with a status stored.
+    """
     records, frame_of, row_of, entity_of = lists
     while entry < end and ldi32(records + entry * 4) <= record:
         if entry + _AHEAD < end:
@@ -160,7 +174,7 @@ def _crossings(
 
 @jit
 def _results(ctx: Any, first: Any, end: Any, record: Any, entity: Any) -> Any:
-    """Write the results of the ops first to end for a record; 0, or a status with the op in RUN_AT_OP."""
+    """Write the results of ops `first` to `end` - 1 for a record. Returns 0, or a status with the op in RUN_AT_OP."""
     results, stride = ldi64(ctx + at.RUN_RESULTS * 8), ldi64(ctx + at.RUN_STRIDE * 8)
     outs, nulls = ldi64(ctx + at.RUN_OUT * 8) + record * 16, ldi64(ctx + at.RUN_OUT_NULLS * 8) + record
     rounded, total = np.int64(-1), u(0)
@@ -214,7 +228,7 @@ def is_simple(node: Any) -> Any:
 
 @jit
 def _crossed(ctx: Any, edge: Any) -> Any:
-    """The first of the rows that an edge crosses, and the end of them; none where there is no edge."""
+    """Return the first entry of the rows that cross an edge, and the end of these entries. edge: -1 for no edge."""
     if edge < 0:
         return np.int64(0), np.int64(0)
     starts, ends = ldi64(ctx + at.RUN_EDGE_START * 8), ldi64(ctx + at.RUN_EDGE_END * 8)
@@ -223,7 +237,7 @@ def _crossed(ctx: Any, edge: Any) -> Any:
 
 @jit
 def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
-    """Run records first to limit of one node; 0, or a status with the place stored."""
+    """Run records `first` to `limit` - 1 of one node. Returns 0, or a status with the place stored."""
     head, head_end = _crossed(ctx, ldi64(node + at.NODE_HEAD * 8))
     tail, tail_end = _crossed(ctx, ldi64(node + at.NODE_TAIL * 8))
     arriving = ldi64(ctx + at.RUN_PREPARED * 8)

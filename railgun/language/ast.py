@@ -1,6 +1,6 @@
-"""The syntax tree of a query: what was written, before any field or type is known.
+"""The syntax tree of a query or a DERIVE, as it was written, before any field or type is known.
 
-Every node is frozen and compares by meaning: positions in the text take no part in equality or hashing.
+Every node is frozen and compares by meaning: its position in the text takes no part in equality or hashing.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from railgun.language.types import Type
 
 
 class Aggregator(StrEnum):
-    """What a metric computes. `stddev` is `STDDEV_SAMP`; `count(*)` is `COUNT` without an argument."""
+    """The aggregators of metrics. `stddev` is `STDDEV_SAMP`; `count(*)` is `COUNT` without an argument."""
 
     COUNT = "count"
     SUM = "sum"
@@ -29,7 +29,7 @@ class Aggregator(StrEnum):
 
 
 class Function(StrEnum):
-    """What may be called in an expression."""
+    """The functions that an expression may call."""
 
     ABS = "abs"
     CEIL = "ceil"
@@ -111,7 +111,7 @@ class LongLiteral(Expression):
 
 @dataclass(frozen=True, slots=True)
 class DecimalLiteral(Expression):
-    """A number with a point: `unscaled / 10**scale`, scale ≥ 1. It is a decimal beside decimals, and else a double."""
+    """A number with a point: `unscaled / 10**scale`, scale ≥ 1. Beside decimals it is a decimal, otherwise a double."""
 
     unscaled: int
     scale: int
@@ -251,8 +251,8 @@ class Window(Node):
 class SelectItem(Node):
     """One item of a SELECT.
 
-    argument: None for `count(*)` alone.  name: None without `AS`.  condition: None without `FILTER`.
-    name_position: of the name, or of the item where it has none.
+    argument: None only for `count(*)`. name: None without `AS`. condition: None without `FILTER`.
+    name_position: the position of the name, or that of the item if it has no name.
     """
 
     aggregator: Aggregator
@@ -269,7 +269,7 @@ class StreamName(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """One `SELECT`. `text` is the text that was parsed; empty where the tree was not made by the parser.
+    """One `SELECT`. `text` is the text that was parsed; empty if the parser did not make the tree.
 
     excludes_current: whether the window leaves out the event that is answered (`EXCLUDE CURRENT`).
     """
@@ -294,7 +294,7 @@ class DerivedItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class Derivation(Node):
-    """One `DERIVE`. `text` is the text that was parsed; empty where the tree was not made by the parser."""
+    """One `DERIVE`. `text` is the text that was parsed; empty if the parser did not make the tree."""
 
     items: tuple[DerivedItem, ...]
     stream: StreamName
@@ -313,13 +313,13 @@ def flat(kind: type[And] | type[Or], operands: Sequence[Expression]) -> Expressi
 
 
 def all_of(*conditions: Expression | None) -> Expression | None:
-    """The conjunction of the conditions that are not None; None where there is none."""
+    """Return the conjunction of the conditions that are not None; None if all are."""
     found = [condition for condition in conditions if condition is not None]
     return flat(And, found) if len(found) > 1 else next(iter(found), None)
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below, in the order written."""
+    """Return the nodes directly below a node, in the order in which they were written."""
     match node:
         case Arithmetic() | Comparison():
             return (node.left, node.right)

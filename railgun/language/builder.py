@@ -48,7 +48,7 @@ _ARGUMENTS = {
 }
 _NUMBERS = ("no", "one", "two", "three")
 
-# What optional parts of a statement become. The rules around them tell them apart by these types.
+# The nodes of optional parts of a statement. Rules that contain several of them distinguish them by these types.
 
 
 class _Where(NamedTuple):
@@ -90,7 +90,7 @@ _Part = TypeVar("_Part")
 
 
 def _part(parts: Sequence[object], kind: type[_Part]) -> _Part | None:
-    """The part of a kind, or None where it is not written. There is one at most."""
+    """Return the part of a kind; None if it is not written. There is one at most."""
     return next((part for part in parts if isinstance(part, kind)), None)
 
 
@@ -140,7 +140,7 @@ def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ..
     raise OffsetError(message, place, f"as in {example}")
 
 
-# What other languages call some aggregators.
+# Names of aggregators in other languages.
 _OTHER_NAMES = {
     **dict.fromkeys(("mean", "average"), "avg"),
     **dict.fromkeys(("lag", "previous"), "prev"),

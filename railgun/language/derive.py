@@ -58,7 +58,7 @@ Known = Mapping[str, Type | ResolvedDerived]
 
 
 def operand_type(result: Type) -> Type | None:
-    """The type as which expressions read a metric's results; None where there is none."""
+    """Return the type as which expressions read a metric's results; None if they cannot read them."""
     if result.kind is Kind.INTEGER128:
         return LONG
     if result.kind is not Kind.DECIMAL:
@@ -81,7 +81,7 @@ def resolve_derived(
     stream: the stream's name.
     zones: finds the time zone of a name.
 
-    Raises QueryError, with the place, where the item does not fit the stream.
+    Raises QueryError, with the place, if the item does not fit the stream.
     """
     try:
         check_stream(derivation.stream, stream)

@@ -1,4 +1,4 @@
-"""The errors of the metric language: what is wrong, where, what was expected, and what may be meant."""
+"""The errors of the metric language. Each says what is wrong, where, what was expected, and what may be meant."""
 
 import difflib
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def position_of(text: str, offset: int) -> Position:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that a mistyped word most likely means, or None where none is near."""
+    """Return the known name that a mistyped word most likely means; None if no name is near."""
     by_lower: dict[str, str] = {}
     for name in known:
         by_lower.setdefault(name.lower(), name)
@@ -31,12 +31,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 class QueryError(ValueError):
-    """Text that is not a query, or a query that does not fit its stream.
+    """A text is not a query, or a query does not fit its stream.
 
     message: one sentence, without the place.
-    position: where in the text.
-    expected: what could have stood there; empty where that says nothing.
-    hint: the remedy, such as the nearest known name; None where `expected` has to do.
+    position: the place in the text.
+    expected: what could have stood there; empty if that would not help.
+    hint: the remedy, such as the nearest known name; None if there is only `expected`.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ def _listed(words: tuple[str, ...]) -> str:
 
 
 class OffsetError(Exception):
-    """An error at an offset in query text, raised where the text is not at hand. Callers make a QueryError of it.
+    """An error at an offset in query text, raised by code that does not have the text. Callers make a QueryError of it.
 
     hint: the remedy. Each of these errors has one.
     """
@@ -78,5 +78,5 @@ class OffsetError(Exception):
         self.hint = hint
 
     def in_text(self, text: str) -> QueryError:
-        """The error with its line and column."""
+        """Return the error with its line and column."""
         return QueryError(self.message, position_of(text, self.offset), hint=self.hint)

@@ -30,7 +30,7 @@ class CaseTables:
     """The tables as kernels read them.
 
     directory: int64[6], for LOWER then UPPER: the address of `indexes`, its length, the address of `records`.
-    held: the arrays at those addresses. `indexes` is uint16 by code point, 0 where a code point maps to itself.
+    held: the arrays at those addresses. `indexes` is uint16 by code point, 0 if a code point maps to itself.
     `records` is uint8[, 8] by index: a length and that many bytes of UTF-8.
     """
 

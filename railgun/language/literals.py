@@ -72,7 +72,7 @@ def negative(number: Expression, offset: int) -> Expression:
 
 
 def like_pattern(pattern: str, offset: int) -> str:
-    """The pattern itself. Raises OffsetError where it is too long or ends in a lone backslash."""
+    """Return the pattern. Raises OffsetError if it is too long or ends in a lone backslash."""
     if len(pattern.encode()) > LIKE_PATTERN_LIMIT_BYTES:
         hint = "test its parts with several LIKE, joined by AND"
         raise OffsetError(f"a LIKE pattern of more than {LIKE_PATTERN_LIMIT_BYTES} bytes", offset, hint)

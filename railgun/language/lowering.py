@@ -306,7 +306,7 @@ def double_word(number: float) -> int:
 def as_type(expression: TypedExpression, type_: Type) -> Constant | None:
     """The constant of this type whose value is exactly that of the expression.
 
-    None where the type has no such value, where the constant is NULL, and where the expression is not a constant.
+    None if the type has no such value, if the constant is NULL, or if the expression is not a constant.
     """
     if not isinstance(expression, Constant) or expression.value is None:
         return None

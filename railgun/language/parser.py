@@ -104,7 +104,7 @@ def _check_text(text: str) -> None:
 
 
 def _measured(node: Node, depth: int) -> int:
-    """The number of nodes of the typed tree below a node. Raises OffsetError where it is nested too deep or too large.
+    """The number of nodes of the typed tree below a node. Raises OffsetError if it is nested too deep or too large.
 
     The typed trees of BETWEEN, and of CASE with an operand, repeat the operand for each test. Nested, they multiply.
     """

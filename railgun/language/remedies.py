@@ -1,4 +1,4 @@
-"""The remedies that errors about types name: how a value becomes one of the type that is wanted."""
+"""The remedies in errors about types. They say how to convert a value `x` to the type that is needed."""
 
 from collections.abc import Collection
 
@@ -44,14 +44,14 @@ _REMEDIES = {
 
 
 def of_conversion(found: Type, wanted: Kind) -> str:
-    """How a value `x` of one type becomes one of another kind."""
+    """Return how to convert a value `x` of one type to another kind."""
     return _OF_NULL if found == NULL else _REMEDIES[wanted][found.kind]
 
 
 def of_cast(found: Type, wanted: Type, takes: Collection[Kind], to_long: Collection[Kind]) -> str:
-    """What serves in place of a cast that there is not.
+    """Return what to write in place of a cast that does not exist.
 
-    takes: what can be cast to the wanted type.  to_long: what can be cast to a long.
+    takes: the kinds that can be cast to the wanted type. to_long: the kinds that can be cast to a long.
     """
     if found == wanted:
         return "it is one already"
@@ -61,7 +61,7 @@ def of_cast(found: Type, wanted: Type, takes: Collection[Kind], to_long: Collect
 
 
 def of_comparison(a: Type, b: Type) -> str:
-    """How values of two types that cannot be compared come to be."""
+    """Return how to make values of two types comparable."""
     if BOOLEAN in (a, b):
         return "a boolean stands by itself, or is compared with TRUE or FALSE"
     if TIMESTAMP in (a, b):
@@ -71,7 +71,7 @@ def of_comparison(a: Type, b: Type) -> str:
 
 
 def of_arithmetic(a: Type, b: Type) -> str:
-    """How values of two types that arithmetic does not take are brought together."""
+    """Return how to convert values of two types that arithmetic does not accept together."""
     if NULL in (a, b):
         return _OF_NULL
     if BOOLEAN in (a, b):
@@ -82,7 +82,7 @@ def of_arithmetic(a: Type, b: Type) -> str:
 
 
 def of_branches(types: Collection[Type]) -> str:
-    """How branches of different types get one."""
+    """Return how to give branches of different types one type."""
     kinds = {type_.kind for type_ in types}
     if kinds == {Kind.DECIMAL}:
         scale = max(type_.scale for type_ in types)

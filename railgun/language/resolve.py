@@ -1,4 +1,4 @@
-"""Makes metrics, named and typed, from a query over a stream's fields. Their canonical texts say which share state."""
+"""Makes metrics, named and typed, from a query over a stream's fields. Metrics of equal canonical text share state."""
 
 import dataclasses
 import hashlib
@@ -92,10 +92,10 @@ _RESERVED_PREFIXES = ("late_", "duplicate_")
 class ResolvedMetric:
     """One metric, checked and typed.
 
-    argument: None for `count(*)` alone.
-    predicate: a boolean expression; None where every event counts.
-    argument_text, predicate_text: the canonical texts of these, for people.
-    zones: the time zones that these name, ordered by name.
+    argument: None only for `count(*)`.
+    predicate: a boolean expression; None if every event counts.
+    argument_text, predicate_text: the canonical texts of argument and predicate, for people.
+    zones: the time zones that argument and predicate name, ordered by name.
     group_by: field names, sorted, each once, because the order written does not matter.
     excludes_current: whether the window leaves out the event that is answered.
     canonical: the text of the query that makes this metric alone, without its name. Two metrics of one stream with
@@ -131,7 +131,7 @@ class ResolvedMetric:
 
 
 def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
-    """The type of an aggregator's result over an argument's type; None where it does not take that type."""
+    """Return the type of an aggregator's result for an argument's type; None if it does not take that type."""
     if aggregator in _COUNTS:
         return LONG
     if argument is None:
@@ -163,7 +163,7 @@ def resolve(
     zones: finds the time zone of a name. A registered metric keeps the zones that it was registered with.
     metrics: the names of the stream's metrics, for the error where the query reads one.
 
-    Raises QueryError, with the place, where the query does not fit the stream.
+    Raises QueryError, with the place, if the query does not fit the stream.
     """
     try:
         return _Resolver(query, Inference(fields, stream, zones, metrics)).metrics()
@@ -172,7 +172,7 @@ def resolve(
 
 
 def check_stream(written: ast.StreamName, stream: str) -> None:
-    """Raise OffsetError where FROM names another stream."""
+    """Raise OffsetError if FROM names another stream."""
     if written.name != stream:
         near = nearest(written.name, [stream])
         hint = f"did you mean {near}?" if near else f"this is stream {stream}"
@@ -180,7 +180,7 @@ def check_stream(written: ast.StreamName, stream: str) -> None:
 
 
 def check_metric_name(name: str, position: int) -> None:
-    """Raise OffsetError where a name given with AS begins as columns do that replies have themselves."""
+    """Raise OffsetError if a name given with AS begins like the columns that replies have themselves."""
     for prefix in _RESERVED_PREFIXES:
         if name.startswith(prefix):
             message = f"a metric's name cannot begin with {prefix}: replies use such names themselves"

@@ -1,4 +1,8 @@
-"""What is said of text that the grammar does not accept: where, what could stand there, and what may be meant."""
+"""Makes the errors for queries that the grammar does not accept.
+
+An error says where the text is wrong, what could stand there, and what may be meant. `railgun.language.parser` calls
+this.
+"""
 
 import re
 
@@ -7,7 +11,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from railgun.language.errors import QueryError, nearest, position_of
 
-# The tokens that an operand may begin with. Where all of them are accepted, an error says "a value".
+# The tokens with which an operand may begin. If all of them are accepted, an error says "a value" instead.
 _OPERAND = frozenset({"NAME", "QUOTED", "INTEGER", "DECIMAL", "DOUBLE", "STRING", "TRUE", "FALSE", "NULL"})
 _OPERAND_START = _OPERAND | {"_OPEN", "MINUS", "CASE", "NOT"}
 _SAID = {
@@ -32,7 +36,7 @@ _UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # A comma before FROM: the parser takes FROM as the name of the next item.
 _COMMA_FROM = re.compile(r",\s*from\s*\Z", re.IGNORECASE)
-# What SQL takes as a comment that has not ended.
+# The beginning of a comment of SQL, up to the end of the text.
 _COMMENT = re.compile(r"(?:\A|\s)--\s[^\n]*\Z")
 _SELECT = re.compile(r"\s*select\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -46,7 +50,7 @@ _SHORT_UNITS = {
     **dict.fromkeys(("w", "wk", "wks"), "WEEKS"),
 }
 _OF_NO_LENGTH = ("month", "quarter", "year")
-# What is meant by words of SQL that the language does not have, or has elsewhere.
+# The remedy for each word of SQL that the language lacks, or has in another place.
 _OF_SQL = {
     "WINDOW": "a window follows the word OVER",
     "HAVING": "every event is answered: compare the metric in a DERIVE, as in DERIVE n > 3 AS is_many FROM payments",
@@ -57,13 +61,14 @@ _OF_SQL = {
     "ORDER": "leave it out: every event has one answer",
     "LIMIT": "leave it out: every event has one answer",
 }
-# Behind the second operand of a comparison that may go on, or end.
+# Tokens that are accepted behind the second operand of a comparison.
 _BEHIND_COMPARED = {"PLUS", "_OR"}
 _ARITHMETIC = {"PLUS", "MINUS", "SLASH", "PERCENT", "STAR", "CONCAT"}
-# The tokens that may follow an item of a DERIVE without AS; a name follows where only the word AS is missing.
+# The tokens that may follow an item of a DERIVE that lacks its AS. A name is among them, for an item that lacks only
+# the word AS.
 _BEHIND_NAME = frozenset({"_COMMA", "_FROM", "_SEMICOLON", "$END", "NAME", "QUOTED"})
 _NAME_REMEDY = "write AS and a name behind the expression, as in DERIVE declined / n AS rate FROM payments"
-# What is meant by characters that other languages use.
+# The remedies for characters that other languages use.
 _CHARACTERS = {
     "!": "unequal is <> or !=",
     "&": "both is AND",
@@ -75,7 +80,7 @@ _CHARACTER_REMEDY = "text goes in single quotes, a name that needs quotes in dou
 
 
 def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
-    """The error for a word or sign in the wrong place, or for text that ends too early."""
+    """Return the error for a word or sign in the wrong place, or for text that ends too early."""
     token = error.token
     accepted = set(error.accepts) if isinstance(error.accepts, set) else set(error.expected)
     is_end = token.type == "$END"
@@ -89,7 +94,7 @@ def unexpected_token(text: str, error: UnexpectedToken) -> QueryError:
 
 
 def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:
-    """The error for a character that no token begins with."""
+    """Return the error for a character with which no token begins."""
     offset = error.pos_in_stream or 0
     character = text[offset]
     if character in "'\"":
@@ -103,7 +108,7 @@ def unexpected_character(text: str, error: UnexpectedCharacters) -> QueryError:
 
 def _wants_name(accepted: set[str]) -> bool:
     """Whether the expression of an item of a DERIVE may end here."""
-    # AS is accepted in a CAST and behind an item of a SELECT too, where one of the others is accepted as well.
+    # AS is also accepted in a CAST and behind an item of a SELECT. One of these three tokens is then accepted too.
     return "_AS" in accepted and accepted.isdisjoint({"_CLOSE", "_COMMA", "_FROM"})
 
 
@@ -113,7 +118,7 @@ def _keywords(accepted: set[str]) -> list[str]:
 
 
 def _expected(accepted: set[str]) -> tuple[str, ...]:
-    """What could stand there. Arithmetic is left out where anything else could."""
+    """Return in words what could stand there. Operators of arithmetic are left out if anything else could."""
     if accepted >= _OPERAND:
         return tuple(sorted({"a value", *_worded(accepted - _OPERAND_START)}))
     rest = accepted - _ARITHMETIC
@@ -125,7 +130,7 @@ def _worded(accepted: set[str]) -> set[str]:
 
 
 def _meant(token: Token, accepted: set[str], text: str) -> str | None:
-    """What may be meant by a token that cannot stand where it does in a text."""
+    """Return a hint at what may be meant by a token that is in the wrong place; None if there is none."""
     found, start = str(token), token.start_pos or 0
     before = text[:start]
     if _COMMA_FROM.search(before):
@@ -144,7 +149,7 @@ def _meant(token: Token, accepted: set[str], text: str) -> str | None:
 
 
 def _meant_in_window(token: Token, accepted: set[str]) -> str | None:
-    """What may be meant where a window is expected, or its size, or the size's unit."""
+    """Return a hint for a token in the place of a window, its size or the size's unit; None if there is none."""
     found = str(token).lower()
     if accepted == {"INTEGER"}:
         if token.type == "STRING":
@@ -165,7 +170,7 @@ def _meant_in_window(token: Token, accepted: set[str]) -> str | None:
 
 
 def _meant_by_word(found: str, accepted: set[str], before: str) -> str | None:
-    """What may be meant by a word: a keyword that is mistyped, or one of SQL."""
+    """Return a hint for a word: a mistyped keyword, or one of SQL. None if there is none."""
     if not _WORD.fullmatch(found):
         return None
     if found.upper() == "ROW" and _CURRENT.search(before):
@@ -174,7 +179,7 @@ def _meant_by_word(found: str, accepted: set[str], before: str) -> str | None:
         return "write one window, last, as in SELECT sum(x) AS total FROM payments GROUP BY card OVER SLIDING 7 DAYS"
     if found.upper() == "IN" and "_DELAYED" in accepted:
         return "windows have no zone: HOUR(t IN 'Europe/Lisbon') and other parts of a time have one"
-    # Where the word AS may stand, any word may be meant as a name.
+    # If the word AS may stand here, any word may be meant as a name.
     if "_AS" not in accepted and (remedy := _of_sql(found.upper(), accepted)) is not None:
         return remedy
     near = nearest(found, _UNITS if "UNIT" in accepted else _keywords(accepted))
@@ -182,7 +187,7 @@ def _meant_by_word(found: str, accepted: set[str], before: str) -> str | None:
 
 
 def _of_sql(word: str, accepted: set[str]) -> str | None:
-    """What is meant by a word that SQL has in this place."""
+    """Return the remedy for a word that SQL has in this place; None if there is none."""
     is_behind_window = not accepted.isdisjoint({"_DELAYED", "_EXCLUDE"})
     if word == "GROUP" and is_behind_window:
         return "GROUP BY stands before OVER"

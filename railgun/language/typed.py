@@ -15,7 +15,7 @@ ConstantValue = int | float | bool | str | None
 
 
 class Operation(StrEnum):
-    """The operation of an Apply. The result is null where an operand is null, except as noted.
+    """The operation of an Apply. The result is null if an operand is null, except as noted.
 
     Arithmetic takes operands of one kind, that of its result, except decimals (long or decimal of any
     scale) and timestamps. Comparisons take any two numbers, or two of one kind.
@@ -48,7 +48,7 @@ class Operation(StrEnum):
     TO_DOUBLE = "to_double"  # a long or decimal, rounded to nearest, ties to even
     GREATEST = "greatest"  # two operands or more of one type; nulls are skipped
     LEAST = "least"  # likewise
-    NULLIF = "nullif"  # the first operand; null where the two are equal, or where the first is null
+    NULLIF = "nullif"  # the first operand; null if the two are equal, or if the first is null
     ROUND = (
         "round"  # of a double to a whole one, of a decimal to the scale of the result; half away from zero
     )

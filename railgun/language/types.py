@@ -57,7 +57,7 @@ _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", re.AS
 class TypeTextError(ValueError):
     """Text that names no type.
 
-    message: one sentence.  hint: which types there are, or the rule.
+    message: one sentence. hint: a list of the types, or the rule that the text breaks.
     """
 
     def __init__(self, message: str, hint: str) -> None:

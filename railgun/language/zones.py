@@ -1,4 +1,4 @@
-"""Time zones as tables, read from the files of the pinned `tzdata` package and never from those of the machine.
+"""Makes tables of time zones from the files of the pinned `tzdata` package, never from those of the machine.
 
 Every expression that names a zone carries its table. A digest tells the tables of different releases apart.
 """
@@ -37,7 +37,7 @@ class Zone:
 
 
 Zones = Callable[[str], Zone | None]
-"""A function that finds the zone of a name; None where there is none."""
+"""A function that finds the zone of a name; None if there is none."""
 
 
 def zone_of(name: str, offsets: Offsets) -> Zone:
@@ -67,7 +67,7 @@ def zone_names() -> frozenset[str]:
 
 @functools.cache
 def pinned_zone(name: str) -> Zone | None:
-    """A zone of the pinned package; None where it has none of this name."""
+    """Return a zone of the pinned package; None if the package has none of this name."""
     if name not in zone_names():
         return None
     return zone_of(name, offsets_of(_file(name)))

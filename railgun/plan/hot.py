@@ -82,7 +82,7 @@ class HotPlan:
         return found
 
     def values(self, columns: Sequence[HotColumn]) -> list[TypedExpression] | None:
-        """The expressions whose values these columns hold; None where one of them holds hashes.
+        """Return the expressions whose values these columns hold; None if one of the columns holds hashes.
 
         Raises KeyError for a column that is not in this plan.
         """

@@ -20,7 +20,7 @@ _LENGTH_BITS, _LENGTH_MASK = 24, 0xFFFFFF
 def gather_strings(
     references: npt.NDArray[np.uint64], heap: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """(offsets int64[n + 1], the bytes one after another) of n strings. A reference: offset in heap << 24 | length."""
+    """Return (offsets int64[n + 1], the bytes end to end) of n strings. A reference: offset in heap << 24 | length."""
     lengths = (references & np.uint64(_LENGTH_MASK)).astype(np.int64)
     offsets = np.zeros(len(references) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -64,7 +64,7 @@ class MetricColumn:
 
     @property
     def is_wide(self) -> bool:
-        """Whether both words count."""
+        """Whether results take both words."""
         return is_wide(self.type)
 
     def value(self, row: int) -> Value:

@@ -1,7 +1,8 @@
 """Compiles a plan to a program: tables of nodes, updates and results for the interpreter, and layouts of rows.
 
-A task's metrics come in *generations*. Metrics that were registered before its first event share generation 0. A later
-generation fills itself from stored events, and has cells of its own until it is full.
+A *node* of the program is one (window, filter, group-by) with the metrics that share it. A task's metrics come in
+*generations*. Metrics that were registered before its first event share generation 0. A later generation is filled from
+stored events, and has cells of its own until it is full, which means that it has all its events.
 """
 
 from collections import defaultdict

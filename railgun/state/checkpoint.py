@@ -1,4 +1,6 @@
-"""Fuzzy checkpoints: what was dirty when an epoch closed trickles into the store; one batch commits it."""
+"""Fuzzy checkpoints. Items that were dirty when an epoch closed are written to the store bit by bit; one batch then
+commits the epoch, while events change items of the next one.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,15 +10,15 @@ from railgun.state.resident import Resident
 from railgun.state.store import Store
 from reservoir.executor import Executor, Job
 
-# Tombstones of a committed epoch that one step deletes at most.
+# The most tombstones of a committed epoch that one step deletes.
 _SETTLE_LIMIT = 32
 
 
 class Checkpointer:
-    """One checkpoint at a time over all residents. One thread calls it; a lane of the executor syncs.
+    """Takes one checkpoint at a time of all residents. One thread calls it; a lane of the executor syncs.
 
-    begin -> step, step, ... -> step says True once: everything up to `begin` is durable.
-    A failure (StoreError, or what `make_durable` raised) comes out of `step`, then and ever after.
+    Call `begin`, then `step` until it returns True: everything up to `begin` is then durable. After a failure
+    (StoreError, or what `make_durable` raised) each `step` raises that error.
     """
 
     def __init__(self, store: Store, residents: Sequence[Resident], executor: Executor) -> None:
@@ -35,24 +37,24 @@ class Checkpointer:
 
     @property
     def epoch(self) -> int:
-        """The current epoch: that of every change made now."""
+        """The current epoch, to which every change made now belongs."""
         return self._epoch
 
     @property
     def is_in_flight(self) -> bool:
-        """A checkpoint was begun and is not durable yet."""
+        """Whether a checkpoint was begun and is not durable yet."""
         return self._closing != 0
 
     @property
     def is_committing(self) -> bool:
-        """The commit is on its way: after a crash now it may or may not be there."""
+        """Whether the commit is being written. After a crash now, the checkpoint may or may not be there."""
         return self._commit is not None
 
     def begin(self, meta: bytes, make_durable: Callable[[], bytes] | None = None) -> None:
-        """Close the current epoch: the checkpoint holds the items as they are now, and meta.
+        """Close the current epoch. The checkpoint holds the items as they are now, and meta.
 
-        make_durable runs in the lane; the commit comes behind it there. It syncs what
-        meta refers to (segments, the log); the bytes that it returns, known only then, follow meta.
+        make_durable: runs in the lane, before the commit. It syncs what meta refers to (segments, the log). It returns
+            bytes that are known only then; they are stored behind meta.
         Raises EpochOrderError while a checkpoint is in flight.
         """
         if self.is_in_flight:
@@ -66,7 +68,7 @@ class Checkpointer:
             resident.set_epoch(self._epoch)
 
     def step(self, limit_bytes: int) -> bool:
-        """Do a bounded bit of what is to be done. True in the one call that finds the checkpoint durable."""
+        """Do a bounded bit of the checkpoint's work. Returns True in the one call that finds it durable."""
         if not self.is_in_flight:
             self._settle()
             return False
@@ -83,7 +85,7 @@ class Checkpointer:
         return self._finish()
 
     def finish(self) -> None:
-        """Bring a checkpoint in flight to its end, waiting. At shutdown, and in tests."""
+        """Complete a checkpoint in flight, and wait for it. For the shutdown, and for tests."""
         while self.is_in_flight:
             if not self.step(1 << 20) and self._commit is not None:
                 self._commit.exception()
@@ -95,7 +97,7 @@ class Checkpointer:
         self._lane.close()
 
     def _write_pending(self, limit_bytes: int) -> bool:
-        """Write some of what is pending. True when nothing is left."""
+        """Write some of the pending images. Returns True if none is left."""
         for resident in self._residents:
             if not resident.exhausted():
                 images = resident.pending(self._closing, limit_bytes)

@@ -1,6 +1,7 @@
-"""How far a log was written, kept beside it: so that a log which comes back shorter is not taken for a whole one.
+"""A mark beside a log that says how far it was written, so that a log which has become shorter is recognised.
 
-RocksDB recovers a prefix of its write-ahead log. Where a bit has flipped the prefix is short, and nothing says so.
+RocksDB recovers a prefix of its write-ahead log. If a bit has flipped, the prefix is short, and RocksDB does not say
+so. The store of a task and the log of an engine have such a mark.
 """
 
 import zlib
@@ -14,21 +15,21 @@ from reservoir.files import File, Files
 VERSION = 1
 
 END_MARK = "end.mark"
-"""The mark's name, in the folder of what it is of."""
+"""The file name of the mark, in the folder of its log."""
 
 # Version, number of the mark, written, synced, boot; the CRC-32 of these bytes follows. See FORMAT.md.
 _MARK = Struct("<IQQQ16s")
 _CRC = Struct("<I")
-_SLOT_BYTES = 512  # a disk writes at least so much as a whole
+_SLOT_BYTES = 512  # a disk writes at least this much atomically
 _SLOTS = 2
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NO_BOOT = bytes(16)
 
 
 class EndMark(NamedTuple):
-    """Up to where everything was written, and up to where it was synced; both numbers only grow.
+    """A log's end: up to where it was written, and up to where it was synced. Both numbers only grow.
 
-    is_of_this_boot: whatever was written then is still there, whether or not it was synced: no power was lost since.
+    is_of_this_boot: whether the machine has not restarted since. What was written is then still there, synced or not.
     """
 
     written: int
@@ -37,16 +38,17 @@ class EndMark(NamedTuple):
 
     @property
     def least(self) -> int:
-        """What must be found again."""
+        """The position up to which the log must be found again."""
         return self.written if self.is_of_this_boot else self.synced
 
 
 class EndMarker:
-    """A file of two slots that are overwritten in turn, so that a torn write leaves the mark before it.
+    """A file of two slots that are overwritten in turn, so that a torn write leaves the previous mark.
 
-    One thread at a time. `found`: the newest mark, None in a new file; it stays until the first `note`.
-    boot: 16 bytes that are others after a restart of the machine.
-    Raises StoreCorruptionError where no slot can be read, EndMarkVersionError for a newer version's, OSError.
+    One thread at a time may use it.
+    found: the newest mark when the file was opened; None if it was new.
+    boot: 16 bytes that change with each restart of the machine.
+    Raises StoreCorruptionError if no slot can be read, EndMarkVersionError for a newer version's mark, and OSError.
     """
 
     def __init__(self, files: Files, path: Path, boot: bytes | None = None) -> None:
@@ -62,22 +64,22 @@ class EndMarker:
             raise
 
     def note(self, written: int, synced: int) -> None:
-        """Overwrite the older slot. It outlives this process at once, a loss of power after `sync`."""
+        """Overwrite the older slot. The mark survives the end of this process, and after `sync` a loss of power too."""
         self._number += 1
         body = _MARK.pack(VERSION, self._number, written, synced, self._boot)
         self._file.write_at(self._number % _SLOTS * _SLOT_BYTES, body + _CRC.pack(zlib.crc32(body)))
 
     def sync(self) -> None:
-        """Returns when the mark would survive a loss of power."""
+        """Sync the file, so that the mark survives a loss of power."""
         self._file.sync()
 
     def close(self) -> None:
-        """Let the file go; the mark stays."""
+        """Close the file. The mark stays."""
         self._file.close()
 
 
 def read_mark(files: Files, path: Path) -> EndMark | None:
-    """The newest mark, None where there is none; nothing is changed. Raises as EndMarker does."""
+    """Return the newest mark, or None if there is none. Changes nothing. Raises what EndMarker raises."""
     if path.name not in files.list(path.parent):
         return None
     file = files.open_read(path)
@@ -88,7 +90,7 @@ def read_mark(files: Files, path: Path) -> EndMark | None:
 
 
 def _newest(path: Path, file: File, boot: bytes) -> tuple[int, EndMark | None]:
-    """The number of the newest slot, 0 where all are empty, and its mark."""
+    """Return the number of the newest mark, and the mark; (0, None) if both slots are empty."""
     stored = file.read(0, _SLOTS * _SLOT_BYTES)
     if not any(stored):
         return 0, None
@@ -112,7 +114,7 @@ def _slot(path: Path, slot: bytes, boot_now: bytes) -> tuple[int, EndMark] | Non
 
 
 def boot_id() -> bytes:
-    """16 bytes that are the same until the machine starts anew; zeros where it does not say."""
+    """Return 16 bytes that stay the same until the machine restarts; zeros if the system does not tell them."""
     try:
         return bytes.fromhex(_BOOT_ID.read_text(encoding="ascii").strip().replace("-", ""))
     except (OSError, ValueError):
@@ -120,7 +122,7 @@ def boot_id() -> bytes:
 
 
 def _create(files: Files, path: Path) -> None:
-    """A file of zeros: nothing was acknowledged before it is there for good."""
+    """Create a file of zeros. Nothing is acknowledged before this file is durable."""
     file = files.create(path)
     try:
         file.write(bytes(_SLOTS * _SLOT_BYTES))

@@ -1,4 +1,4 @@
-"""What can go wrong with the state of a task: each error names the folder and what the operator can do."""
+"""The errors of the state of a task. Each names the folder and what the operator can do."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class StoreLockedError(StoreError):
 
 
 class StoreCorruptionError(StoreError):
-    """What is stored cannot be what was written."""
+    """The stored bytes cannot be those that were written."""
 
     def __init__(self, folder: Path, doing: str, reason: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class StoreCorruptionError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """Stored by a newer version of the program than this one."""
+    """The state was stored by a newer version of the program than this one."""
 
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(folder, "read", reason, "Run the version that wrote it, or a newer one")
@@ -63,7 +63,7 @@ class EpochOrderError(StateError):
 
 
 class LayoutError(StateError):
-    """A row layout that cannot be: too wide for the memory given, a number in use, a version unknown."""
+    """A row layout is impossible: too wide for the memory given, its number in use, or its version unknown."""
 
 
 class BatchTooLargeError(StateError):

@@ -1,4 +1,4 @@
-"""One atomic write to RocksDB in the making."""
+"""Collects what one atomic write to RocksDB will contain. `Store` makes such batches."""
 
 from rocksdict import WriteBatch
 
@@ -13,11 +13,11 @@ from railgun.state.values import (
     VALUE_HEADER,
 )
 
-_ENTRY_BYTES = 32  # RocksDB's own of one entry, and some
+_ENTRY_BYTES = 32  # about what RocksDB adds to one entry
 
 
 class ImageBatch:
-    """Images, the values they are first in their epoch to overwrite, the keys they make tombstones of."""
+    """Holds images, the old values that they are the first of their epoch to overwrite, and the keys of tombstones."""
 
     def __init__(self) -> None:
         self._batch = WriteBatch(raw_mode=True)
@@ -28,11 +28,11 @@ class ImageBatch:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was added."""
+        """Whether nothing was added."""
         return self.size_bytes == 0
 
     def add(self, key: bytes, body: bytes | None, epoch: int) -> bytes:
-        """Put an image, or a tombstone; returns the value."""
+        """Add an image, or a tombstone if body is None. Returns the value as it will be stored."""
         if body is None:
             value = VALUE_HEADER.pack(epoch, TOMBSTONE_FORMAT)
             self._graves.setdefault(epoch, []).append(UNDO_ENTRY.pack(len(key), ABSENT_LENGTH) + key)
@@ -50,7 +50,7 @@ class ImageBatch:
         return value
 
     def add_undo(self, epoch: int, key: bytes, old: bytes | None) -> None:
-        """Keep the value that a key had before this epoch."""
+        """Add the value that a key had before this epoch, to be restored if the epoch does not commit."""
         entries = self._undo.get(epoch)
         if entries is None:
             entries = self._undo[epoch] = []
@@ -62,12 +62,12 @@ class ImageBatch:
             self.size_bytes += len(key) + len(old) + _ENTRY_BYTES
 
     def add_entries(self, epoch: int, entries: bytes) -> None:
-        """Keep undo entries that are made already."""
+        """Add undo entries that are already encoded."""
         self._undo.setdefault(epoch, []).append(entries)
         self.size_bytes += len(entries)
 
     def sealed(self, number: int) -> WriteBatch:
-        """The batch, with a number that is new in the life of the store."""
+        """Return the finished batch. number: one that the store has never used before."""
         for epoch, entries in self._undo.items():
             self._batch.put(keys.undo_key(epoch, number), b"".join(entries))
         for epoch in self._undo.keys() | self._marks.keys():

@@ -69,17 +69,17 @@ def layout_range(group: int) -> tuple[bytes, bytes]:
 
 
 def undo_key(epoch: int, number: int) -> bytes:
-    """Key of what one write batch overwrote for the first time in its epoch."""
+    """Key of the undo entries of one write batch: the values that it was the first of its epoch to overwrite."""
     return _IN_EPOCH.pack(UNDO, epoch, number)
 
 
 def written_key(epoch: int, number: int) -> bytes:
-    """Key of what one write batch says that it wrote in an epoch."""
+    """Key of the marks of the keys that one write batch wrote in an epoch."""
     return _IN_EPOCH.pack(WRITTEN, epoch, number)
 
 
 def graves_key(epoch: int, number: int) -> bytes:
-    """Key of the list of keys that one write batch made tombstones of."""
+    """Key of the list of keys that one write batch replaced by tombstones."""
     return _IN_EPOCH.pack(GRAVES, epoch, number)
 
 
@@ -90,6 +90,6 @@ def epoch_of(key: bytes) -> int:
 
 
 def after(prefix: bytes) -> bytes:
-    """The least key above all that begin with the prefix, whose bytes are not all 255."""
+    """The least key above all keys that begin with the prefix. The bytes of the prefix must not all be 255."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1])

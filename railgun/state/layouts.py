@@ -1,4 +1,7 @@
-"""The row layouts of a group through its versions, and how a row of any of them becomes one of the newest."""
+"""The versions of a group's row layout, and how a row of an older version becomes a row of the newest.
+
+A group is one GROUP BY of the metrics. Its layout changes when metrics come or go.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -13,7 +16,7 @@ _RUN = Struct("<III")
 
 
 class Run(NamedTuple):
-    """`words` cells at `old` in one layout are those at `new` in a later one. Offsets in words."""
+    """A run of `words` cells that lie at `old` in one layout and at `new` in a later one. Offsets in words."""
 
     old: int
     new: int
@@ -21,39 +24,42 @@ class Run(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One version: its cell words, and which of them come from the version before (the others start as 0)."""
+    """One version: its number of cell words, and the runs of cells that come from the version before.
+
+    All other cells start as 0.
+    """
 
     version: int
     cells: int
     runs: tuple[Run, ...]
 
     def extends(self, before: "Layout") -> bool:
-        """Do all cells of the version before stay where they are? What leads older rows there then leads them here."""
+        """Whether all cells of the version before stay in place. The runs that lead to it then also lead to this."""
         return self.runs == (Run(0, 0, before.cells),)
 
 
 class LayoutHistory:
-    """All versions of the layout of one group, oldest first. Raises LayoutError for what does not fit.
+    """All versions of the layout of one group, oldest first. Raises LayoutError for a version that does not fit.
 
-    versions: only `add` appends to it.  widest: the most cells that any of them has.
+    versions: only `add` appends to it. widest: the most cells that any version has.
     """
 
     def __init__(self, group: int) -> None:
         self.group = group
         self.versions: list[Layout] = []
         self.widest = 0
-        # At a level, by place: the runs of 2^level changes in a row as those of one. Where metrics came and went by the
-        # thousands, a row of long ago must not go through each change while an event waits for it.
+        # _changes[level][i] holds the runs of 2^level successive changes, composed into one. If thousands of metrics
+        # came and went, an old row need not go through each change while an event waits for it.
         self._changes: list[list[tuple[Run, ...]]] = []
         self._to_newest: dict[int, tuple[Run, ...]] = {}
 
     @property
     def newest(self) -> Layout:
-        """The layout in force. There must be one."""
+        """The layout in force. Must not be called if there is none."""
         return self.versions[-1]
 
     def add(self, layout: Layout) -> None:
-        """Append a version, which must be a higher number than the one before, with runs that fit both."""
+        """Append a version. Its number must be above the last one's, and its runs must fit both versions."""
         if not 0 <= layout.version < 1 << 32 or not 0 < layout.cells < 1 << 20:
             raise self._error(layout, "the version must fit 32 bits, and the cells 20")
         if self.versions and layout.version <= self.newest.version:
@@ -79,7 +85,7 @@ class LayoutHistory:
         newest = len(self.versions) - 1
         assert place < newest, "a row of the newest layout has nothing to go through"
         assert self.versions[place].version == version
-        # In the longest strides that there are. Older versions meet in them: one more takes a few strides of its own.
+        # The longest strides are taken. Older versions share most of them, so one more version needs few of its own.
         strides: list[tuple[int, tuple[Run, ...]]] = []
         while place < newest and place not in self._to_newest:
             level = (newest - place).bit_length() - 1
@@ -95,7 +101,7 @@ class LayoutHistory:
         return runs
 
     def _change(self, runs: tuple[Run, ...]) -> None:
-        """Note a change from one version to the next, and each pair of strides that it makes whole as one."""
+        """Note a change from one version to the next. Compose each pair of strides that it completes into one."""
         for level in self._changes:
             level.append(runs)
             if len(level) % 2:
@@ -110,7 +116,7 @@ class LayoutHistory:
 
 
 def compose(first: Iterable[Run], second: Iterable[Run]) -> tuple[Run, ...]:
-    """The runs of going through two changes, one after the other."""
+    """Return the runs of two changes that follow each other, composed into one change."""
     before = sorted(first, key=lambda run: run.new)
     after = sorted(second)
     found, at = [], 0
@@ -147,7 +153,7 @@ def to_runs(mapping: Sequence[tuple[int, int, int]]) -> tuple[Run, ...]:
 
 
 def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """The same with runs that go on from one another made one: of a layout that only grew there is one."""
+    """Join runs that continue each other. A layout that only grew has one run afterwards."""
     joined: list[Run] = []
     for run in sorted(runs):
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""One process at a time: an advisory lock on a folder, which the kernel drops when its holder dies."""
+"""An advisory lock that lets one process at a time use a folder. The kernel drops it when its holder dies."""
 
 import contextlib
 import fcntl
@@ -25,7 +25,7 @@ class FolderLock:
         os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
 
     def release(self) -> None:
-        """Let the folder go. Harmless when done already."""
+        """Release the folder. A second call changes nothing."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -34,7 +34,7 @@ class FolderLock:
 
 
 def is_any_held(above: Path) -> bool:
-    """Whether anybody, this process too, holds a folder at or below `above`, which others may be deleting meanwhile."""
+    """Whether any process, this one included, holds a folder at or below `above`. Others may be deleting them now."""
     return any(_is_held(os.path.join(folder, _NAME)) for folder, _, files in os.walk(above) if _NAME in files)
 
 

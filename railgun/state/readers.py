@@ -1,5 +1,6 @@
-"""Reads many keys at once, some at a time, and in several lanes while a task catches up: nobody else needs the
-processors then."""
+"""Reads many keys of RocksDB, a part at a time. While a task catches up, several lanes share the parts, because nobody
+else needs the processors then.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,24 +9,24 @@ from rocksdict import Rdict
 
 from reservoir.executor import Lane
 
-# What RocksDB reads in one go stays in the processor's cache, and its memory comes from what it let go of before:
-# with 4,096 keys at once each of them costs a third more.
+# What RocksDB reads for this many keys fits the processor's cache, in memory that it has just freed. With 4,096 keys at
+# once, each key costs a third more.
 _KEYS_AT_ONCE = 512
-# A list is read without the interpreter's lock, which is then waited for: milliseconds, where other threads are busy in
-# Python. A single key is read with it, in microseconds.
+# A list is read without the interpreter's lock, and then waits for the lock: milliseconds if other threads are busy in
+# Python. A single key is read while holding the lock, in microseconds.
 _FEW_KEYS = 16
 
 Values = list[bytes | None]
 
 
 class Readers:
-    """Shares a list of keys among the thread that asks and lanes, which it closes in the end."""
+    """Shares a list of keys among the calling thread and lanes. `close` ends the lanes."""
 
     def __init__(self, lanes: Sequence[Lane] = ()) -> None:
         self._lanes = tuple(lanes)
 
     def get(self, database: Rdict, requested: list[bytes]) -> Values:
-        """The values of the keys, in their order. Raises what the binding raises."""
+        """Return the values of the keys, in their order. Raises what RocksDB's binding raises."""
         if len(requested) <= _FEW_KEYS:
             return [database.get(key) for key in requested]
         if len(requested) <= _KEYS_AT_ONCE:

@@ -1,4 +1,4 @@
-"""How RocksDB is set up, and its failures as errors of this package."""
+"""Opens RocksDB with its options, iterates over its keys, and turns its failures into errors of this package."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _BLOCK_BYTES = 4 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """What one store may use: memory for writes not yet in tables, memory for blocks read, open files."""
+    """The limits of one store: memory for writes not yet in tables, memory for blocks read, and open files."""
 
     write_buffer_bytes: int = 64 * _MIB
     block_cache_bytes: int = 64 * _MIB
@@ -33,13 +33,13 @@ class StoreLimits:
 
 
 def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
-    """The database in a folder, made when there is none. One column family, so that one WAL orders all.
+    """Open the database in a folder; make it if there is none. It does not compact until it is told to.
 
-    It does not compact until it is told to.
+    It has one column family, so that one write-ahead log (WAL) orders all writes.
     """
     options = Options(raw_mode=True)
     options.create_if_missing(True)
-    # Four of them, so that a burst does not have to wait for the flush of the one before.
+    # The memory is divided into four write buffers, so that a burst need not wait for the flush of the one before.
     options.set_write_buffer_size(limits.write_buffer_bytes // 4)
     options.set_max_write_buffer_number(4)
     options.set_max_open_files(limits.open_files)
@@ -48,7 +48,7 @@ def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
     # A first look-up of a new entity is a miss: the bloom filter of the memtable answers most of them.
     options.set_memtable_prefix_bloom_ratio(0.05)
     options.set_memtable_whole_key_filtering(True)
-    # A torn tail of the WAL is what a crash leaves; what is before it is a prefix of what was written.
+    # A crash leaves a torn tail of the WAL. What lies before it is a prefix of what was written.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     # Spread the syncing of tables and WAL, so that the sync of a checkpoint finds little left to do.
     options.set_bytes_per_sync(_MIB)
@@ -61,15 +61,17 @@ def open_database(folder: Path, limits: StoreLimits, files: Files) -> Rdict:
     _refuse_headless(folder)
     with failures(folder, "open"):
         check_files(files, folder)
-        # Named, because otherwise a database that is there already keeps the options it was made with: its memory
-        # would be that of its first start, and its cache RocksDB's own default.
+        # The column family is named, because otherwise an existing database keeps the options it was made with. Its
+        # memory would then be that of its first start, and its cache RocksDB's own default.
         database = Rdict(str(folder), options, column_families={"default": options})
     database.set_write_options(WriteOptions())
     return database
 
 
 def _refuse_headless(folder: Path) -> None:
-    """Data without the file that RocksDB begins from: it would begin anew, and the state would be gone unsaid."""
+    """Refuse a folder with data but without the file that RocksDB begins from. RocksDB would make a new database, and
+    the state would be lost in silence.
+    """
     if not (folder / "CURRENT").exists():
         data = [*folder.glob("*.sst"), *(log for log in folder.glob("*.log") if log.stat().st_size)]
         if data:
@@ -89,9 +91,9 @@ def _tables(limits: StoreLimits) -> BlockBasedOptions:
 
 
 def items(database: Rdict, folder: Path, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of the keys in [start, stop), in order. Raises StoreError.
+    """Iterate over (key, value) of the keys in [start, stop), in order. Raises StoreError.
 
-    The binding's own iterators end in silence where a block is damaged: only the status tells.
+    The binding's own iterators end in silence at a damaged block. Only the status tells the damage.
     """
     with failures(folder, "scan"):
         cursor = database.iter()
@@ -108,7 +110,9 @@ def items(database: Rdict, folder: Path, start: bytes, stop: bytes) -> Iterator[
 def items_backwards(
     database: Rdict, folder: Path, start: bytes, stop: bytes
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The same from the last to the first. One cursor: what is deleted meanwhile does not slow it down."""
+    """Iterate like `items`, but from the last key to the first. With one cursor, so that deletions made meanwhile do
+    not slow it down.
+    """
     with failures(folder, "scan"):
         cursor = database.iter()
         cursor.seek_for_prev(stop)
@@ -124,7 +128,7 @@ def items_backwards(
 
 @contextmanager
 def failures(folder: Path, doing: str) -> Iterator[None]:
-    """Turn what RocksDB's binding raises (a bare Exception with the status as text) into typed errors."""
+    """Turn what RocksDB's binding raises in the block (a bare Exception, its text the status) into typed errors."""
     try:
         yield
     except StoreError:
@@ -134,7 +138,7 @@ def failures(folder: Path, doing: str) -> Iterator[None]:
 
 
 def failure(folder: Path, doing: str, error: Exception) -> StoreError:
-    """The typed error for what the binding raised. The status's name is all that tells its kinds apart."""
+    """Return the typed error for an error of the binding. Only the name of the status tells the kinds apart."""
     reason = str(error)
     if reason.startswith("Corruption"):
         return StoreCorruptionError(folder, doing, reason)

@@ -1,6 +1,6 @@
-"""Checks RocksDB's files before it opens them, for damage that it does not report.
+"""Checks RocksDB's files before RocksDB opens them, for damage that it does not report.
 
-On some flipped bits it waits for ever. Others it takes for an end that a crash has torn, and drops what follows.
+At some flipped bits RocksDB waits for ever. Others it takes for an end that a crash has torn, and drops what follows.
 
 Its write-ahead logs and its MANIFEST are made of blocks of 32 KiB; in each there are records of
 CRC-32C of type and body (masked) u32, bytes of the body u16, type u8, body.
@@ -19,8 +19,8 @@ _TYPE_AT = 6
 _LENGTH_BITS = 16
 _CURRENT = "CURRENT"  # the name of the MANIFEST in force
 
-# Types of records in recycled files. We recycle none, and on meeting one RocksDB 9.8 reads it again and again.
-# Each differs by one flipped bit from a type that we do write.
+# The types of records in recycled files. We recycle none. RocksDB 9.8 reads a record of such a type again and again.
+# Each of these types differs by one bit from a type that we do write.
 _RECYCLED = frozenset((5, 6, 7, 8, 11))
 
 _MASK_DELTA = 0xA282EAD8
@@ -57,10 +57,11 @@ def _contents(files: Files, path: Path) -> bytes:
 
 
 def _first_damaged(data: bytes, block: int, *, has_end: bool) -> int | None:
-    """The place of a record of a block that RocksDB would wait for ever on, or take for a torn end.
+    """Return the place of the first damaged record of a block: RocksDB would read it for ever, or take it for a torn
+    end.
 
-    has_end: whether a torn record is looked at. In a MANIFEST, RocksDB ends at one whose head has a flipped bit as it
-    does at one that a crash left torn: files that later records name would be deleted as unknown.
+    has_end: whether a torn record is looked at. In a MANIFEST, RocksDB stops at a record whose head has a flipped bit
+        as it does at one that a crash left torn. It would then delete as unknown the files that later records name.
     """
     at, end = block, min(block + _BLOCK_BYTES, len(data))
     while end - at >= _HEAD_BYTES:
@@ -79,7 +80,7 @@ def _damaged(folder: Path, name: str, at: int) -> StoreCorruptionError:
 
 
 def _is_damaged(rest: bytes) -> bool:
-    """Was the record that begins here, and does not end here, whole before a bit of its head flipped?"""
+    """Whether the record that begins here and is cut off was whole before a bit of its head flipped."""
     crc: int
     crc, length, kind = _HEAD.unpack_from(rest)
     if kind == 0 and length == 0:

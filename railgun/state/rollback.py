@@ -1,8 +1,8 @@
-"""Undoing epochs that did not commit: which of the kept values were overwritten, and so have to be restored.
+"""Finds the undo entries that have to be restored when epochs are undone that did not commit.
 
-Most values are kept in case they are overwritten, and a crash finds them as they were.  So each write says, by four
-bytes per key, what it wrote in which epoch; an undo entry whose key no write of its epoch can have named is passed
-over.  A wrong guess restores what is there already.
+An undo entry keeps the old value of a key. Most values are kept in case they are overwritten, and then are not. So each
+write lists a mark of four bytes for each key that it wrote in an epoch. An undo entry is passed over if no write of its
+epoch listed its key's mark. Two keys may have the same mark; the entry then restores a value that is there already.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,14 +25,15 @@ _CUT_SHORT = np.int64(-1)
 
 
 def mark_of(key: bytes) -> bytes:
-    """What a write says of a key: its last bytes, which are those of a hash or a number."""
+    """Return the mark of a key: its last bytes, which are those of a hash or a number."""
     return (b"\0\0\0" + key)[-MARK_BYTES:]
 
 
 @jit
 def _overwritten(values: int, ends: int, n_values: int, marks: int, found: int) -> Any:
-    """Offsets, from `found` on, of the entries whose keys are marked, of undo values that lie one after another; how
-    many, or CUT_SHORT.
+    """Write to `found` the offsets of the entries whose keys are marked. Returns how many, or CUT_SHORT.
+
+    values: undo values that lie end to end. ends: where each of them ends.
     """
     at, n = np.int64(0), np.int64(0)
     for v in range(n_values):
@@ -57,7 +58,7 @@ def _overwritten(values: int, ends: int, n_values: int, marks: int, found: int) 
 
 
 class WrittenKeys:
-    """What writes have said of the keys of each epoch. listed: (key in the store, marks) of those writes."""
+    """The marks of the keys that were written in each epoch. listed: (key in the store, marks) of each write."""
 
     def __init__(self, listed: Iterable[tuple[bytes, bytes]]) -> None:
         self._by_epoch = {
@@ -68,9 +69,9 @@ class WrittenKeys:
     def overwritten(
         self, folder: Path, epoch: int, values: Sequence[bytes]
     ) -> Iterator[tuple[bytes, bytes | None]]:
-        """(key, old value) of undo values of an epoch, where the key may have been written in it.
+        """Iterate over (key, old value) of those undo entries of an epoch whose keys may have been written in it.
 
-        All of them where no write has said anything.  Raises StoreCorruptionError.
+        If the epoch has no marks at all, these are all its entries. Raises StoreCorruptionError.
         """
         marks = self._by_epoch.get(epoch)
         if marks is None:

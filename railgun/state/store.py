@@ -1,4 +1,7 @@
-"""Items in RocksDB: each value carries its epoch; what an epoch overwrites can be undone until it commits."""
+"""Stores the items of a task (rows, pages, strings, layouts) in RocksDB, by epochs.
+
+Each value carries its epoch. The values that an epoch overwrites are kept as undo entries until the epoch commits.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,25 +33,26 @@ from railgun.state.values import (
 from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 
-# A write holds the interpreter lock: more in one batch would be a stall.
+# A write holds the interpreter lock. A larger batch would stall other threads.
 BATCH_BYTES = 256 * 1024
 
-# So many times the buffer may be written before RocksDB compacts: eight tables, in each of which a reading looks.
+# The write buffer may be filled this many times before RocksDB compacts. That makes eight tables, and a read looks in
+# each of them.
 _BUFFERS_UNCOMPACTED = 2
 
-# What is listed by epoch. Graves last: they outlive the commit.
+# The kinds of lists that are kept by epoch. Graves (lists of tombstones) come last, because they outlive the commit.
 _OF_EPOCHS = (keys.written_key, keys.undo_key, keys.graves_key)
 
 Stored: TypeAlias = tuple[int, bytes | None]
 
 
 class Store:
-    """The stored state of one task. All calls from one thread, but `commit`, which may run in another.
+    """The stored state of one task. All calls come from one thread, except `commit`, which may run in another.
 
-    folder: made when absent, locked while open (StoreLockedError). `recover` comes first.
-    written_bytes: since it was opened, about.
-    Failures of RocksDB are StoreErrors naming the folder. After a failed write nothing is written any more:
-    every further write raises that error again.
+    folder: made if absent, and locked while open (StoreLockedError). `recover` must be called first.
+    written_bytes: about how much was written since the store was opened.
+    Failures of RocksDB are StoreErrors that name the folder. After a failed write nothing is written any more: every
+    further write raises that error again.
     """
 
     def __init__(self, folder: Path, limits: StoreLimits | None = None, files: Files | None = None) -> None:
@@ -69,7 +73,7 @@ class Store:
         self._compacts_after_bytes = _BUFFERS_UNCOMPACTED * limits.write_buffer_bytes
         self._committed: int | None = None
         self._settled = 0  # undo entries up to this epoch are deleted
-        self._graves_from = keys.GRAVES  # no list of tombstones lies before
+        self._graves_from = keys.GRAVES  # no list of tombstones lies before this key
         self._number = 0
         self._kept: list[tuple[int, bytes]] = []
         self._kept_bytes = 0
@@ -81,17 +85,17 @@ class Store:
 
     @property
     def committed_epoch(self) -> int:
-        """The last epoch committed; 0 before the first. Known once recovered."""
+        """The last committed epoch; 0 before the first. It is known after `recover`."""
         if self._committed is None:
             raise EpochOrderError("the store has not been recovered yet")
         return self._committed
 
     def recover(self) -> tuple[int, bytes] | None:
-        """Undo the epochs that did not commit, newest first; (epoch, meta) of the last one that did, or None.
+        """Undo the epochs that did not commit, newest first. Returns (epoch, meta) of the last commit, or None.
 
-        Idempotent, and safe to be cut off anywhere: undo entries go once all of them have been restored. Tombstones
-        of the last epochs are left for `settle`: many of them may be, and whoever recovers is waited for.
-        Raises StoreCorruptionError, having changed nothing, where a commit is gone that was durable.
+        It may be interrupted anywhere and called again, because undo entries are deleted only after all of them were
+        restored. Tombstones of the last epochs are left for `settle`, because there may be many and events wait for
+        the recovery. Raises StoreCorruptionError, having changed nothing, if a commit that was durable is gone.
         """
         stored = self._read_meta()
         committed = stored[0] if stored else 0
@@ -103,7 +107,9 @@ class Store:
         return stored
 
     def _check_end(self, committed: int) -> None:
-        """RocksDB takes a damaged end of its log for the end: an older checkpoint would come back in silence."""
+        """Raise StoreCorruptionError if a commit is older than the end mark says. RocksDB takes a damaged end of its
+        log for the end, and would give back an older checkpoint in silence.
+        """
         if self._end.found is not None and committed < self._end.found.synced:
             reason = f"checkpoint {self._end.found.synced} is gone, {committed} is the newest"
             raise StoreCorruptionError(self.folder, "recover", reason)
@@ -121,9 +127,9 @@ class Store:
         yield
 
     def close(self) -> None:
-        """Close the database and let the folder go. What is uncommitted is undone by the next `recover`.
+        """Close the database and release the folder. The next `recover` undoes what is not committed.
 
-        Harmless when done already.
+        A second call changes nothing.
         """
         if self._is_closed:
             return
@@ -137,7 +143,7 @@ class Store:
 
     @contextmanager
     def reading_with(self, executor: Executor, threads: int) -> Iterator[None]:
-        """In the block, reads of many keys are shared among so many threads: the caller's, and lanes."""
+        """In the block, share reads of many keys among this many threads: the caller's and lanes."""
         self._readers = Readers([executor.lane("reader") for _ in range(threads - 1)])
         try:
             yield
@@ -148,11 +154,11 @@ class Store:
     # --- reading ---------------------------------------------------------------------------------
 
     def get(self, requested: list[bytes]) -> list[Stored]:
-        """(stored_epoch, body) for each key: (0, None) where nothing is, (epoch, None) at a tombstone."""
+        """Return (stored_epoch, body) for each key; (0, None) if nothing is stored, (epoch, None) for a tombstone."""
         return [self._stored(key, value) for key, value in zip(requested, self.get_values(requested))]
 
     def get_values(self, requested: list[bytes]) -> list[bytes | None]:
-        """The values as stored, with their headers: for kernels that take them apart."""
+        """Return the values as stored, with their headers, for kernels that decode them."""
         try:
             values: list[bytes | None] = self._readers.get(self._database, requested)
         except Exception as error:
@@ -160,11 +166,11 @@ class Store:
         return values
 
     def scan(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, int, bytes | None]]:
-        """At most `limit` (key, stored_epoch, body) of keys in [start, stop), in order, tombstones too."""
+        """Return (key, stored_epoch, body) of at most `limit` keys in [start, stop), in order, tombstones included."""
         return [(key, *self._stored(key, value)) for key, value in self.scan_values(start, stop, limit)]
 
     def scan_values(self, start: bytes, stop: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-        """The same with the values as stored."""
+        """Return (key, value as stored) of at most `limit` keys in [start, stop), in order, tombstones included."""
         return list(islice(items(self._database, self.folder, start, stop), limit))
 
     def _stored(self, key: bytes, value: bytes | None) -> Stored:
@@ -182,10 +188,10 @@ class Store:
     # --- writing ---------------------------------------------------------------------------------
 
     def keep(self, epoch: int, entries: bytes) -> None:
-        """Undo entries (`undo.py`) of keys that may be overwritten in `epoch`, with their present values.
+        """Keep undo entries (values.py) with the present values of keys that may be overwritten in `epoch`.
 
-        They go out no later than the first of those writes, so that an item may then say that its
-        `stored_epoch` is `epoch`: who reads a value to change it saves the store a second reading.
+        They are written no later than the first of these overwrites. So the items may set their `stored_epoch` to
+        `epoch`. A caller that has read a value to change it thus saves the store from reading it again.
         """
         self._kept.append((epoch, entries))
         self._kept_bytes += len(entries)
@@ -195,11 +201,11 @@ class Store:
     def write(self, images: Sequence[Image], next_epoch: int | None = None) -> None:
         """Write images, at most one of each key, in atomic batches of about 256 KiB.
 
-        An image whose `stored_epoch` is not its epoch is the first of its key in that epoch: the value it
-        replaces goes into the same batch, to be restored if the epoch does not commit. With a `next_epoch`
-        these images themselves are kept as what that epoch will overwrite: see `keep`.
-        Raises EpochOrderError, before anything is written, for an image of a committed epoch, or older than
-        what is stored; StoreError when RocksDB fails.
+        An image whose `stored_epoch` is not its epoch is the first of its key in that epoch. The value that it
+        replaces goes into the same batch, to be restored if the epoch does not commit.
+        next_epoch: if given, the images are also kept as undo entries of this epoch: see `keep`.
+        Raises EpochOrderError, before anything is written, for an image that is of a committed epoch, or older than
+        the stored one. Raises StoreError if RocksDB fails.
         """
         if not images:
             return
@@ -219,7 +225,7 @@ class Store:
         self._write_batch(batch)
 
     def _check(self, images: Sequence[Image], old: dict[bytes, bytes | None]) -> None:
-        """The order that everything rests on, checked before a byte is written."""
+        """Check the order of epochs before a byte is written. Raises EpochOrderError."""
         committed = self.committed_epoch
         if len({image[0] for image in images}) != len(images):
             raise EpochOrderError("two images of one key in one write")
@@ -231,8 +237,8 @@ class Store:
         for (key, value), stored in zip(
             old.items(), (stored for _, _, epoch, stored in images if stored != 0 and stored != epoch)
         ):
-            # A tombstone of a committed epoch is deleted at some time; an item need not know. A value kept
-            # for an epoch in which it was not overwritten after all is older than its item says.
+            # A tombstone of a committed epoch is deleted at some time, and its item need not know. A value that was
+            # kept for an epoch, but not overwritten in it, is older than its item says.
             if stored > committed if value is None else VALUE_HEADER.unpack_from(value)[0] > stored:
                 raise EpochOrderError(f"the value of {key.hex()} is newer than epoch {stored}, or gone")
 
@@ -266,9 +272,9 @@ class Store:
     # --- commit ----------------------------------------------------------------------------------
 
     def commit(self, epoch: int, meta: bytes) -> None:
-        """Make everything written of `epoch`, and of those before, the state that `recover` gives, durably.
+        """Commit `epoch` and those before it durably, so that `recover` gives their state.
 
-        May run in another thread while images of later epochs are written: the WAL is synced without the
+        May run in another thread while images of later epochs are written, because the WAL is synced without the
         interpreter lock. Call `settle` afterwards, from the first thread.
         """
         if epoch != self.committed_epoch + 1:
@@ -286,9 +292,10 @@ class Store:
         self._committed = epoch
 
     def let_compact(self) -> None:
-        """From now on RocksDB may compact. Until then it does not: while a task is opened, which the next event waits
-        for, merging what was flushed before the end would take a processor. Where much is written before the first
-        checkpoint, or there never is one, it begins by itself.
+        """Let RocksDB compact from now on.
+
+        Before this call it does not compact, because that would take a processor while an event waits for the task to
+        be opened. If much is written before this call, it begins by itself.
         """
         if not self._may_compact:
             try:
@@ -298,9 +305,9 @@ class Store:
             self._may_compact = True
 
     def settle(self, limit: int) -> bool:
-        """Delete what the committed epochs leave behind: undo entries, then up to `limit` tombstones.
+        """Delete what committed epochs leave behind: undo entries, then up to `limit` tombstones.
 
-        True when nothing is left to do.
+        Returns True if nothing is left to do.
         """
         committed = self.committed_epoch
         if self._settled < committed:
@@ -311,7 +318,7 @@ class Store:
     def purge(self, ranges: Iterable[tuple[bytes, bytes]]) -> None:
         """Physically delete all keys in the [from, to) ranges, in one batch. Nothing restores them.
 
-        Only for what was given up in an epoch that is committed.
+        Use this only for keys that were given up in a committed epoch.
         """
         batch = WriteBatch(raw_mode=True)
         for start, stop in ranges:
@@ -319,9 +326,10 @@ class Store:
         self._write(batch)
 
     def _drop_tombstones(self, limit: int) -> bool:
-        """Delete up to so many tombstones of committed epochs, which are listed; True when none is left."""
+        """Delete up to `limit` listed tombstones of committed epochs. Returns True if none is left."""
         batch, dead = WriteBatch(raw_mode=True), list[bytes]()
-        # From where it came to: lists that are gone would be passed again and again, until RocksDB has let go of them.
+        # It begins where it stopped the last time. Otherwise it would pass deleted lists again and again, until
+        # RocksDB has removed them.
         begin, stop = self._graves_from, keys.graves_key(self.committed_epoch + 1, 0)
         for list_key, listed in items(self._database, self.folder, begin, stop):
             at, begin = 0, list_key
@@ -360,13 +368,13 @@ class Store:
         return batch
 
     def _is_grave(self, key: bytes, value: bytes, committed: int) -> bool:
-        """A tombstone of a committed epoch, which nothing has to say any more."""
+        """Whether a value is a tombstone of a committed epoch, which is not needed any more."""
         epoch, body = self._stored(key, value)
         return body is None and epoch <= committed
 
 
 def _together(found: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, list[bytes]]]:
-    """(epoch, values) of items that follow each other: those of an epoch in parts of about BATCH_BYTES."""
+    """Group successive items by epoch: (epoch, values). The values of an epoch come in parts of about BATCH_BYTES."""
     for epoch, of_epoch in groupby(found, lambda item: keys.epoch_of(item[0])):
         values, size_bytes = list[bytes](), 0
         for _, value in of_epoch:

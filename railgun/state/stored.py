@@ -1,4 +1,4 @@
-"""What a state folder holds as of its last commit, read without changing it, even while its owner runs."""
+"""Reads what a state folder held at its last commit. Changes nothing, and works even while the folder's owner runs."""
 
 import os
 import tempfile
@@ -22,20 +22,20 @@ _CURRENT = "CURRENT"
 
 @dataclass(slots=True)
 class Amount:
-    """So many items, with so many bytes of keys and values."""
+    """A number of items, and the bytes of their keys and values."""
 
     items: int = 0
     size_bytes: int = 0
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Count one more."""
+        """Count one more item."""
         self.items += 1
         self.size_bytes += len(key) + len(value)
 
 
 @dataclass(slots=True)
 class StoredAmounts:
-    """Rows by group number, pages of trees, and strings that pages refer to."""
+    """The amounts of rows by group number, of pages of trees, and of strings."""
 
     rows: dict[int, Amount] = field(default_factory=dict)
     pages: Amount = field(default_factory=Amount)
@@ -43,10 +43,10 @@ class StoredAmounts:
 
 
 class StoredState:
-    """A folder of the store, opened for reading only. Raises StoreError where it cannot be read.
+    """A folder of the store, opened for reading only. Raises StoreError if it cannot be read.
 
-    RocksDB opens a folder of links to its files: whatever it or its binding writes beside them (logs of its own,
-    settings) stays out of a folder that is not ours. Everything read has its CRC checked.
+    RocksDB opens another folder, with links to the files. So what RocksDB or its binding writes beside them (its own
+    logs, settings) stays out of a folder that is not ours. The CRC of everything that is read is checked.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,11 +54,11 @@ class StoredState:
         if not (folder / _CURRENT).is_file():
             raise StoreCorruptionError(folder, "open", "its file CURRENT is missing")
         check_files(DiskFiles(), folder)
-        # Before the database is opened: its owner may go on meanwhile, and mark later commits.
+        # The mark is read before the database is opened, because the owner may go on and mark later commits.
         self._end = read_mark(DiskFiles(), folder / END_MARK)
         self._links = tempfile.TemporaryDirectory(prefix="railgun-")
         options = Options(raw_mode=True)
-        # The owner takes what is whole before any damage; here damage is to be found.
+        # The owner recovers what is whole before any damage. Here damage is to be found.
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         try:
             _link(folder, Path(self._links.name))
@@ -69,13 +69,13 @@ class StoredState:
             raise
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Close the folder."""
         with self._failures("close"):
             self._database.close()
         self._links.cleanup()
 
     def commit(self) -> tuple[int, bytes] | None:
-        """(epoch, meta) of the last commit; None where there is none. Raises StoreError."""
+        """Return (epoch, meta) of the last commit; None if there is none. Raises StoreError."""
         with self._failures("read"):
             value = self._database.get(keys.META)
         found = None if value is None else unpack_commit(self._folder, value)
@@ -86,7 +86,7 @@ class StoredState:
         return found
 
     def amounts(self) -> StoredAmounts:
-        """Read everything and count what was there at the last commit. Raises StoreError."""
+        """Read everything, and count what was there at the last commit. Raises StoreError."""
         committed = self.commit()
         before = self._overwritten_since(0 if committed is None else committed[0])
         found = StoredAmounts()
@@ -98,7 +98,7 @@ class StoredState:
         return found
 
     def _overwritten_since(self, committed: int) -> dict[bytes, bytes | None]:
-        """The committed values of keys that later epochs have overwritten; None where there was nothing."""
+        """Return the committed values of keys that later epochs have overwritten; None for a key that was not there."""
         before: dict[bytes, bytes | None] = {}
         for entry_key, entry in self._items(keys.UNDO):
             if keys.epoch_of(entry_key) > committed:
@@ -112,7 +112,7 @@ class StoredState:
 
     @contextmanager
     def _failures(self, doing: str) -> Iterator[None]:
-        """Typed errors that name the folder's own files, not the links to them."""
+        """Raise typed errors that name the folder's own files, not the links to them."""
         try:
             yield
         except Exception as error:
@@ -133,7 +133,7 @@ class StoredState:
 
 
 def _link(folder: Path, target: Path) -> None:
-    """Link to the database's files as they are now; which of them count says CURRENT, so that is copied first."""
+    """Link to the database's files as they are now. CURRENT says which of them count, so it is copied first."""
     (target / _CURRENT).write_bytes((folder / _CURRENT).read_bytes())
     for name in sorted(os.listdir(folder)):
         if name.startswith("MANIFEST-") or name.endswith((".sst", ".log")):

@@ -1,4 +1,4 @@
-"""The bytes of what the store keeps: values (epoch, format, body), undo entries, and the commit record.
+"""The bytes of the store's values (epoch, format, body), of undo entries, and of the commit record.
 
 An undo entry holds the keys that a write batch was first to write in an epoch, with their old values. The commit
 record holds the last committed epoch, and what the task keeps with it.
@@ -16,7 +16,7 @@ _VERSION = 1
 
 
 def pack_commit(epoch: int, meta: bytes) -> bytes:
-    """The value under `keys.META`."""
+    """Return the commit record, the value under `keys.META`."""
     return _HEAD.pack(_VERSION, epoch, len(meta)) + meta
 
 
@@ -32,13 +32,13 @@ def unpack_commit(folder: Path, value: bytes) -> tuple[int, bytes]:
     return epoch, value[_HEAD.size :]
 
 
-# Length of the key, length of the old value; both follow.
+# Length of the key, and length of the old value. Key and value follow.
 UNDO_ENTRY = Struct("<HI")
 ABSENT_LENGTH = 0xFFFFFFFF
 
 
 def undo_entries(folder: Path, value: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """(key, old value as stored, or None where there was none) for each key. Raises StoreCorruptionError."""
+    """Iterate over (key, old value as stored; None if there was none) of each entry. Raises StoreCorruptionError."""
     at = 0
     while at < len(value):
         key, old, at = undo_entry(folder, value, at)

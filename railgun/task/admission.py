@@ -20,7 +20,9 @@ TIME_MIN = -(2**63)
 """The clock before the first accepted event. docs/semantics.md calls it minus infinity."""
 
 REPEAT_WITH_REPLY, REPEAT_WITHOUT_REPLY = 1, 2
-"""A record of an input topic that comes again: its reply is kept and repeated, or it was answered before and is not."""
+"""The two cases of a record of an input topic that comes again: its reply is kept and repeated; or its reply is gone,
+because it was answered for good, and is not repeated.
+"""
 
 LATE_REWRITTEN, LATE_DISCARDED = 1, 2
 
@@ -231,7 +233,7 @@ def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
 
 @dataclass(slots=True)
 class Admitted:
-    """What `Admission.admit` decided, with one entry for each record of the batch. The next call reuses the arrays.
+    """The decisions of `Admission.admit`, one for each record of the batch. The next call reuses the arrays.
 
     accepted, duplicate: uint8[n].
     late: uint8[n] (LATE_…).

@@ -1,9 +1,9 @@
 """Computes a digest of a task's logical content. It does not depend on batches, caches, restarts or the copy of the
-task.
+task. Copies of a task compare their digests.
 
-The state part covers, for each full metric, the content of its cells in every row. Pages are followed, and empty
-windows are left out. The reservoir part covers every event later than R. Layouts, page numbers and unfinished fills
-are left out.
+The state part covers the content of the cells in every row, for each metric that is full: its fill has ended. Pages are
+followed, and empty windows are left out. The reservoir part covers every event later than R, the retention bound.
+Layouts, page numbers and unfinished fills are left out.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class _Cell(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What a digest needs of one metric: its name, its cells, and for a tumbling window (word of the bucket, present
+    """The parts of one metric in a digest: its name, its cells, and for a tumbling window (word of the bucket, present
     bucket).
     """
 

@@ -1,4 +1,4 @@
-"""What a task gets from outside: clocks, randomness, and an executor for background work."""
+"""The parts of the machine that a task is given from outside: clocks, randomness, an executor for background work."""
 
 import os
 import time

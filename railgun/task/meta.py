@@ -13,7 +13,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     """The content of a commit record.
 
     position: the log offset of the next record to process. All records before it are in the checkpoint.
-    clock_ms, floor_ms, retained_ms: T, F and R at that position.
+    clock_ms, floor_ms, retained_ms: the clock T, the lateness floor F and the retention bound R at that position.
     least_ms: the least time ever accepted.
     journal: pages of accepted bits (`Journal.to_json`).
     stream: the stream's definition as a JSON value; None before the first `stream` record.

@@ -19,7 +19,8 @@ class LiveMetric:
 
     added: the place in the catalogue of its `add` record.
     generation: the metrics of one generation are filled together.
-    after_ms: R at its `add` record; TIME_MIN if the task had accepted nothing. Its fill has only events after this.
+    after_ms: the retention bound R at its `add` record; TIME_MIN if the task had accepted nothing. Its fill has only
+        events after this time, because older ones may be deleted.
     """
 
     definition: MetricDefinition

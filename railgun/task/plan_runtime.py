@@ -119,8 +119,9 @@ class PlanRuntime:
         return self._reservoir.prefetch_columns(LIVE_SET, needed, columns)
 
     def release_bounds(self, clock_ms: int) -> None:
-        """Remove the bound of full nodes whose whole window is after it, so that they need not compare with it any
-        more.
+        """Remove the bound of full nodes whose whole window is after it, so that they need not compare with it.
+
+        A node is full once its fill has ended. The bound is the time at or before which its fill had no events.
         """
         nodes = self.program.nodes
         bound = (nodes[:, at.NODE_KIND] == at.SLIDING) & (nodes[:, at.NODE_FILLED_TIME] == at.FULL)

@@ -1,4 +1,8 @@
-"""Opens a task: a new one, or from its last durable checkpoint and the log."""
+"""Opens a task: a new one, or one that continues from its last durable checkpoint and its log.
+
+A recovery restores the state of the checkpoint. It then reads again the log of the journal's pages, to put back the
+events that were accepted but not yet sealed in chunks of the reservoir.
+"""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -41,8 +45,9 @@ def open_task(
     check_state: CheckState | None = None,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
-    """Open a task from its last durable checkpoint. `position` of the result is the offset that it needs next.
+    """Open a task from its last durable checkpoint, or a new one. The result's `position` is the offset it needs next.
 
+    sync_log: see `CheckpointWork`.
     log_start: the first offset that the log still has. LogGapError is raised if the checkpoint needs an earlier one,
         or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
@@ -100,7 +105,7 @@ def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
 
 
 def split_meta(body: bytes) -> tuple[bytes, bytes]:
-    """Split a commit record: what was known when its epoch was closed, and what became known by syncing."""
+    """Split a commit record into the task's meta data, and the bytes that were known only after syncing."""
     size = int.from_bytes(body[:4], "little")
     return body[4 : 4 + size], body[4 + size :]
 
@@ -133,7 +138,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
 
 
 def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
-    """Restore the duplicate memory from sealed events that were accepted before the journal."""
+    """Restore the duplicate memory from sealed events whose positions lie before the journal's first page."""
     first = task.journal.first_offset
     before = meta.position if first is None else first
     task.admission.expect(min(dedup_events, task.reservoir.sealed_rows))
@@ -142,8 +147,9 @@ def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
 
 
 def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
-    """Read the records of a page of the journal again, and put those that were accepted but not sealed back into the
-    open region.
+    """Read the records of a journal's page again from the log.
+
+    Those that were accepted but not sealed are put back into the open region of the reservoir.
     """
     admission = task.admission
     admission.set_lateness(page.lateness_ms, discard=page.discard)

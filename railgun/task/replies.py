@@ -1,4 +1,4 @@
-"""What a task answers to a run of consecutive records, as columns of results.
+"""A task's replies to a run of consecutive records, as columns of results.
 
 A result is *partial* if its metric lacks events of long ago (docs/semantics.md: Life of a metric).
 """

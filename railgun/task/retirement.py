@@ -1,4 +1,4 @@
-"""Cells of dropped metrics. They stay in the row layouts until the sweep has freed what they refer to.
+"""Keeps cells of dropped metrics in the row layouts until the sweep has freed what they refer to.
 
 A cell may refer to pages: trees, wide sums, strings with a reference count. If it left the layout at once, nothing
     would free these. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing

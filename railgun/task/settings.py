@@ -1,4 +1,4 @@
-"""What a task is given: its identity, its limits in memory and files, and how often it takes checkpoints."""
+"""The identity of a task, and its settings: its limits in memory and files, and how often it takes checkpoints."""
 
 from dataclasses import dataclass
 
@@ -22,16 +22,16 @@ class TaskIdentity:
 class TaskSettings:
     """Limits in bytes, events and seconds. None of them changes a result, only speed and memory.
 
-    row_cache_bytes: for rows of entities in memory.
-    page_cache_bytes: for pages of trees, strings and wide sums in memory.
-    chunk_cache_bytes: for decoded chunks in memory.
-    block_cache_bytes: for blocks of stored state in memory.
-    write_buffer_bytes: for written state that is not in tables yet.
+    row_cache_bytes: the most memory for rows of entities.
+    page_cache_bytes: the most memory for pages of trees, strings and wide sums.
+    chunk_cache_bytes: the most memory for decoded chunks.
+    block_cache_bytes: the most memory for blocks of stored state.
+    write_buffer_bytes: the most memory for state that was written, but is not in RocksDB's tables yet.
     chunk_events, segment_bytes: the size of chunks and segments on disk. A task that has chunks keeps their size.
     batch_events_max: how many records are run at once.
     result_bytes_max: the most bytes of results of one batch.
-    crossings_max: how many crossing rows are held at a time.
-    checkpoint_interval_s: from the end of one checkpoint to the start of the next.
+    crossings_max: how many crossing rows are held at a time. A crossing row is an event that passes a window's edge.
+    checkpoint_interval_s: the time from the end of one checkpoint to the start of the next.
     checkpoint_bytes: the next checkpoint also comes once this much state was written after the end of one (rows that
         have no room in memory). The old values of what these writes overwrite stay on disk until then.
     replay_s: a checkpoint comes earlier if a recovery would take longer than this to process the new records again,
@@ -39,7 +39,7 @@ class TaskSettings:
     trickle_bytes: how much state is written between two batches while a checkpoint is under way; less if that takes
         long.
     fill_rows_max: how many rows a fill processes in one slice.
-    sweep_interval_s: between two slices of the sweep, which deletes rows that hold nothing any more.
+    sweep_interval_s: the time between two slices of the sweep, which deletes rows that hold nothing any more.
     """
 
     row_cache_bytes: int = 512 * MIB

@@ -1,4 +1,7 @@
-"""The interface through which background work of a task (checkpoints, fills, sweep, digest) sees the task."""
+"""The interface through which the background work of a task (checkpoints, fills, sweep, digest) uses the task.
+
+`TaskProcessor` in processor.py implements it.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -18,12 +21,17 @@ from reservoir.reservoir import Reservoir
 
 
 class TaskView(Protocol):
-    """A task as its works see it. One thread uses it.
+    """A task, as its background work uses it. One thread uses it.
 
-    position: the offset of the next record it wants.  leader_epoch: of the record before it; -1 if it is not known.
-    history: the id of what lies before its log, empty where nothing does.  retained_ms: R.
-    busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
+    now: a clock in seconds that never goes back.
     used_s: seconds for which this process has kept all processors busy, or for which a unit had something to do.
+    names: the names of the metrics in force.
+    schemas: the stream's definitions by schema version; `stream` is the newest one.
+    position: the offset of the next record that the task wants.
+    leader_epoch: the leader epoch of the record before `position`; -1 if it is not known.
+    history: the id of the history that lies before the log; empty if there is none.
+    retained_ms: the retention bound R, in ms. Events at or before it may be deleted.
+    busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     """
 
     identity: TaskIdentity

@@ -16,7 +16,7 @@ TAKEN: Mapping[WireKind, str] = {
     WireKind.DECIMAL: "decimals, whole numbers or text",
     WireKind.TIMESTAMP: "timestamps, milliseconds or RFC 3339 text",
 }
-"""What a field of each kind takes, in words for error messages."""
+"""The values that a field of each kind takes, in words for error messages."""
 
 
 def is_text(type_: pa.DataType) -> bool:

@@ -34,7 +34,7 @@ class Column:
         return self.heap[start : start + (ref & REF_LENGTH_MASK)].tobytes().decode()
 
     def lengths_bytes(self) -> NDArray[np.int64]:
-        """Return the length of each text of a string column: int64[n], 0 where null."""
+        """Return the length of each text of a string column: int64[n], 0 for a null."""
         lengths = (self.words & np.uint64(REF_LENGTH_MASK)).view(np.int64)
         return lengths if self.nulls is None else np.where(self.nulls == 0, lengths, 0)
 

@@ -12,16 +12,16 @@ _decode_map = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 class ControlRecordError(ValueError):
-    """Bytes that are no control record; says why."""
+    """The bytes are not a control record. The message says why."""
 
 
 def encode_control(definition: dict[str, Any]) -> bytes:
-    """One control record: a map that JSON could say, with its `kind`."""
+    """Encode a change of the catalogue as a control record. definition: a map of JSON values, with its `kind`."""
     return _CONTROL + _encode(definition)
 
 
 def decode_control(record: bytes) -> dict[str, Any]:
-    """The map of a control record. Raises ControlRecordError."""
+    """Decode a control record to its map. Raises ControlRecordError."""
     if record[:1] != _CONTROL:
         raise ControlRecordError(
             f"no control record: its first byte is {record[:1].hex() or 'missing'}, not 02"

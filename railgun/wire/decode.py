@@ -45,10 +45,10 @@ _REASONS = {
 
 
 class Decoded:
-    """Columns of one batch. Only the first `n` rows of a column mean anything.
+    """Columns of one batch. Only the first `n` rows of a column are valid.
 
     n: rows decoded.
-    exceptions: how many rows have a status that is not OK; their fields are null, their header columns void.
+    exceptions: how many rows have a status that is not OK. Their fields are null, and their header columns not valid.
     buffer uint8[...] and offsets int64[n + 1]: the records' bytes; record i is
     buffer[offsets[i]:offsets[i + 1]].
     status uint8[n] (`Status`), fault_at int32[n] (byte of the record where decoding ended).
@@ -57,10 +57,10 @@ class Decoded:
     SipHash-1-3-128 of the id's bytes.
     words uint64[wanted, capacity], nulls uint8[wanted, capacity]: the wanted fields in the order asked for.
     A word holds int64 bits (long, timestamp, unscaled decimal), IEEE bits (double), 0 or 1 (boolean), or
-    offset << 24 | length into buffer (string); 0 where null.
-    context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that go on.
-    buffer_at, offsets_at, id_hi_at, id_lo_at: the addresses of those arrays, which several kernels ask for.
-    rows_at: the address of all columns of int64, one behind the other.
+    offset << 24 | length into buffer (string); 0 for a null.
+    context: address of the kernel's context array (`railgun.wire.decode_kernel`), for kernels that read it too.
+    buffer_at, offsets_at, id_hi_at, id_lo_at: the addresses of those arrays, which several kernels need.
+    rows_at: the address of all columns of int64, which lie end to end.
     """
 
     __slots__ = (
@@ -134,10 +134,11 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes batches of event records; `schemas` are the versions it may meet, `wanted` field names.
+    """Decodes batches of event records. One thread uses it.
 
-    A wanted field that a record's schema lacks is null.  `hash_key`: the two words of the key of id hashes;
-    None leaves id_hi and id_lo unset.  Not to be shared between threads.
+    schemas: the versions of the schema that records may have.
+    wanted: names of the fields to decode. A field that a record's schema lacks is null.
+    hash_key: the two words of the key of id hashes; None leaves id_hi and id_lo unset.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Events to records: one at a time from Python values, many at a time from columns."""
+"""Encodes events as records: one at a time from Python values, or many at a time from columns."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,7 +16,7 @@ from reservoir.native.jit import address
 
 NO_REPLY = -1
 
-# What a record has before its event's fields.
+# The number of values that a record has before its event's fields.
 _HEAD_VALUES = 7
 _EVENT = bytes((EVENT,))
 _encode = msgspec.msgpack.Encoder().encode
@@ -32,18 +32,18 @@ def encode_event(
     sequence: int = 0,
     source: tuple[int, int, int] | None = None,
 ) -> bytes:
-    """One event record.
+    """Return one event record.
 
-    `values` in schema order, as the validator gives them: int for long, timestamp and unscaled decimal, float for
-    double, bool, str, None for null; values missing at the end are null.
-    source: (partition, offset, committed) of the input topic that the event came from.
+    values: in schema order, as the validator returns them: int for long, timestamp and unscaled decimal, float for
+        double, bool, str, None for null. Values missing at the end are null.
+    source: (partition, offset, committed) of the input topic from which the event came; None if it came from none.
     """
     head = (schema_version, event_id, time_ms, reply_to, incarnation, sequence, source)
     return _EVENT + _encode((*head, *values))
 
 
 def encode_values(values: Sequence[Any]) -> bytes:
-    """What a record has of an event's fields, for `join_event`: made while their values are at hand."""
+    """Encode an event's fields for `join_event`, while their values are at hand."""
     return _encode(values)[len(_array_start(len(values))) :]
 
 
@@ -58,15 +58,17 @@ def join_event(
     sequence: int = 0,
     source: tuple[int, int, int] | None = None,
 ) -> bytes:
-    """The same bytes as `encode_event` gives. fields, encoded: how many values, and what `encode_values` made of
-    them."""
+    """Return one event record, with the same bytes as `encode_event` returns.
+
+    fields, encoded: how many values there are, and the result of `encode_values` for them.
+    """
     head = _encode((schema_version, event_id, time_ms, reply_to, incarnation, sequence, source))
     return b"".join((_record_start(fields), head[1:], encoded))
 
 
 @cache
 def _array_start(n: int) -> bytes:
-    """What an array of n values begins with."""
+    """Return the first bytes of a MessagePack array of n values."""
     return _encode([None] * n)[: -n or None]
 
 
@@ -83,9 +85,10 @@ def encode_columns(
     first_sequence: int = 0,
     source: tuple[int, NDArray[np.int64], int] | None = None,
 ) -> Records:
-    """Many event records, the same bytes as `encode_event` gives; sequences count up from `first_sequence`.
+    """Return many event records, with the same bytes as `encode_event` returns.
 
-    source: the partition of the input topic, the offsets int64[n] there, and what was committed there.
+    Sequences count up from `first_sequence`.
+    source: the partition of the input topic, the offsets int64[n] in it, and its committed offset.
     """
     n = len(events)
     table = np.zeros((len(events.fields), kernel.FIELD_WORDS), np.int64)

@@ -1,8 +1,8 @@
-"""Reading single MessagePack values in kernels: integers, strings, doubles; UTF-8 checked.
+"""Kernels that read single MessagePack values: integers, doubles, and strings, whose UTF-8 is checked.
 
-Readers take p (address of the value's first byte), end (end of the record: nothing of the value lies
-beyond) and limit (end of readable memory, >= end: a word may be loaded up to there).  They return the
-address after the value, the value and a status; the address is that of the fault where status is not OK.
+Readers take p (address of the value's first byte), end (end of the record, beyond which no value may reach) and limit
+(end of readable memory, >= end, up to which words may be loaded). They return the address after the value, the value
+and a status. If the status is not OK, the address is that of the fault.
 Source: the MessagePack specification, https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 

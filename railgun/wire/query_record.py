@@ -9,18 +9,19 @@ QUERY, REFUSAL = 0x05, 0x06
 
 
 class QueryRecordError(ValueError):
-    """The bytes are not such a record. The message says why."""
+    """The bytes are not a query record or a refusal. The message says why."""
 
 
 class QueryRecord(NamedTuple):
-    """Keys that one task is asked for.
+    """A query: keys for which one task is asked for the values of its metrics.
 
     created: the place in the catalogue at which the stream was created.
-    place: the task answers once it has applied the changes of the catalogue up to there.
+    place: the task answers once it has applied the changes of the catalogue up to this place.
     after: the task answers once it has processed this offset.
     schema: the version of the schema of the records.
-    timeout_ms: how long somebody waits for the answer.
-    front_end, incarnation, number: who asks, and which of its queries this is: one that is sent again has the same.
+    timeout_ms: how long the front-end waits for the answer.
+    front_end, incarnation, number: the front-end that asks, its incarnation, and the number of the query. A query that
+        is sent again has the same number.
     records: an event record for each key, with its fields.
     """
 
@@ -36,7 +37,7 @@ class QueryRecord(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a task does not answer a query, which incarnation and number tell."""
+    """The reason why a task does not answer a query. incarnation, number: those of the query."""
 
     incarnation: int
     number: int

@@ -1,7 +1,7 @@
-"""The records of a task's log: what kinds there are, and many records in one buffer.
+"""The kinds of records in a task's log, and `Records`, which holds many records in one buffer.
 
-A record's first byte says its kind. One whose first byte is no other kind's counts as an event: whoever reads it says
-what is wrong with it.
+A record's first byte says its kind. A record with an unknown first byte counts as an event, and the decoder of events
+then reports what is wrong with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ CONTROL = 0x02
 """A change of the catalogue, or a metric that answers from there on."""
 
 _KINDS = (EVENT, CONTROL)
-# By first byte.
+# The kind of a record by its first byte.
 _KIND_OF = np.full(256, EVENT, np.uint8)
 _KIND_OF[list(_KINDS)] = _KINDS
 
@@ -31,7 +31,7 @@ class Records:
 
     @classmethod
     def of(cls, records: Sequence[bytes]) -> "Records":
-        """Records that are bytes of their own."""
+        """Join records that are separate bytes."""
         if len(records) == 1:
             (record,) = records
             return cls(np.frombuffer(record, np.uint8), np.array((0, len(record)), np.int64))
@@ -44,35 +44,35 @@ class Records:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all of them."""
+        """The bytes of all records together."""
         return int(self.offsets[-1] - self.offsets[0])
 
     def part(self, first: int, after: int) -> "Records":
-        """Records first to after - 1; the buffer is shared."""
+        """Return records `first` to `after` - 1. The buffer is shared."""
         return Records(self.buffer, self.offsets[first : after + 1])
 
     def record(self, row: int) -> bytes:
-        """One record as bytes of its own."""
+        """Return one record as bytes."""
         return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes()
 
     def joined(self) -> bytes:
-        """All of them, one behind the other."""
+        """Return all records end to end, as bytes."""
         return self.buffer[self.offsets[0] : self.offsets[-1]].tobytes()
 
     def to_list(self) -> list[bytes]:
-        """Each record as bytes of its own."""
+        """Return each record as bytes."""
         data = self.joined()
         ends = (self.offsets - self.offsets[0]).tolist()
         return [data[start:end] for start, end in pairwise(ends)]
 
 
 def kind_of(record: bytes) -> int:
-    """The kind of one record."""
+    """Return the kind of one record."""
     return int(_KIND_OF[record[0]]) if record else EVENT
 
 
 def runs_of(records: Records) -> Iterator[tuple[int, Records]]:
-    """Records of one kind that stand together, with their kind, in order."""
+    """Iterate over runs of consecutive records of one kind, in order: (kind, records)."""
     n = len(records)
     if n == 1:
         start, end = records.offsets.tolist()
@@ -89,7 +89,7 @@ def runs_of(records: Records) -> Iterator[tuple[int, Records]]:
 
 def _kinds(records: Records) -> NDArray[np.uint8]:
     starts = records.offsets[:-1]
-    # Where the buffer ends there may be empty records.
+    # Empty records may lie at the end of the buffer, so their index is clipped.
     kinds = _KIND_OF.take(records.buffer.take(starts, mode="clip"))
     kinds[starts == records.offsets[1:]] = EVENT
     return kinds

@@ -216,7 +216,7 @@ def _chosen_partials(partials: Sequence[Partial], rows: NDArray[np.int64]) -> ND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaneLayout:
-    """Where the words of metrics are among the planes of a record.
+    """The places of metrics' words among the planes of a record. A plane has one word for each row.
 
     count: how many planes there are.
     low: int64[metrics]; the plane of each metric's low word.

@@ -16,7 +16,7 @@ REPLY = 0x04
 (HEAD_GENERATION, HEAD_PLACE) = range(8, 10)
 HEAD_WORDS = 10
 PARTIAL_WORDS = 4
-# Of a row: schema, incarnation, sequence, time, offset.
+# The words of a row: schema, incarnation, sequence, time, offset.
 ROW_WORDS = 5
 
 # Shapes of results.

@@ -1,7 +1,7 @@
 """Converts RFC 3339 text to milliseconds, in compiled code: `2026-01-31T23:59:59.123Z`, always with an offset.
 
-`T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; years 0000 to 9999. Leap seconds (:60)
-are refused, since Unix time has no value for them. Parts finer than a millisecond are floored.
+It accepts `T`, `t` or one space between date and time; `Z`, `z` or `±hh:mm` up to 23:59; and years 0000 to 9999. Leap
+seconds (:60) are refused, because Unix time has no value for them. Parts finer than a millisecond are floored.
 """
 
 from typing import Any
@@ -65,7 +65,7 @@ def _fraction(p: Any, at: Any, n: Any) -> Any:
 
 @jit
 def _offset_minutes(p: Any, at: Any, n: Any) -> Any:
-    """Return (whether it is one, minutes) of the offset that fills the text from `at` on."""
+    """Return (whether it is an offset, minutes) of the text from `at` to its end."""
     if at >= n:
         return False, np.int64(0)
     sign = np.int64(ld8(p + at))
@@ -82,7 +82,7 @@ def _offset_minutes(p: Any, at: Any, n: Any) -> Any:
 
 @jit
 def parse_rfc3339(p: Any, n: Any) -> Any:
-    """Return (whether it is one, ms since 1970-01-01 UTC) of the n bytes at address p."""
+    """Return (whether it is such a time, ms since 1970-01-01 UTC) of the n bytes at address p."""
     no = np.int64(0)
     if n < _SHORTEST:
         return False, no

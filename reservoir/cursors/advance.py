@@ -1,4 +1,8 @@
-"""Kernels that move edges: which rows crossed which edge, and at which record of the batch."""
+"""Kernels that move edges with the clock, and list which rows cross which edge, at which record of the batch.
+
+An edge is the beginning or end of windows, a fixed distance behind the clock. The list is the changelog; an *entry* of
+it is one crossing row.
+"""
 
 from typing import Any
 
@@ -66,13 +70,13 @@ from reservoir.native.jit import jit, ldi32, ldi64, sti32, sti64
 
 @jit
 def _edge(ctx: int, place: int) -> Any:
-    """Address of the edge at a place of the edge order."""
+    """Address of the edge at a place in EDGE_ORDER."""
     return word(ctx, EDGES) + np.int64(ldi32(word(ctx, EDGE_ORDER) + place * 4)) * (EDGE_WORDS * 8)
 
 
 @jit
 def reposition(ctx: int) -> None:
-    """Rows were put before rows that edges in the open region stand at: find the places again."""
+    """Find the places of edges in the open region again, after rows were inserted before these places."""
     least = word(ctx, OPEN_MIN_INSERTED)
     if least == INT64_MAX:
         return
@@ -85,7 +89,7 @@ def reposition(ctx: int) -> None:
 
 @jit
 def _cross_sealed(ctx: int, edge: int, frame: int, rows: int, bound: int) -> Any:
-    """Entries for the rows of one sealed chunk up to bound; DONE or FULL. The edge's row moves along."""
+    """List the rows of one sealed chunk up to `bound`, and move the edge behind them. Returns DONE or FULL."""
     times = ldi64(frame_at(word(ctx, FRAMES), frame) + FRAME_TIME * 8)
     ats, frames, out = word(ctx, ENTRY_AT), word(ctx, ENTRY_FRAME), word(ctx, ENTRY_ROW)
     clock, delta = word(ctx, IN_CLOCK), ldi64(edge + EDGE_DELTA * 8)
@@ -116,7 +120,7 @@ def _cross_sealed(ctx: int, edge: int, frame: int, rows: int, bound: int) -> Any
 
 @jit
 def _cross_open(ctx: int, edge: int, bound: int) -> Any:
-    """Entries for the open rows up to bound, but for rows of this batch that were behind on arrival."""
+    """List the open rows up to `bound`, except rows of this batch that were behind the edge when they arrived."""
     times, indexes = word(ctx, OPEN_TIME), word(ctx, OPEN_BATCH_INDEX)
     ats, frames, out = word(ctx, ENTRY_AT), word(ctx, ENTRY_FRAME), word(ctx, ENTRY_ROW)
     clock, delta = word(ctx, IN_CLOCK), ldi64(edge + EDGE_DELTA * 8)
@@ -148,7 +152,7 @@ def _cross_open(ctx: int, edge: int, bound: int) -> Any:
 
 @jit
 def _cross_chunks(ctx: int, edge: int, bound: int) -> Any:
-    """Move an edge through sealed chunks and the open region up to bound; DONE, FULL or LOAD."""
+    """Move an edge through sealed chunks and the open region up to `bound`. Returns DONE, FULL or LOAD."""
     while True:
         chunk, row = ldi64(edge + EDGE_CHUNK * 8), ldi64(edge + EDGE_ROW * 8)
         if chunk >= word(ctx, INDEX_NEXT):
@@ -186,7 +190,7 @@ def _cross_chunks(ctx: int, edge: int, bound: int) -> Any:
 
 @jit
 def _save(ctx: int) -> None:
-    """Remember where every edge stands, for a pass that turns out too long."""
+    """Save where every edge stands, so that a pass that gives too many entries can be undone."""
     saved = word(ctx, EDGE_SAVED)
     for place in range(word(ctx, EDGE_COUNT)):
         edge = _edge(ctx, place)
@@ -208,7 +212,7 @@ def _restore(ctx: int) -> None:
 
 @jit
 def _begin_pass(ctx: int, to: int) -> None:
-    """Start moving the edges up to the clock of record to - 1; no entries yet."""
+    """Begin a pass, which moves all edges up to the clock of record `to` - 1. The changelog is empty then."""
     sti64(ctx + ADVANCE_TO * 8, to)
     sti64(ctx + ADVANCE_AT * 8, 0)
     sti64(ctx + ENTRY_COUNT * 8, 0)
@@ -221,7 +225,7 @@ def _begin_pass(ctx: int, to: int) -> None:
 
 @jit
 def _begin(ctx: int, done: int, to: int, limit: int) -> None:
-    """Start an advance over records [done, to) of the batch, giving limit entries at most."""
+    """Begin an advance over records [done, to) of the batch, which gives `limit` entries at most."""
     reposition(ctx)
     sti64(ctx + FRAMES_STAMP * 8, word(ctx, FRAMES_STAMP) + 1)
     sti64(ctx + ADVANCE_DONE * 8, done)
@@ -233,7 +237,7 @@ def _begin(ctx: int, done: int, to: int, limit: int) -> None:
 
 @jit
 def _run_edges(ctx: int) -> Any:
-    """Move the edges from ADVANCE_AT on up to the clock of the pass; DONE, FULL or LOAD."""
+    """Move the edges from place ADVANCE_AT on up to the clock of the pass. Returns DONE, FULL or LOAD."""
     last = ldi64(word(ctx, IN_CLOCK) + (word(ctx, ADVANCE_TO) - 1) * 8)
     starts, ends, edges = word(ctx, EDGE_START), word(ctx, EDGE_END), word(ctx, EDGES)
     for place in range(word(ctx, ADVANCE_AT), word(ctx, EDGE_COUNT)):
@@ -258,11 +262,12 @@ def _run_edges(ctx: int) -> Any:
 
 @jit
 def advance_edges(ctx: int, done: int, to: int, limit: int, resume: int) -> Any:
-    """Cross records [done, to) of the batch; the changelog is in the ENTRY_ and EDGE_ arrays.
+    """Move all edges over records [done, to) of the batch. The changelog is in the ENTRY_ and EDGE_ arrays.
 
-    DONE: all edges are complete for records before ADVANCE_TO, which may be less than `to` where `limit`
-    entries would not do.  FULL: not even record `done` is complete; the entries are a part of what crosses
-    at it, edges by ascending delta.  LOAD: the frame (NEED_SET, NEED_CHUNK) is lacking; call again, resuming.
+    Returns DONE if all edges are complete for records before ADVANCE_TO. That is less than `to` if `limit` entries
+    were too few. Returns FULL if not even record `done` is complete. The entries are then a part of those that cross
+    at this record, edges by ascending delta. Returns LOAD if the frame (NEED_SET, NEED_CHUNK) is lacking. Load it, and
+    call again with `resume`.
     """
     if resume == 0:
         _begin(ctx, done, to, limit)
@@ -277,9 +282,10 @@ def advance_edges(ctx: int, done: int, to: int, limit: int, resume: int) -> Any:
 
 @jit
 def edges_sealed(ctx: int, rows: int, next_chunk: int) -> Any:
-    """The first rows of the open region have become chunk next_chunk - 1; 1 if an edge is in or next to it.
+    """Note that the first rows of the open region have become chunk next_chunk - 1.
 
-    Called after the index took the chunk, before the open region lets its rows go.
+    Returns 1 if an edge is in that chunk or next to it. Called after the chunk is in the index, and before its rows
+    leave the open region.
     """
     near = 0
     for place in range(word(ctx, EDGE_COUNT)):

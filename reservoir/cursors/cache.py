@@ -1,4 +1,8 @@
-"""Decoded chunks in memory, bounded in bytes: decoded ahead of the cursors, evicted by next use."""
+"""The cache of decoded chunks, bounded in bytes. They are decoded ahead of the cursors, and evicted by their next use.
+
+A decoded chunk is a *frame* (reservoir.frames). A *column set* is a numbered list of the hot columns that the frames of
+some cursors have.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,15 +32,15 @@ from reservoir.native.jit import address
 from reservoir.segments.chunk import HotRows
 from reservoir.segments.source import Held
 
-# Chunks decoded ahead and not yet met: this many, or two per cursor; the oldest goes when there are more.
+# The most chunks that are decoded ahead and not yet used: this many, or two for each cursor. The oldest goes first.
 _AHEAD_FREE = 16
-# Eviction makes some more room than is needed, so that it is not done for every chunk.
+# Eviction frees some more room than is needed, so that it need not run for every chunk.
 _SLACK = 16
 
-# A chunk's key in a column set, from (set, chunk).
+# The factors of (column set, chunk) in the key of a frame.
 _KEY = np.array([1, 256], np.int64)
 
-# Where cursors stand: int64[cursors][2] of (column set, chunk).
+# Returns where the cursors stand: int64[cursors][2] of (column set, chunk).
 Standing = Callable[[], NDArray[np.int64]]
 # Reads and decodes one chunk; may run on another thread.
 Decode = Callable[[], HeldFrame]
@@ -44,7 +48,7 @@ Decode = Callable[[], HeldFrame]
 
 @dataclass(slots=True)
 class CacheStats:
-    """Counts since the start: uses of a chunk that was there (hits: decoded ahead; misses: waited for)."""
+    """Counters since the start. hits: chunks that were decoded ahead of their use. misses: chunks waited for."""
 
     hits: int = 0
     misses: int = 0
@@ -54,7 +58,7 @@ class CacheStats:
 
 
 class _Ahead(NamedTuple):
-    """A chunk that is decoded in the background, how, with which columns, and of which rows where some are held."""
+    """A chunk that is being decoded in the background: how, with which columns, and from which rows in memory."""
 
     frame: Ahead
     decode: Decode
@@ -63,16 +67,16 @@ class _Ahead(NamedTuple):
 
 
 def _rows(frame: Ahead) -> HotRows | None:
-    """The rows of what is decoded in the background; None where they are not there yet."""
+    """Return the rows of a chunk that is being decoded in the background; None if it is not done."""
     done = frame.done() and not frame.cancelled() and frame.exception() is None
     return frame.result().rows if done else None
 
 
 class FrameCache:
-    """Owns the frame table and the FRAMES words of the context. Frame 0 is the open region's.
+    """Owns the frame table and the FRAMES words of the context. Frame 0 is that of the open region.
 
-    A frame used since the last advance began stays whatever the limit, so the limit may be passed by what
-    one advance needs.
+    A frame that was used since the last advance began stays, whatever the limit. So the frames of one advance may
+    exceed the limit.
     """
 
     def __init__(
@@ -84,8 +88,8 @@ class FrameCache:
         standing: Standing,
         executor: Executor,
     ) -> None:
-        """decoder(chunk, columns, held) gives what decodes a chunk, see ChunkSource.decoder; standing() where the
-        cursors are.
+        """decoder(chunk, columns, held): returns a function that decodes a chunk, see ChunkSource.decoder.
+        standing(): returns where the cursors stand.
         """
         self._context, self._words = context, context.data
         self.limit_bytes, self._decoder, self._standing = limit_bytes, decoder, standing
@@ -99,7 +103,7 @@ class FrameCache:
         self._frame_of: dict[int, int] = {}
         self._free: list[int] = []
         self._ahead: dict[int, _Ahead] = {}
-        # By key, frames with columns that their set will get.
+        # Frames by key, with columns that their set will get.
         self._coming: dict[int, _Ahead] = {}
         self._lane = executor.lane("chunk-prefetch")
         self._hot: tuple[HotColumn, ...] = ()
@@ -108,9 +112,9 @@ class FrameCache:
         self.stats = CacheStats()
 
     def set_hot(self, hot: Sequence[HotColumn]) -> None:
-        """The hot columns, whose places number the descriptors of a frame; every set is empty afterwards."""
+        """Set the hot columns, whose order numbers the descriptors of a frame. Every column set is empty afterwards."""
         self._sets = {}
-        # What is being decoded may ask for a column that `compute_columns` does not know any more.
+        # A decoding under way may ask for a column that `compute_columns` does not know any more.
         known = frozenset(hot)
         for requested in (self._ahead, self._coming):
             for key in [key for key, each in requested.items() if not each.columns <= known]:
@@ -126,10 +130,11 @@ class FrameCache:
     def prefetch_columns(
         self, column_set: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn]
     ) -> list[Ahead]:
-        """A set will get these columns besides its own, among these hot columns: they are decoded in the background
-        for frames that a cursor is in and for what is decoded ahead. `compute_columns` knows them already.
+        """Decode in the background columns that a set will soon get besides its own.
 
-        Returns what may be waited for. It is given up where the hot columns come to be others.
+        They are decoded for the frames in which cursors stand, and for those that are decoded ahead. hot: the hot
+        columns that will then be in force; `compute_columns` knows them already. Returns handles that the caller may
+        wait for. The work is given up if other hot columns are set.
         """
         for key in list(self._coming):
             self._give_up(self._coming, key)
@@ -142,9 +147,10 @@ class FrameCache:
         return [each.frame for each in (*self._coming.values(), *self._ahead.values())]
 
     def set_columns(self, column_set: int, columns: Sequence[HotColumn]) -> None:
-        """The columns that frames of a set hold from now on. Those that have them already stay.
+        """Set the columns that frames of a set have from now on. Frames that have them already stay.
 
-        Frames that a cursor is in, and what is decoded ahead, get those that they lack alone, in the background.
+        Frames in which a cursor stands, and those decoded ahead, get only the columns that they lack, in the
+        background.
         """
         self._sets[column_set] = tuple(columns)
         met = self._met()
@@ -164,11 +170,11 @@ class FrameCache:
                 self._drop(key)
                 self._ahead[key] = coming
         self._widen(column_set, columns, self._hot)
-        # Frames that got columns are larger than they were.
+        # Frames that got columns have become larger.
         self._make_room(0)
 
     def load(self, column_set: int, chunk: int) -> int:
-        """The frame of a chunk, decoded now if it was not decoded ahead. Raises what decoding raises."""
+        """Return the frame of a chunk. Decode it now if it was not decoded ahead. Raises what decoding raises."""
         key = chunk * 256 + column_set
         frame = self._frame_of.get(key)
         if frame is not None:
@@ -178,16 +184,16 @@ class FrameCache:
         self.stats.hits += is_hit
         self.stats.misses += not is_hit
         if ahead is not None:
-            # Where its turn has not come yet it is decoded here.
+            # If the background has not begun with it, it is decoded here.
             held = ahead.decode() if not is_hit and ahead.frame.cancel() else ahead.frame.result()
-            # The set may have got other columns since it was asked for.
+            # The set may have got other columns since the chunk was asked for.
             if not held.has(self._columns(column_set)):
                 held = self._decode(key, self._columns(column_set), self._hot, held.read)()
             return self._install(key, self._seen(held))
         return self._install(key, self._decode(key, self._columns(column_set), self._hot)())
 
     def prefetch(self, column_set: int, chunk: int) -> None:
-        """Decode a chunk in the background, unless it is there."""
+        """Decode a chunk in the background, unless it is in memory."""
         key = chunk * 256 + column_set
         if key not in self._frame_of and key not in self._ahead:
             while len(self._ahead) >= _AHEAD_FREE and len(self._ahead) > 2 * len(self._standing()):
@@ -195,7 +201,7 @@ class FrameCache:
             self._ahead[key] = self._submit(key, self._columns(column_set), self._hot)
 
     def is_ready(self, column_set: int, chunk: int) -> bool:
-        """Is a chunk there, or decoded? Else it is being decoded in the background from now on."""
+        """Whether a chunk is in memory, or decoded. If not, start to decode it in the background."""
         key = chunk * 256 + column_set
         ahead = self._ahead.get(key)
         if key in self._frame_of or (ahead is not None and ahead.frame.done()):
@@ -204,13 +210,13 @@ class FrameCache:
         return False
 
     def drop_before(self, chunk: int) -> None:
-        """Forget chunks before this one."""
+        """Drop the frames of chunks before this one."""
         for key in [*self._frame_of, *self._ahead]:
             if key // 256 < chunk:
                 self._drop(key)
 
     def close(self) -> None:
-        """Stop decoding ahead and let go of all frames."""
+        """Stop decoding ahead, and drop all frames."""
         self._lane.close()
         for key in [*self._frame_of, *self._ahead]:
             self._drop(key)
@@ -219,7 +225,7 @@ class FrameCache:
         return self._sets.get(column_set, ())
 
     def _met(self) -> set[int]:
-        """The keys of what cursors are in."""
+        """The keys of the frames in which cursors stand."""
         return set((self._standing() @ _KEY).tolist())
 
     def _submit(
@@ -231,7 +237,7 @@ class FrameCache:
         *,
         at_leisure: bool = False,
     ) -> _Ahead:
-        """Have it made in the background, see `_decode`."""
+        """Make a frame in the background; see `_decode`."""
         self.stats.prefetched += 1
         decode = self._decode(key, columns, hot, held)
         return _Ahead(self._lane.submit(decode, at_leisure=at_leisure), decode, frozenset(columns), held)
@@ -239,7 +245,10 @@ class FrameCache:
     def _decode(
         self, key: int, columns: Sequence[HotColumn], hot: Sequence[HotColumn], held: Held | None = None
     ) -> Decode:
-        """What makes the frame of a chunk with these columns, of rows that are held where there are some by then."""
+        """Return a function that makes the frame of a chunk with these columns.
+
+        held: returns rows of the chunk that are in memory by then, from which columns are taken; or None.
+        """
         decode, shown = self._decoder(key // 256, columns, held), tuple(hot)
         return lambda: held_frame(decode(), shown)
 
@@ -251,19 +260,21 @@ class FrameCache:
         *,
         at_leisure: bool = False,
     ) -> None:
-        """What is decoded ahead for a set is wanted with these columns: those that it lacks are decoded besides, and
-        none that are not among the hot ones: they were prefetched for another change, and `compute_columns` has
-        forgotten them.
+        """Give the chunks that are decoded ahead for a set those of these columns that they lack.
+
+        Columns that are not among the hot ones are dropped: they were prefetched for another change, and
+        `compute_columns` has forgotten them.
         """
         known = frozenset(hot)
         for key, ahead in list(self._ahead.items()):
             if key % 256 == column_set and not known >= ahead.columns >= frozenset(columns):
-                # What has not begun is not done besides. Of what has, the frame alone is held: not what it was made of.
+                # A decoding that has not begun is cancelled. Of one that has begun, only the frame is held, not the
+                # rows from which it was made.
                 held = ahead.held if ahead.frame.cancel() else partial(_rows, ahead.frame)
                 self._ahead[key] = self._submit(key, columns, hot, held, at_leisure=at_leisure)
 
     def _seen(self, held: HeldFrame) -> HeldFrame:
-        """A frame with descriptors by the numbers of the hot columns in force."""
+        """Return a frame with its descriptors in the order of the hot columns in force."""
         return held if held.shows(self._hot) else held_frame(held.rows, self._hot)
 
     def _install(self, key: int, held: HeldFrame) -> int:
@@ -283,16 +294,17 @@ class FrameCache:
         return frame
 
     def _show(self, frame: int, held: HeldFrame) -> None:
-        """Let a frame have these descriptors."""
+        """Point a frame of the table to these descriptors."""
         before = self._held.get(frame)
         self.bytes += held.size_bytes - (0 if before is None else before.size_bytes)
         self._held[frame] = held
         self._flat[frame * FRAME_WORDS + FRAME_COLUMNS] = address(held.descriptors)
 
     def _make_room(self, size_bytes: int) -> None:
-        """Evict what will be used last, until size_bytes fit (and some more) or only frames in use are left.
+        """Evict the frames whose next use is furthest, until size_bytes (and some more) fit or only frames in use stay.
 
-        What is being decoded ahead counts, as if each were as large, but no chunk that a cursor is in goes for it.
+        Each chunk that is being decoded ahead counts as another size_bytes. But no chunk in which a cursor stands is
+        evicted for those.
         """
         ahead_bytes = size_bytes * len(self._ahead)
         if self.bytes + size_bytes + ahead_bytes <= self.limit_bytes or not self._held:
@@ -311,7 +323,7 @@ class FrameCache:
                 return
 
     def _distances(self, heads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each frame, how many chunks behind it the nearest cursor of its set is; many if none is."""
+        """For each frame, how many chunks the nearest cursor of its set is behind it; a large number if none is."""
         standing = self._standing()
         distances = np.full(len(heads), at.INT64_MAX, np.int64)
         for column_set in distinct(heads[:, FRAME_SET]):

@@ -1,4 +1,4 @@
-"""Cursors: edges that follow the clock at a distance, and fills that read history in slices."""
+"""Cursors: edges, which follow the clock at a distance, and fills, which read stored rows in slices for new metrics."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,20 +29,20 @@ _WANTS = 1024
 
 
 class FrameSource(Protocol):
-    """Where cursors get sealed chunks from."""
+    """Gives cursors the frames of sealed chunks. `cache.FrameCache` is one."""
 
     def load(self, column_set: int, chunk: int) -> int:
-        """The frame that holds the chunk; decodes it now if it must. Raises CorruptionError, StorageFailedError."""
+        """Return the frame of a chunk; decode it now if needed. Raises CorruptionError, StorageFailedError."""
 
     def prefetch(self, column_set: int, chunk: int) -> None:
-        """Decode the chunk in the background, if it is not there and there is room."""
+        """Decode a chunk in the background, if it is not in memory and there is room."""
 
     def is_ready(self, column_set: int, chunk: int) -> bool:
-        """Would `load` have nothing to decode? Else the chunk is being decoded in the background from now on."""
+        """Whether `load` would have nothing to decode. If not, start to decode the chunk in the background."""
 
 
 class Changelog:
-    """What the last advance or fill gave: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
+    """The rows that the last advance or fill listed: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
 
     def __init__(self, context: NDArray[np.int64], limit: int) -> None:
         self.at, self.frame, self.row = (np.zeros(limit, np.int32) for _ in range(3))
@@ -54,22 +54,22 @@ class Changelog:
 
     @property
     def limit(self) -> int:
-        """Entries that there is room for."""
+        """How many entries there is room for."""
         return len(self.at)
 
     def hold_edges(self, context: NDArray[np.int64], edges: int) -> None:
-        """Room for that many edges."""
+        """Make room for that many edges."""
         self.start, self.end = np.zeros(edges, np.int64), np.zeros(edges, np.int64)
         context[at.EDGE_START], context[at.EDGE_END] = address(self.start), address(self.end)
 
     def prefetch(self, source: FrameSource) -> None:
-        """Have the chunks that the last advance or fill will want next decoded in the background."""
+        """Have the chunks decoded in the background that the next advance or fill will need."""
         for column_set, chunk in self._wants[: self._words[at.WANTS_COUNT]].tolist():
             source.prefetch(column_set, chunk)
 
 
 class Edges:
-    """The edges of a reservoir; owns the EDGE_ and ADVANCE_ words of the context."""
+    """The edges of a reservoir. Owns the EDGE_ and ADVANCE_ words of the context."""
 
     def __init__(
         self, context: NDArray[np.int64], index: ChunkIndex, source: FrameSource, changelog: Changelog
@@ -80,7 +80,7 @@ class Edges:
         self._hold(16)
 
     def add(self, delta_ms: int, column_set: int) -> int:
-        """A new edge that has passed nothing yet; seek it. Its number, the least that is free."""
+        """Add an edge that has passed nothing yet, and return its number, the least free one. The caller seeks it."""
         assert delta_ms >= 0
         free = np.flatnonzero(self._table[:, EDGE_LIVE] == 0)
         if len(free) == 0:
@@ -95,13 +95,13 @@ class Edges:
         return edge
 
     def remove(self, edge: int) -> None:
-        """The edge is gone; its number may be given again."""
+        """Remove an edge. Its number may be given again."""
         self._table[edge, EDGE_LIVE] = 0
         self._changelog.start[edge] = self._changelog.end[edge] = 0
         self._list()
 
     def seek(self, edge: int, time_ms: int) -> None:
-        """Put the edge where everything with time <= time_ms has been passed."""
+        """Move an edge to the place where it has passed every row with time <= time_ms."""
         row = self._table[edge]
         chunk = self._index.first_after(time_ms)
         row[[EDGE_CHUNK, EDGE_ROW]] = chunk, 0
@@ -127,7 +127,7 @@ class Edges:
         return words[at.ADVANCE_TO] if status == at.DONE else done
 
     def sealed(self, rows: int) -> bool:
-        """The first rows of the open region became the index's last chunk; True if an edge is near it."""
+        """Note that the first rows of the open region became the index's last chunk. True if an edge is near it."""
         return bool(edges_sealed(self._address, rows, self._index.next))
 
     def standing(self) -> NDArray[np.int64]:
@@ -145,7 +145,7 @@ class Edges:
         self._list()
 
     def _list(self) -> None:
-        """Live edges by ascending delta: what a window adds is met before what it removes."""
+        """List the live edges by ascending delta, so that rows that a window adds come before those it removes."""
         live = np.flatnonzero(self._table[:, EDGE_LIVE] == 1)
         order = live[np.argsort(self._table[live, EDGE_DELTA], kind="stable")]
         self._order = np.zeros(len(self._table), np.int32)
@@ -155,14 +155,14 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class FillSlice:
-    """One slice of a fill: entries [0, count) of the changelog; `done`: no more up to the bound asked."""
+    """One slice of a fill: entries [0, count) of the changelog. done: whether no more rows lie up to the bound."""
 
     count: int
     done: bool
 
 
 class Fills:
-    """Fill cursors by number."""
+    """The cursors of fills, by number."""
 
     def __init__(
         self, context: NDArray[np.int64], index: ChunkIndex, source: FrameSource, changelog: Changelog
@@ -172,7 +172,7 @@ class Fills:
         self._fills: dict[int, NDArray[np.int64]] = {}
 
     def open(self, after_time: int, after_seq: int, column_set: int) -> int:
-        """A fill that has given everything at or before (after_time, after_seq)."""
+        """Open a fill that gives the rows after (after_time, after_seq). Returns its number."""
         number = next(k for k in range(len(self._fills) + 1) if k not in self._fills)
         fill = np.zeros(FILL_WORDS, np.int64)
         fill[[FILL_SET, FILL_TIME, FILL_SEQ]] = column_set, after_time, after_seq
@@ -207,12 +207,12 @@ class Fills:
         return True
 
     def position(self, fill: int) -> tuple[int, int]:
-        """(time, seq) of the last row given, or where it was opened."""
+        """(time, seq) of the last row that a fill gave, or at which it was opened."""
         words = self._fills[fill]
         return int(words[FILL_TIME]), int(words[FILL_SEQ])
 
     def close(self, fill: int) -> None:
-        """The fill is gone; its number may be given again."""
+        """Remove a fill. Its number may be given again."""
         del self._fills[fill]
 
     def standing(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The edge table's words, and where rows and chunks are found from kernels."""
+"""The words of the edge table, and kernels that find rows and chunks for edges and fills."""
 
 from typing import Any
 
@@ -25,18 +25,18 @@ from reservoir.layout import (
 from reservoir.native.jit import jit, ld32, ldi64, sti64
 from reservoir.open_region.ring import upper_bound
 
-# Two chunks are read ahead for up to this many edges, so that a slow read delays none.
+# Two chunks are read ahead if there are at most this many edges, so that a slow read delays none of them.
 _EDGES_TWO_AHEAD = 8
 
 EDGE_WORDS = 8
 (
     EDGE_DELTA,  # ms behind the clock
-    EDGE_SET,  # column set its frames are decoded with
-    EDGE_CHUNK,  # number of the chunk it stands in; INDEX_NEXT is the open region
+    EDGE_SET,  # column set with which its frames are decoded
+    EDGE_CHUNK,  # number of the chunk in which it stands; INDEX_NEXT is the open region
     EDGE_ROW,  # first row of that chunk not passed; open region: place behind OPEN_ORDER_START
-    EDGE_BOUND,  # everything with time <= bound is passed; INT64_MIN: nothing
-    EDGE_FRAME,  # where its chunk was last seen
-    EDGE_NEXT_TIME,  # no row it has not passed is earlier; INT64_MIN: look
+    EDGE_BOUND,  # every row with time <= bound is passed; INT64_MIN: none
+    EDGE_FRAME,  # frame in which its chunk was last seen
+    EDGE_NEXT_TIME,  # no row that it has not passed is earlier than this; INT64_MIN: not known
     EDGE_LIVE,
 ) = range(8)
 
@@ -63,7 +63,7 @@ def bound_of(clock: int, delta: int) -> Any:
 
 @jit
 def find_frame(ctx: int, column_set: int, chunk: int, guess: int) -> Any:
-    """Frame that holds a chunk for a column set, or 0. `guess`: where it may be."""
+    """Frame that holds a chunk for a column set, or 0. guess: the frame to look at first."""
     key, keys, used = chunk * 256 + column_set, word(ctx, FRAME_KEYS), word(ctx, FRAMES_USED)
     if guess < used and ldi64(keys + guess * 8) == key:
         return guess
@@ -75,13 +75,13 @@ def find_frame(ctx: int, column_set: int, chunk: int, guess: int) -> Any:
 
 @jit
 def use_frame(ctx: int, frame: int) -> None:
-    """The frame may not leave memory before the next advance."""
+    """Mark a frame as used, so that it stays in memory until the next advance."""
     sti64(frame_at(word(ctx, FRAMES), frame) + FRAME_STAMP * 8, word(ctx, FRAMES_STAMP))
 
 
 @jit
 def want(ctx: int, column_set: int, chunk: int) -> None:
-    """Ask for a sealed chunk ahead of its use, unless it is there."""
+    """List a sealed chunk in WANTS, to be decoded ahead of its use, unless it is in memory."""
     count = word(ctx, WANTS_COUNT)
     if chunk >= word(ctx, INDEX_NEXT) or count >= word(ctx, WANTS_CAPACITY):
         return
@@ -93,7 +93,7 @@ def want(ctx: int, column_set: int, chunk: int) -> None:
 
 @jit
 def want_behind(ctx: int, column_set: int, chunk: int) -> None:
-    """Ask for what a cursor meets after this chunk: two chunks, or one where many cursors share the memory."""
+    """Ask for the chunks that a cursor reaches after this one: two, or one if many cursors share the memory."""
     want(ctx, column_set, chunk + 1)
     if word(ctx, EDGE_COUNT) <= _EDGES_TWO_AHEAD:
         want(ctx, column_set, chunk + 2)

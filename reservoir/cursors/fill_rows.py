@@ -1,4 +1,4 @@
-"""The kernel of a fill: rows behind a position, in (time, seq) order, wherever they are."""
+"""The kernel of a fill: lists the rows after a position, in (time, seq) order, in chunks or the open region."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ from reservoir.native.jit import jit, ldi64, sti32, sti64
 
 FILL_WORDS = 4
 (
-    FILL_SET,  # column set its frames are decoded with
-    FILL_CHUNK,  # no row it has not given lies in an earlier chunk
+    FILL_SET,  # column set with which its frames are decoded
+    FILL_CHUNK,  # the first chunk that may have rows not yet given
     FILL_TIME,  # (time, seq) of the last row given
     FILL_SEQ,
 ) = range(4)
@@ -39,7 +39,7 @@ FILL_WORDS = 4
 
 @jit
 def _row_at(ctx: int, frame: int, row: int) -> Any:
-    """(time, seq, row in the frame) of the row at a place in order; frame 0 is the open region."""
+    """(time, seq, row in the frame) of the row at a place in the order. Frame 0 is the open region."""
     if frame == 0:
         slot = open_slot(ctx, row)
         return ldi64(word(ctx, OPEN_TIME) + slot * 8), ldi64(word(ctx, OPEN_SEQ) + slot * 8), slot
@@ -50,7 +50,7 @@ def _row_at(ctx: int, frame: int, row: int) -> Any:
 
 @jit
 def _behind(ctx: int, frame: int, rows: int, time: int, seq: int) -> Any:
-    """First place in order whose (time, seq) is greater."""
+    """First place in the order whose (time, seq) is greater than this one."""
     low, high = 0, rows
     while low < high:
         middle = (low + high) >> 1
@@ -64,7 +64,7 @@ def _behind(ctx: int, frame: int, rows: int, time: int, seq: int) -> Any:
 
 @jit
 def _give(ctx: int, fill: int, frame: int, rows: int, limit: int, up_to: int) -> Any:
-    """Entries from one frame; DONE where its rows up to up_to are given, FULL where limit stopped it."""
+    """List rows of one frame. DONE if all its rows up to `up_to` are given, FULL if `limit` was reached."""
     place = _behind(ctx, frame, rows, ldi64(fill + FILL_TIME * 8), ldi64(fill + FILL_SEQ * 8))
     count = word(ctx, ENTRY_COUNT)
     while place < rows:
@@ -86,9 +86,10 @@ def _give(ctx: int, fill: int, frame: int, rows: int, limit: int, up_to: int) ->
 
 @jit
 def fill_rows(ctx: int, fill: int, limit: int, up_to: int, resume: int) -> Any:
-    """Give at most limit rows behind the fill's position with time <= up_to, as entries from 0 on.
+    """List at most `limit` rows after the fill's position with time <= up_to, as entries from 0 on.
 
-    DONE: there are no more.  FULL: there are.  LOAD: a frame is lacking; call again with resume.
+    Returns DONE if there are no more, FULL if there may be, and LOAD if a frame is lacking. After LOAD it is called
+    again with `resume`.
     """
     if resume == 0:
         sti64(ctx + ENTRY_COUNT * 8, 0)

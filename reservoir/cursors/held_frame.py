@@ -1,4 +1,4 @@
-"""A decoded chunk as kernels see it: column descriptors over memory that stays where it is."""
+"""A decoded chunk in the form that kernels read: column descriptors, with addresses of memory that does not move."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ from reservoir.frames import (
 from reservoir.native.jit import address
 from reservoir.segments.chunk import HotRows
 
-# Descriptors have room for this share more columns: for most that come frames stay as they are.
+# Descriptors have room for this share of more columns, so that most new columns do not change existing frames.
 _ROOM_SHARE = 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFrame:
-    """A decoded chunk ready for the frame table: its COLUMN_ descriptors, and what keeps its memory alive.
+    """A decoded chunk that is ready for the frame table: its COLUMN_ descriptors, and the owners of its memory.
 
-    hot: the hot columns by whose places the descriptors are numbered; behind them there is room for some that come.
-    columns: those that its rows have.
+    hot: the hot columns, in whose order the descriptors are. Behind them there is room for some new columns.
+    columns: the hot columns that its rows have.
     """
 
     rows: HotRows
@@ -43,16 +43,16 @@ class HeldFrame:
     size_bytes: int
 
     def read(self) -> HotRows:
-        """Its rows."""
+        """Return its rows."""
         return self.rows
 
     def has(self, columns: Sequence[HotColumn]) -> bool:
-        """Were these columns among those decoded?"""
+        """Whether all these columns were decoded."""
         return self.columns.issuperset(columns)
 
     def shows(self, hot: tuple[HotColumn, ...]) -> bool:
-        """Are the descriptors right by the numbers of these hot columns? Also where columns that its rows lack have
-        come behind those that there were.
+        """Whether the descriptors are in the order of these hot columns. They also are if new columns, which its rows
+        lack, came behind the previous ones.
         """
         if self.hot is hot:
             return True
@@ -66,7 +66,7 @@ Ahead: TypeAlias = Job[HeldFrame]
 
 
 def held_frame(rows: HotRows, hot: tuple[HotColumn, ...]) -> HeldFrame:
-    """Lay out the descriptors of decoded rows, one per hot column; costly enough to do in the background.
+    """Make the descriptors of decoded rows, one for each hot column. It takes long, so it is done in the background.
 
     Columns that are not hot any more are left out.
     """

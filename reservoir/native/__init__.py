@@ -1,1 +1,1 @@
-"""The JIT toolchain: how kernels are written, compiled, cached and linked into one image."""
+"""The JIT toolchain. It compiles kernels (functions of machine code), caches them, and links them into one image."""

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept."""
+"""The folders in which compiled kernels are kept."""
 
 import atexit
 import logging
@@ -14,7 +14,7 @@ from reservoir.native.kernel_mode import IS_CHECKED
 from reservoir.native.sources import digest, kernel_sources
 
 _CACHES_KEPT = 4
-# Numba does not tell checked kernels from others.
+# Numba does not distinguish checked kernels (`checked`) from others, so they get folders of their own.
 _OF_CHECKED = "-checked" if IS_CHECKED else ""
 _KEPT_S = 7 * 86_400  # other checkouts, and versions that run side by side, have caches of their own
 
@@ -23,7 +23,7 @@ _log = logging.getLogger("railgun.kernels")
 
 @cache
 def cache_folder() -> Path:
-    """Where compiled kernels of these sources are kept; there once one has been compiled."""
+    """Return the folder of the compiled kernels of these sources. It exists once one has been compiled."""
     base = os.environ.get("RAILGUN_KERNEL_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
         "railgun",
@@ -34,18 +34,18 @@ def cache_folder() -> Path:
 
 @cache
 def numba_folder() -> Path:
-    """Where Numba keeps what it compiles: the folder above, unless NUMBA_CACHE_DIR names another.
+    """Return the folder in which Numba keeps what it compiles: `cache_folder()`, unless NUMBA_CACHE_DIR names another.
 
-    Code that is found there is run. So where other users may write, it is a new folder, which goes with this process.
+    Code that is found there is run. So if other users may write there, it is a new folder, deleted with this process.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named is None:
         folder = cache_folder()
         _make_room(folder)
     else:
-        # A process of checked kernels may have been started by one of others, which has named its own.
+        # A process of checked kernels may have inherited the name from a process of unchecked ones.
         folder = Path(named.removesuffix(_OF_CHECKED) + _OF_CHECKED)
-    # In a folder with the sticky bit nobody can replace what another user has put there, but can add to it.
+    # In a folder with the sticky bit, nobody can replace another user's files, but everybody can add files.
     for each, is_added_to in ((folder, True), (folder.parent, False)):
         if others_may_write(each, is_added_to=is_added_to):
             _log.warning(
@@ -58,9 +58,9 @@ def numba_folder() -> Path:
 
 
 def others_may_write(path: Path, *, is_added_to: bool = True) -> bool:
-    """Whether everybody, or a user who is neither this process's nor root, may change a file or what is in a folder.
+    """Whether a user other than root and this process's may change a file, or the content of a folder.
 
-    is_added_to: whether it matters that they add something.  False where there is nothing.
+    is_added_to: whether it matters if they add something. Returns False if nothing is there.
     """
     try:
         found = path.stat()
@@ -77,7 +77,9 @@ def _passing_folder() -> Path:
 
 
 def writable_folder() -> Path:
-    """Where Numba may write. Else it would take folders of the sources, where nothing tells old kernels from new."""
+    """Return a folder in which Numba may write. Otherwise it would use the folders of the sources, in which nothing
+    tells old kernels from new ones.
+    """
     folder = numba_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -91,7 +93,7 @@ def writable_folder() -> Path:
 
 
 def _make_room(folder: Path) -> None:
-    """Before a new cache is begun: delete those of sources long gone, but for the latest few and the young."""
+    """Delete caches of old sources before a new one is begun. The latest few, and recent ones, are kept."""
     if folder.exists():
         return
     found = sorted(((_changed_s(path), path) for path in folder.parent.glob("*/")), reverse=True)
@@ -102,7 +104,7 @@ def _make_room(folder: Path) -> None:
 
 
 def _changed_s(path: Path) -> float:
-    """When something was last compiled into a cache; another process may delete it meanwhile."""
+    """Return when something was last compiled into a cache. Another process may delete the cache meanwhile."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -2,7 +2,7 @@
 
 Kernels are given addresses as plain integers, and nothing keeps them within their arrays. In this mode `address` notes
 the range of each array, and every load, store, copy and view of a kernel looks its bytes up there. Indexes into views
-are checked by Numba. What lies outside ends the process (SIGABRT), with the access, the nearest ranges and Python's
+are checked by Numba. An access outside ends the process (SIGABRT), with the access, the nearest ranges and Python's
 stack on standard error. It is for tests: kernels take many times as long, and there is no image of them.
 
 A range counts until the object that owns the memory is gone. Owners that cannot be referred to weakly, such as `bytes`,
@@ -91,7 +91,7 @@ class Ranges:
 
     def _lose(self, name: int) -> None:
         self._gone.append(name)
-        # Where a change is under way, which may be this thread's own, it is done with the next.
+        # If a change is under way, which may be this thread's own, this is done with the next change.
         if self._lock.acquire(blocking=False):
             try:
                 self._forget_gone()
@@ -152,7 +152,7 @@ class Ranges:
 
 
 ranges = Ranges()
-"""Those of this process."""
+"""The ranges of this process."""
 
 
 def let_use(array: np.ndarray[Any, Any], start: int) -> None:

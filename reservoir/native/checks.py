@@ -1,4 +1,4 @@
-"""What checked kernels call at each access (`checked`), and how it is compiled into them."""
+"""The check that checked kernels call at each access (`checked`), and the code that compiles it into them."""
 
 import ctypes
 from typing import Any
@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from reservoir.native.checked import CHECK_SYMBOL, check, ranges
 
-# A kernel's own stack, from the frame of the check on: what a thread has at most.
+# A kernel's own stack is allowed, from the frame of the check on: the most that a thread has.
 _STACK_BYTES = 8 << 20
 
 
@@ -43,7 +43,9 @@ _table = int(ranges.table.__array_interface__["data"][0])
 
 @numba.cfunc("void(int64, int64)", nopython=True)
 def _check(where, size_bytes):  # type: ignore[no-untyped-def]
-    """Return where an access is allowed. What is not found, since ranges change beside, Python looks up again."""
+    """Return if an access is allowed. If its range is not found here, Python looks it up again, because ranges change
+    meanwhile.
+    """
     if size_bytes == 0 or 0 <= where - _stack() < _STACK_BYTES:
         return
     if size_bytes > 0:

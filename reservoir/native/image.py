@@ -1,4 +1,4 @@
-"""All kernels that Python calls, as one object of machine code: a process that has it needs no Numba.
+"""The image: all kernels that Python calls, as one object of machine code. A process that has it needs no Numba.
 
 Importing Numba and loading the kernels from its cache one by one takes most of a second of processor time, at every
 start of a process.  So once all are compiled they are linked into one object (`image_build`), each with a
@@ -30,11 +30,11 @@ from reservoir.native.sources import digest, sources
 _FORM = 3
 _FASTCALL = 0x0080  # METH_FASTCALL
 _CRC_BYTES = 4
-# For which processor Numba shall compile; its cache goes by them too.
+# These variables say for which processor Numba compiles. Its cache depends on them too.
 _CHOSEN = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")
 
 OBJECTS = {"railgun_none": None, "railgun_type_error": TypeError, "railgun_runtime_error": RuntimeError}
-"""What the code of an image refers to, by symbol."""
+"""The Python objects to which the code of an image refers, by symbol."""
 
 
 class Header(msgspec.Struct):
@@ -45,18 +45,21 @@ class Header(msgspec.Struct):
 
 
 class Image:
-    """What was loaded. calls: by module and name, what Python calls instead of the function.  addresses: of the entry
-    points.  keeper: uint64[1], the identity of the thread that keeps the interpreter lock while a kernel runs; 0: none.
+    """A loaded image.
+
+    calls: by module and name, the object that Python calls instead of the function.
+    addresses: those of the entry points.
+    keeper: uint64[1], the identity of the thread that keeps the interpreter lock while a kernel runs; 0 if none.
     """
 
     def __init__(self, header: Header, code: bytes) -> None:
-        # Under names of our own: Numba gives some of CPython's another meaning.
+        # The names are our own, because Numba gives some of CPython's names another meaning.
         for name, value in OBJECTS.items():
             llvm.add_symbol(name, id(value))
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine()
-        # These, and what is made of its addresses, live as long as the process.
+        # The engine and all objects made from its addresses live as long as the process.
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
@@ -101,14 +104,14 @@ def is_there() -> bool:
 
 
 def load() -> Image | None:
-    """Load the image of this process. None where there is none."""
+    """Load the image of this process. None if there is none."""
     read = _read()
     return None if read is None else Image(msgspec.json.decode(read[0], type=Header), read[1])
 
 
 def _read() -> tuple[bytes, bytes] | None:
-    """Return the header and the code. None where there is no image for this process, none that is whole, or one that
-    other users may have changed.
+    """Return the header and the code. None if there is no image for this process, or if it is not whole, or if other
+    users may have changed it.
     """
     try:
         if others_may_write(path()):
@@ -123,7 +126,7 @@ def _read() -> tuple[bytes, bytes] | None:
 
 
 def save(header: Header, code: bytes) -> None:
-    """Raises OSError."""
+    """Write an image's file. Raises OSError."""
     place = path()
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_name(f"{place.name}.{os.getpid()}")
@@ -138,11 +141,11 @@ def save(header: Header, code: bytes) -> None:
 
 @cache
 def path() -> Path:
-    """By all that the code depends on: sources and their place, Python, Numba, the processor."""
+    """Return the path of the image, which depends on all that the code does: sources, Python, Numba, the processor."""
     facts = (
         _FORM,
         cache_folder().name,
-        digest(sources()),  # those without kernels too: they decide what is called
+        digest(sources()),  # also those without kernels, because they decide which kernels are called
         __file__,
         sys.implementation.cache_tag,
         importlib.metadata.version("numba"),

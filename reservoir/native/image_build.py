@@ -1,7 +1,7 @@
 """Links kernels that Numba compiled into an image: see `image`.
 
 The code of each is taken from Numba's cache, optimised as it is there, so that an image computes what Numba's own
-kernels do.  What is added is how Python calls it: integers in, an integer, a truth value or a few of them out.
+kernels do.  The way in which Python calls it is added: it takes integers, and returns integers or truth values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,9 +41,9 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 
 
 def build(kernels: Sequence[tuple[Any, Any]], entries: Sequence[Any]) -> None:
-    """Save the image of dispatchers, each with the signature to take, and entry points. All are in Numba's cache.
+    """Save the image of dispatchers, each with the signature to use, and of entry points. All are in Numba's cache.
 
-    Raises OSError; ValueError where one takes or gives what an image cannot.
+    Raises OSError, and ValueError if a kernel has a parameter or a result of a type that an image does not support.
     """
     codegen = cpu_target.target_context.codegen()
     text, parts = [_DECLARED], []
@@ -62,7 +62,7 @@ def build(kernels: Sequence[tuple[Any, Any]], entries: Sequence[Any]) -> None:
 
 
 def _cached(cache: Any, signature: Any, codegen: Any) -> tuple[bytes, Any]:
-    """What Numba's cache has of a kernel: its module, to be linked, and its description."""
+    """Return what Numba's cache has of a kernel: its module, which is to be linked, and its description."""
     found = cache._cache_file.load(cache._index_key(signature, codegen))
     if found is None:
         raise ValueError(f"{signature} is not in Numba's cache")
@@ -75,7 +75,7 @@ def _linked(text: str, parts: Iterable[bytes], codegen: Any) -> bytes:
     module.triple, module.data_layout = llvm.get_process_triple(), codegen._data_layout
     for part in parts:
         module.link_in(llvm.parse_bitcode(part))
-    # What Numba adds to each for its own calls is not called here.
+    # Numba adds functions for its own calls to each kernel. They are not called here, and are removed.
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(codegen._tm, llvm.create_pipeline_tuning_options()))
@@ -97,7 +97,7 @@ define i64 @entry{index}(i64 %v) {{
 
 
 def _call(index: int, described: Any) -> str:
-    """`PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)`."""
+    """Return the code of `PyObject *call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)`."""
     count = len(described.argtypes)
     lines = [f"define ptr @call{index}(ptr %self, ptr %args, i64 %nargs) {{", "entry:"]
     lines += [f"  %result = alloca {_memory(described.restype)}", "  %raised = alloca ptr"]
@@ -140,7 +140,7 @@ def _call(index: int, described: Any) -> str:
 
 
 def _taken(place: int, kind: Any) -> list[str]:
-    """An argument as a word; `none` follows where it is no integer of its type."""
+    """Return code that converts an argument to a word, and goes to `none` if it is no integer of its type."""
     if kind not in (types.int64, types.uint64):
         raise ValueError(f"a kernel takes {kind}")
     convert = "PyLong_AsLongLong" if kind == types.int64 else "PyLong_AsUnsignedLongLong"
@@ -164,7 +164,7 @@ def _taken(place: int, kind: Any) -> list[str]:
 
 
 def _memory(kind: Any) -> str:
-    """The type in memory of what a kernel gives."""
+    """Return the type that a kernel's result has in memory."""
     if kind == types.none:
         return "ptr"
     if kind in (types.int64, types.uint64):
@@ -179,7 +179,7 @@ def _memory(kind: Any) -> str:
 
 
 def _boxed(kind: Any) -> list[str]:
-    """What a kernel gave, for Python."""
+    """Return code that converts a kernel's result to a Python object."""
     if kind == types.none:
         return ["  call void @Py_IncRef(ptr @railgun_none)", "  ret ptr @railgun_none"]
     if not isinstance(kind, types.BaseTuple):

@@ -1,6 +1,6 @@
-"""What kernels are written with beside plain arithmetic: memory by address, bits of doubles, words on the stack.
+"""The functions that kernels use beside plain arithmetic: memory by address, bits of doubles, words on the stack.
 
-Imported by `reservoir.native.jit` only, and only where Numba is.
+Only `reservoir.native.jit` imports this, and only if Numba is used.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ if IS_CHECKED:
 else:
 
     def _check(builder: Any, where: Any, size_bytes: Any) -> None:
-        """Kernels are not checked."""
+        """Do nothing, because kernels are not checked."""
 
 
 def _pointer(llvm_type: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How kernels are compiled and called: the one `jit`, what they are written with, and memory reached by address.
+"""Compiles and calls kernels: has the one `jit`, the functions that kernels use, and access to memory by address.
 
 Kernels take a few integers (addresses of numpy arrays) instead of dozens of arrays: unboxing an array
 costs Numba about 0.2 µs, which at one event per batch would be most of the time.  An address is a plain
@@ -28,7 +28,7 @@ from reservoir.native import image as kernel_image
 from reservoir.native.kernel_mode import IS_CHECKED
 from reservoir.native.sources import PACKAGES
 
-# CPython keeps them inside the object, after its head; the object's basic size counts the final zero byte.
+# CPython keeps the bytes inside the object, after its head. The object's basic size counts the final zero byte.
 _HEAD_BYTES = bytes.__basicsize__ - 1
 
 
@@ -81,7 +81,7 @@ _PACKAGES = (*PACKAGES, "bench", "tests")
 
 
 class Later:
-    """Stands for what only Numba makes. Called from Python it has Numba make everything."""
+    """Stands for a function that only Numba can make. If Python calls it, Numba makes all kernels (`use_numba`)."""
 
     def __init__(self) -> None:
         self.made: Any = None
@@ -99,7 +99,7 @@ class Later:
 
 _image = None if IS_CHECKED else kernel_image.load()
 _lock = threading.Lock()
-# Of a process with an image: every kernel as Python has it, and as what it is held since.
+# In a process with an image: every kernel's Python function, and the object that modules hold instead of it.
 _given: list[tuple[Callable[..., Any], Any]] = []
 
 if TYPE_CHECKING or _image is None:
@@ -138,7 +138,7 @@ else:
 
 def jit(function: F) -> F:
     """Compile a top-level function: cached on disk, without the interpreter lock, IEEE division."""
-    # Not while Numba takes over: what is given meanwhile would be left out.
+    # The lock excludes `use_numba`, which would miss a kernel that is added meanwhile.
     with _lock:
         if _image is not None and not _is_numba:
             held = _image.calls.get((function.__module__, function.__name__)) or Later()
@@ -153,7 +153,7 @@ _is_numba = _image is None
 
 
 def is_image() -> bool:
-    """Whether kernels are those of an image."""
+    """Whether the kernels of this process are those of an image."""
     return not _is_numba
 
 
@@ -180,9 +180,9 @@ beside. For one thread at a time: where two are within, the one that came first 
 
 
 def use_numba() -> None:
-    """From now on every kernel is Numba's, wherever a module holds it by name.
+    """Replace every kernel by Numba's, in each module that holds it by name.
 
-    What else holds one goes on with that of the image, which does the same.
+    Other holders continue with the kernel of the image, which does the same.
     """
     global _is_numba
     with _lock:
@@ -239,7 +239,7 @@ _ENTRIES: list[Any] = []  # keeps the code of entry points in memory
 
 
 def entry_points() -> list[Any]:
-    """What Numba made of the functions that `entry_address` was asked for, in this process."""
+    """The entry points that Numba has compiled for `entry_address` in this process."""
     return list(_ENTRIES)
 
 

@@ -1,4 +1,4 @@
-"""Whether the kernels of this process are checked ones (`checked`), in a module that loads nothing."""
+"""Tells whether the kernels of this process are checked ones (`checked`). This module imports nothing large."""
 
 import os
 from typing import Final

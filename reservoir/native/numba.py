@@ -1,4 +1,4 @@
-"""How Numba compiles a kernel: cached on disk, without the interpreter lock, IEEE division."""
+"""Has Numba compile a kernel: cached on disk, without the interpreter lock, with IEEE division."""
 
 import os
 from collections.abc import Callable
@@ -20,12 +20,14 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "boundscheck": IS_CHECKED}
 
 
 def jit(function: F) -> F:
-    """A Numba dispatcher of a top-level function."""
+    """Return a Numba dispatcher of a top-level function."""
     compiled: Any = numba.njit(cache=True, nogil=True, **_OPTIONS)(function)
     resolve = compiled.get_call_template
 
     def resolve_without_literals(args: Any, kws: Any) -> Any:
-        """Numba would compile a kernel again for every constant it is called with; LLVM inlines them anyway."""
+        """Resolve a call by types without literal values. Otherwise Numba would compile a kernel again for every
+        constant with which it is called; LLVM inlines constants anyway.
+        """
         plain = {name: _unliteral(kind) for name, kind in dict(kws).items()}
         return resolve(tuple(_unliteral(kind) for kind in args), plain)
 
@@ -34,5 +36,5 @@ def jit(function: F) -> F:
 
 
 def entry_point(function: Callable[[int], int]) -> Any:
-    """A top-level `int64 -> int64` function, compiled to be called by address."""
+    """Compile a top-level `int64 -> int64` function that is to be called by its address."""
     return numba.cfunc("int64(int64)", nopython=True, cache=True, **_OPTIONS)(function)

@@ -1,6 +1,6 @@
-"""Which sources compiled kernels depend on: the files that hold kernels, and all that these import.
+"""Finds the sources on which compiled kernels depend: the files with kernels, and all that these files import.
 
-They are found by what is in them, so that nothing here has to know who has kernels.
+They are found by their content, so that no list of files with kernels is needed.
 """
 
 import hashlib
@@ -14,17 +14,17 @@ PACKAGES = ("frontend", "railgun", "reservoir")
 """The packages of the distribution, which are folders beside one another."""
 
 _ROOT = Path(__file__).resolve().parents[2]
-_TOOLCHAIN = b"reservoir.native"  # whoever holds kernels imports it, and few others do
+_TOOLCHAIN = b"reservoir.native"  # every file with kernels imports it, and few others do
 _MAKES_IMAGES = b"from reservoir.native.image_build import"
-# At the start of a line: what a function imports for itself, no kernel can call.
+# An import at the start of a line. Kernels cannot call anything that a function imports inside.
 _IMPORT = re.compile(rf"\nfrom ((?:{'|'.join(PACKAGES)})[\w.]*) import (\([^)]*\)|[^\n]*)".encode())
 _NAME = re.compile(rb"\w+")
 
 
 @cache
 def sources() -> dict[Path, bytes]:
-    """Those of kernels, the other files of their rooms, and what makes an image of the kernels that are called; with
-    their content.
+    """Return sources with their content: files with kernels, the other files of their rooms, and the files that make
+    an image.
     """
     found = {str(path) for path in kernel_sources()}
     for room in _rooms().values():
@@ -36,13 +36,13 @@ def sources() -> dict[Path, bytes]:
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Of the content of sources: 16 hexadecimal digits."""
+    """Return a digest of the content of sources: 16 hexadecimal digits."""
     return hashlib.sha256(b"".join(sources()[path] for path in paths)).hexdigest()[:16]
 
 
 @cache
 def kernel_sources() -> list[Path]:
-    """The files with kernels and, as constants are compiled in, whatever they import, directly or not."""
+    """Return the files with kernels and whatever they import, directly or not, because constants are compiled in."""
     texts = {path: text for room in _rooms().values() for path, text in room.items()}
     modules = {_module(path): path for path in texts}
     found = {path for path, text in texts.items() if _holds_kernels(text)}
@@ -56,8 +56,8 @@ def kernel_sources() -> list[Path]:
 
 @cache
 def _rooms() -> dict[str, dict[str, bytes]]:
-    """By folder, the content of each file: a folder directly in a package is a room with all below it; the loose files
-    of a package are one more.
+    """Return the content of each file by room. A folder directly in a package is a room, with all below it; the files
+    directly in a package are one more.
     """
     found = {}
     for package in PACKAGES:
@@ -75,7 +75,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _content(path: str) -> bytes:
-    # All of it in one call: a process that starts reads some hundred files here.
+    # The file is read in one call, because a starting process reads some hundred files here.
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, os.fstat(file).st_size)

@@ -1,4 +1,4 @@
-"""Kernels that take a batch's rows into the open region and let them go again when sealed."""
+"""Kernels that append a batch's rows to the open region, and free their slots after they were sealed."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def _ref_address(ctx: int, ref: Any) -> Any:
 
 @jit
 def _inside_payload(ctx: int, i: int, where: Any, length: Any) -> Any:
-    """Does the string lie inside the raw record of its own row? Then it need not be kept twice."""
+    """Whether a string lies inside the raw record of its own row. Then it need not be stored twice."""
     payload, offsets = _word(ctx, IN_PAYLOAD), _word(ctx, IN_PAYLOAD_OFFSETS)
     return where >= payload + ldi64(offsets + i * 8) and where + length <= payload + ldi64(
         offsets + i * 8 + 8
@@ -127,7 +127,7 @@ def _inside_payload(ctx: int, i: int, where: Any, length: Any) -> Any:
 
 @jit
 def _take(ctx: int, n: int) -> Any:
-    """Mark in OUT_SLOT which records are appended: rank among them, or -1. Returns (status, rows)."""
+    """Write to OUT_SLOT each record's rank among the appended ones, or -1. Returns (status, appended rows)."""
     accepted, slots = _word(ctx, IN_ACCEPTED), _word(ctx, OUT_SLOT)
     times, restoring = _word(ctx, IN_TIME), _word(ctx, OPEN_RESTORING)
     sealed_time, sealed_seq = _word(ctx, OPEN_SEALED_TIME), _word(ctx, OPEN_SEALED_SEQ)
@@ -155,7 +155,7 @@ def _take(ctx: int, n: int) -> Any:
 
 @jit
 def _bytes_needed(ctx: int, n: int) -> Any:
-    """Bytes of the accepted payloads, and of the strings that do not lie inside them."""
+    """How many bytes the accepted payloads and the strings outside of them need."""
     slots, offsets = _word(ctx, OUT_SLOT), _word(ctx, IN_PAYLOAD_OFFSETS)
     total: Any = 0
     for i in range(n):
@@ -176,7 +176,7 @@ def _bytes_needed(ctx: int, n: int) -> Any:
 
 @jit
 def _arena_place(ctx: int, size_bytes: int) -> Any:
-    """Position where size_bytes lie unbroken in the arena ring, or -1 where there is no room."""
+    """Position where size_bytes fit without a break in the arena, which is a ring; -1 if there is no room."""
     capacity, place = _word(ctx, OPEN_ARENA_CAPACITY), _word(ctx, OPEN_ARENA_NEXT)
     if (place & (capacity - 1)) + size_bytes > capacity:
         place = (place | (capacity - 1)) + 1
@@ -187,7 +187,7 @@ def _arena_place(ctx: int, size_bytes: int) -> Any:
 
 @jit
 def _order_room(ctx: int, rows: int) -> Any:
-    """Make room for rows more entries by moving the live ones to the front; False where they do not fit."""
+    """Make room for `rows` more entries of the order by moving the live ones to the front. False if they do not fit."""
     start, end = _word(ctx, OPEN_ORDER_START), _word(ctx, OPEN_ORDER_END)
     capacity, order = _word(ctx, OPEN_ORDER_CAPACITY), _word(ctx, OPEN_ORDER)
     if end + rows <= capacity:
@@ -202,7 +202,7 @@ def _order_room(ctx: int, rows: int) -> Any:
 
 @jit
 def _copy_head(ctx: int, n: int, first: int, place: int) -> Any:
-    """Time, seq, id, payload of the appended rows; returns the arena position behind the payloads."""
+    """Copy time, seq, id and payload of the appended rows. Returns the arena position behind the payloads."""
     mask, arena_mask = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_ARENA_CAPACITY) - 1
     slots, offsets, payload = _word(ctx, OUT_SLOT), _word(ctx, IN_PAYLOAD_OFFSETS), _word(ctx, IN_PAYLOAD)
     arena, start = _word(ctx, OPEN_ARENA), place
@@ -229,7 +229,7 @@ def _copy_head(ctx: int, n: int, first: int, place: int) -> Any:
 
 @jit
 def _copy_words(slots: int, n: int, words: int, nulls: int, descriptor: int) -> None:
-    """A WORD column: words and nulls, the word of a null made 0."""
+    """Copy a WORD column: words and nulls. The word of a null becomes 0."""
     to_words, to_nulls = ldi64(descriptor + WORDS_AT * 8), ldi64(descriptor + COLUMN_NULLS * 8)
     for i in range(n):
         slot = np.int64(np.int32(ld32(slots + i * 4)))
@@ -241,7 +241,7 @@ def _copy_words(slots: int, n: int, words: int, nulls: int, descriptor: int) -> 
 
 @jit
 def _copy_entities(slots: int, n: int, hi: int, lo: int, descriptor: int) -> None:
-    """An ENTITY column: pairs, and a clean row cache."""
+    """Copy an ENTITY column: its pairs. Its row cache is cleared."""
     pairs, cache = ldi64(descriptor + COLUMN_PAIRS * 8), ldi64(descriptor + COLUMN_ROW_CACHE * 8)
     for i in range(n):
         slot = np.int64(np.int32(ld32(slots + i * 4)))
@@ -254,7 +254,7 @@ def _copy_entities(slots: int, n: int, hi: int, lo: int, descriptor: int) -> Non
 
 @jit
 def _copy_strings(ctx: int, n: int, refs: int, nulls: int, descriptor: int, place: Any) -> Any:
-    """A STRING column: references into the arena; returns the arena position behind what was copied."""
+    """Copy a STRING column, as references into the arena. Returns the arena position behind the copied strings."""
     to_refs, to_nulls = ldi64(descriptor + WORDS_AT * 8), ldi64(descriptor + COLUMN_NULLS * 8)
     arena, mask, slots = _word(ctx, OPEN_ARENA), _word(ctx, OPEN_ARENA_CAPACITY) - 1, _word(ctx, OUT_SLOT)
     for i in range(n):
@@ -280,7 +280,7 @@ def _copy_strings(ctx: int, n: int, refs: int, nulls: int, descriptor: int, plac
 
 @jit
 def _copy_columns(ctx: int, n: int, place: int) -> Any:
-    """Every hot column; returns the arena position behind the strings."""
+    """Copy every hot column. Returns the arena position behind the strings."""
     slots = _word(ctx, OUT_SLOT)
     for c in range(_word(ctx, OPEN_COLUMN_COUNT)):
         descriptor = _word(ctx, OPEN_COLUMNS) + c * COLUMN_WORDS * 8
@@ -297,7 +297,7 @@ def _copy_columns(ctx: int, n: int, place: int) -> Any:
 
 @jit
 def _sort_in(ctx: int, first: int, rows: int) -> None:
-    """Put the new slots, first in arrival order, into their places in the order."""
+    """Insert the new slots, which are in the order of arrival, into OPEN_ORDER."""
     mask, times, order = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_TIME), _word(ctx, OPEN_ORDER)
     start, end = _word(ctx, OPEN_ORDER_START), _word(ctx, OPEN_ORDER_END)
     slots = order + end * 4
@@ -325,7 +325,7 @@ def _sort_in(ctx: int, first: int, rows: int) -> None:
 
 @jit
 def set_due_time(ctx: int) -> None:
-    """Note the time of the row that makes the next chunk whole."""
+    """Set OPEN_DUE_TIME: the time of the row that completes the next chunk."""
     place = _word(ctx, OPEN_ORDER_START) + _word(ctx, OPEN_CHUNK_EVENTS) - 1
     due = np.int64(INT64_MAX)
     if place < _word(ctx, OPEN_ORDER_END):
@@ -335,10 +335,10 @@ def set_due_time(ctx: int) -> None:
 
 @jit
 def append_batch(ctx: int) -> Any:
-    """Take the accepted records of the batch into the open region.
+    """Append the accepted records of the batch to the open region.
 
-    DONE; GROW: nothing was changed, OPEN_NEED_ROWS and OPEN_NEED_BYTES say what there must be room for;
-    BEHIND_SEAL, OUT_OF_ORDER: nothing was changed, OPEN_FAULT_SEQ is the record that can't be placed.
+    Returns DONE; GROW, with OPEN_NEED_ROWS and OPEN_NEED_BYTES set to the room that is needed; or BEHIND_SEAL or
+    OUT_OF_ORDER, with OPEN_FAULT_SEQ set to the record that cannot be placed. Only DONE changes the rows.
     """
     n, first = _word(ctx, IN_N), _word(ctx, OPEN_NEXT)
     sti64(ctx + OPEN_NEED_ROWS * 8, n)
@@ -373,7 +373,7 @@ def append_batch(ctx: int) -> Any:
 
 @jit
 def seal_slots(ctx: int, slots: int, n: int) -> None:
-    """These rows are in a chunk now: move OPEN_OLDEST over what is sealed. Others may read the slots still."""
+    """Mark rows as sealed in a chunk, and move OPEN_OLDEST behind sealed rows. Their slots may still be read."""
     mask, state = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_STATE)
     for k in range(n):
         st8(state + np.int64(ld32(slots + k * 4)), np.uint8(SLOT_SEALED))
@@ -385,7 +385,7 @@ def seal_slots(ctx: int, slots: int, n: int) -> None:
 
 @jit
 def release_slots(ctx: int, slots: int, n: int) -> None:
-    """Nobody reads these sealed slots any more: move the heads of the rings over what is free."""
+    """Free sealed slots that nobody reads any more, and move the heads of the rings behind free slots."""
     mask, state = _word(ctx, OPEN_CAPACITY) - 1, _word(ctx, OPEN_STATE)
     for k in range(n):
         st8(state + np.int64(ld32(slots + k * 4)), np.uint8(SLOT_FREE))

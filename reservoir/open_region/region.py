@@ -31,10 +31,10 @@ _REFUSED = {
 
 @dataclass(slots=True)
 class OpenRows:
-    """Rows of the open region by slot, read at leisure: the slots stay untouched until `release`.
+    """Some rows of the open region, by slot. Their slots stay untouched until `OpenRegion.release`.
 
-    The rings are referenced, not copied, and a ring that outgrows its arrays leaves the old ones behind, so
-    another thread may read them meanwhile.  `generation` tells whether there is still anything to release.
+    The rings are referenced, not copied. A ring that outgrows its arrays gets new arrays, so another thread may go on
+    reading the old ones. `generation` tells whether the slots are still to be released.
     """
 
     ring: Ring
@@ -43,7 +43,7 @@ class OpenRows:
     columns: tuple[HotColumn, ...] = field(default=())
 
     def span(self) -> tuple[int, ...]:
-        """Rows, first and last (time, seq), least and greatest seq."""
+        """The number of rows, their first and last (time, seq), and their least and greatest seq."""
         time, seq, seqs = self.ring.time, self.ring.seq, self.words("seq")
         first, last = int(self.slots[0]), int(self.slots[-1])
         ends = (int(time[first]), int(seq[first]), int(time[last]), int(seq[last]))
@@ -54,7 +54,7 @@ class OpenRows:
         return gather_words(getattr(self.ring, name), self.slots)
 
     def ids(self) -> NDArray[np.uint64]:
-        """uint64[n][2]: hi, lo."""
+        """The ids of the rows, uint64[n][2]: hi, lo."""
         flat = self.ring.ids.reshape(-1)
         pairs = np.empty((len(self.slots), 2), np.uint64)
         pairs[:, 0] = gather_words(flat, self.slots * np.uint32(2))
@@ -62,15 +62,15 @@ class OpenRows:
         return pairs
 
     def payloads(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Raw records end to end, and offsets int64[n + 1]."""
+        """The raw records end to end, and their offsets int64[n + 1]."""
         return gather_payloads(self.ring.arena, self.ring.bytes_at, self.ring.bytes_length, self.slots)
 
     def stored(self, columns: Sequence[HotColumn]) -> list[StoredColumn]:
-        """Hot columns of the rows in the form of a sealed chunk."""
+        """Some hot columns of the rows, in the form of a sealed chunk."""
         return [self.column(column) for column in columns]
 
     def column(self, column: HotColumn) -> StoredColumn:
-        """A hot column's rows in the form of a sealed chunk."""
+        """One hot column of the rows, in the form of a sealed chunk."""
         held = self.ring.columns[self.columns.index(column)]
         if column.kind is ColumnKind.ENTITY:
             return gather_entity_column(column, address(held.pairs), self.slots)
@@ -81,7 +81,7 @@ class OpenRows:
 
 
 class OpenRegion:
-    """Owns the OPEN_ words of the context, and frame 0, whose words are `frame`."""
+    """The open region of a reservoir. Owns the OPEN_ words of the context, and frame 0, whose words are `frame`."""
 
     def __init__(self, context: NDArray[np.int64], frame: NDArray[np.int64], chunk_events: int) -> None:
         self._context, self._frame = context, frame
@@ -102,7 +102,7 @@ class OpenRegion:
 
     @property
     def rows(self) -> int:
-        """Rows not yet sealed."""
+        """How many rows are not yet sealed."""
         return self._words[at.OPEN_ORDER_END] - self._words[at.OPEN_ORDER_START]
 
     @property
@@ -111,7 +111,7 @@ class OpenRegion:
         return len(self._ring.arena)
 
     def append(self, *, restoring: bool) -> None:
-        """Take the batch described by the IN_ words. See Reservoir.append."""
+        """Append the batch that the IN_ words describe. See Reservoir.append."""
         self._words[at.OPEN_RESTORING] = restoring
         status = append_batch(self._address)
         while status == at.GROW:
@@ -121,13 +121,13 @@ class OpenRegion:
             raise RowOrderError(self._words[at.OPEN_FAULT_SEQ], _REFUSED[status])
 
     def peek_chunk(self) -> OpenRows:
-        """The rows of the next chunk, which are all there."""
+        """The rows of the next chunk. There must be enough of them."""
         start = self._words[at.OPEN_ORDER_START]
         assert start + self._chunk_events <= self._words[at.OPEN_ORDER_END]
         return self._rows_at(start, start + self._chunk_events)
 
     def take_chunk(self, rows: OpenRows) -> None:
-        """The rows of `peek_chunk` leave the open region; `release` them when they are copied."""
+        """Remove the rows of `peek_chunk` from the open region. `release` must follow once they are copied."""
         self._words[at.OPEN_ORDER_START] += len(rows.slots)
         seal_slots(self._address, address(rows.slots), len(rows.slots))
         last = int(rows.slots[-1])
@@ -135,11 +135,11 @@ class OpenRegion:
         set_due_time(self._address)
 
     def sealed_up_to(self, time_ms: int, seq: int) -> None:
-        """The last sealed row: what is taken must lie behind it."""
+        """Set the (time, seq) of the last sealed row. Rows that are appended must lie behind it."""
         self._words[at.OPEN_SEALED_TIME], self._words[at.OPEN_SEALED_SEQ] = time_ms, seq
 
     def release(self, rows: OpenRows) -> None:
-        """The slots of these sealed rows may be used again."""
+        """Free the slots of these sealed rows, so that they may be used again."""
         if rows.generation == self._generation:
             release_slots(self._address, address(rows.slots), len(rows.slots))
 
@@ -148,17 +148,17 @@ class OpenRegion:
         return self._rows_at(self._words[at.OPEN_ORDER_START], self._words[at.OPEN_ORDER_END])
 
     def first_time(self) -> int | None:
-        """Time of the first open row in order."""
+        """Time of the first open row in (time, seq) order; None if there is none."""
         return int(self._ring.time[self._order[self._words[at.OPEN_ORDER_START]]]) if self.rows else None
 
     def least_seq(self) -> int | None:
-        """Least log position among the open rows."""
+        """Least log position among the open rows; None if there are none."""
         if not self.rows:
             return None
         return int(self._ring.seq[self._words[at.OPEN_OLDEST] % self._ring.capacity])
 
     def set_columns(self, columns: Sequence[HotColumn], maker: ColumnMaker) -> None:
-        """Hot columns from now on. Those that are new are made for the rows held."""
+        """Set the hot columns. New ones are computed for the rows that the region has."""
         if tuple(columns) == self.columns:
             return
         rows = self.all_rows()
@@ -187,14 +187,14 @@ class OpenRegion:
             words = _words_of(data)
             if column.kind is ColumnKind.STRING and words is not None:
                 words = self._keep_strings(data, words)
-            # Of the rings in force: they may have grown for the strings, and the rows have other slots then.
+            # The rings are looked up again: they may have grown for the strings, which gives the rows other slots.
             _put(self._ring.columns[self.columns.index(column)], self.all_rows().slots, data, words)
 
     def _keep_strings(self, data: ColumnData, refs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Copy computed strings into the arena, as one run; references to them.
+        """Copy computed strings into the arena, as one run. Returns the references to them.
 
-        They join the newest row's batch: the arena's head can't pass them while an open row from before
-        this moment lives, and rows after it start behind them.
+        They count as part of the newest row's batch. So the arena's head cannot pass them while a present row is open,
+        and later rows start behind them.
         """
         lengths = (refs & np.uint64(0xFFFFFF)).astype(np.int64)
         size = int(lengths.sum())
@@ -209,7 +209,7 @@ class OpenRegion:
         return made
 
     def _reserve(self, size_bytes: int) -> int:
-        """Offset of size_bytes unbroken in the arena, which grows if it must."""
+        """Reserve size_bytes without a break in the arena, which grows if needed. Returns their offset."""
         words = self._words
         while True:
             capacity, place = words[at.OPEN_ARENA_CAPACITY], words[at.OPEN_ARENA_NEXT]
@@ -225,7 +225,7 @@ class OpenRegion:
         return OpenRows(self._ring, self._order[start:end].copy(), self._generation, self.columns)
 
     def _grow(self) -> None:
-        """Make room for what an append lacked: bigger rings, holding the open rows only."""
+        """Replace the rings by larger ones with the room that an append lacked. They hold the open rows only."""
         words = self._words
         if words[at.IN_N] > words[at.OPEN_SLOT_CAPACITY]:
             self._hold_batch(2 * words[at.IN_N])
@@ -292,7 +292,7 @@ class OpenRegion:
 def _put(
     column: OpenColumn, slots: NDArray[np.uint32], data: ColumnData, words: NDArray[np.uint64] | None
 ) -> None:
-    """Put values into slots. words: of a column that has some, in place of the data's."""
+    """Write values of a column to slots. words: used in place of the data's words, if not None."""
     if column.kind is ColumnKind.ENTITY:
         assert data.hi is not None
         assert data.lo is not None
@@ -304,7 +304,7 @@ def _put(
 
 
 def _words_of(data: ColumnData) -> NDArray[np.uint64] | None:
-    """The words of values, zeros where they are null."""
+    """The words of values, with zeros for nulls."""
     if data.words is None or data.nulls is None:
         return data.words
     return np.where(data.nulls == 0, data.words, np.uint64(0))

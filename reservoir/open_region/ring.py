@@ -1,6 +1,6 @@
-"""The arrays of the open region: one slot per row, reused in arrival order, an arena for bytes, and the sorted order.
+"""The arrays of the open region: slots for rows, an arena for their bytes, and the order of the rows by time.
 
-An insert moves 4-byte entries of the order only, once per batch.
+Slots and arena are rings: space is reused in the order of arrival. A batch moves only 4-byte entries of the order.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from reservoir.native.jit import address, copy_bytes, jit, ld32, ld64, ldi64, mo
 
 @jit
 def upper_bound(times: int, order: int, start: int, end: int, time: int) -> Any:
-    """First place in order[start:end] whose row is later than `time`; `end` where none is."""
+    """First place in order[start:end] whose row is later than `time`; `end` if there is none."""
     low, high = start, end
     while low < high:
         middle = (low + high) >> 1
@@ -39,7 +39,7 @@ def upper_bound(times: int, order: int, start: int, end: int, time: int) -> Any:
 
 @jit
 def _merge_runs(times: int, source: int, target: int, low: int, middle: int, high: int) -> None:
-    """Merge source[low:middle] and source[middle:high] into target, equal times in their order."""
+    """Merge source[low:middle] and source[middle:high] into target. Rows of equal time keep their order."""
     left, right = low, middle
     for k in range(low, high):
         if left < middle and (
@@ -55,7 +55,7 @@ def _merge_runs(times: int, source: int, target: int, low: int, middle: int, hig
 
 @jit
 def sort_slots(times: int, slots: int, scratch: int, n: int) -> Any:
-    """Stable merge sort of uint32 slots by time; returns the address that holds the result."""
+    """Sort uint32 slots by time, with a stable merge sort. Returns the address of the result: slots or scratch."""
     source, target = slots, scratch
     width = 1
     while width < n:
@@ -71,10 +71,10 @@ def sort_slots(times: int, slots: int, scratch: int, n: int) -> Any:
 
 @jit
 def merge_slots(times: int, order: int, start: int, end: int, slots: int, n: int) -> None:
-    """Merge n sorted slots into order[start:end], behind rows of equal time; order has room for n more.
+    """Merge n sorted slots into order[start:end], behind rows of equal time. The order has room for n more.
 
-    From the latest down: one binary search and one block move each, so that what lies before the earliest
-    new row is not touched.
+    It begins with the latest slot. Each slot takes one binary search and one block move, so entries before the earliest
+    new row are not touched.
     """
     tail = end
     for k in range(n - 1, -1, -1):
@@ -95,7 +95,7 @@ _LENGTH = np.uint64(0xFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class OpenColumn:
-    """One hot column by slot. ENTITY: pairs, cache.  WORD, STRING: words, nulls.  The other two are empty."""
+    """One hot column by slot. ENTITY uses pairs and cache, WORD and STRING use words and nulls; the rest is empty."""
 
     kind: ColumnKind
     words: NDArray[np.uint64]
@@ -129,7 +129,7 @@ class OpenColumn:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Arrays of `capacity` slots (a power of two) and the arena; see the OPEN_ words of the layout."""
+    """Arrays of `capacity` slots (a power of two), and the arena. See the OPEN_ words in reservoir.layout."""
 
     capacity: int
     time: NDArray[np.int64]
@@ -160,7 +160,7 @@ class Ring:
         )
 
     def with_columns(self, columns: tuple[OpenColumn, ...]) -> "Ring":
-        """The same rows with other hot columns."""
+        """Return a ring with the same rows and other hot columns."""
         return replace(self, columns=columns)
 
 
@@ -168,7 +168,7 @@ class Ring:
 def _move_refs(
     refs: int, slots: int, n: int, target: int, targets: int, head: int, mask: int, new_mask: int
 ) -> None:
-    """References into an arena of another size: the position stays, its offset changes."""
+    """Rewrite references for an arena of another size: positions stay, but their offsets change."""
     for k in range(n):
         ref = ld64(refs + np.int64(ld32(slots + k * 4)) * 8)
         if ref & _LENGTH:
@@ -179,7 +179,7 @@ def _move_refs(
 
 @jit
 def _move_arena(source: int, mask: int, target: int, new_mask: int, head: int, behind: int) -> None:
-    """Copy positions [head, behind); a run crosses no multiple of the old size, so none of the new."""
+    """Copy positions [head, behind) of the arena. No run crosses a multiple of the old size, so none of the new."""
     place = head
     while place < behind:
         size = min(behind, (place | mask) + 1) - place
@@ -195,12 +195,13 @@ def move_ring(
     rows: int,
     size_bytes: int,
 ) -> tuple[Ring, int, int]:
-    """A new ring with the live slots of the old and room for more; `live` is renamed in place to new slots.
+    """Make a new ring with the live slots of the old one and room for more. Returns it, its head and its arena's head.
 
-    arrivals, arena: (head, next) of the rings.  rows, size_bytes: what there must be room for besides.
-    Returns the ring, its head and its arena head.  A ring is at least half empty afterwards, so that the cost
-    per appended row is constant, and has room for all that the old one held, sealed rows that wait for the
-    background writer among them, so that a slow writer does not make it move again and again.
+    live: the live slots; they are replaced in place by the new slots.
+    arrivals, arena: (head, next) of the rings. rows, size_bytes: for how much more there must be room.
+    The new ring is at least half empty, so that the cost for each appended row is constant. It also has room for all
+    that the old one held, including sealed rows that wait for the background writer. So a slow writer does not make it
+    move again and again.
     """
     head, behind = arrivals
     numbers = head + ((live.astype(np.int64) - head) & (ring.capacity - 1))

@@ -1,4 +1,4 @@
-"""A sealed chunk's bytes: rows to Arrow and back, any subset of the hot columns at a time."""
+"""Encodes the rows of a sealed chunk as Arrow data, and decodes any subset of its hot columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HASH = pa.binary(16)
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """All of a chunk: time, seq int64[n]; ids uint64[n][2]; payloads end to end with offsets int64[n + 1]."""
+    """All rows of a chunk: time, seq int64[n]; ids uint64[n][2]; payloads end to end with offsets int64[n + 1]."""
 
     time: NDArray[np.int64]
     seq: NDArray[np.int64]
@@ -33,7 +33,7 @@ class ChunkRows:
 
 @dataclass(frozen=True, slots=True)
 class HotRows:
-    """What frames are made of: time, seq int64[n] and the columns that the chunk had of those asked for."""
+    """Decoded rows, from which a frame is made: time, seq int64[n], and those requested columns that the chunk has."""
 
     rows: int
     time_at: int
@@ -43,13 +43,13 @@ class HotRows:
     keep: tuple[Any, ...]
 
 
-# Arrow's own pool keeps half as much again of what frames hold, which no limit knows of.
+# The system's allocator is used, because Arrow's own pool keeps half as much memory again, which no limit counts.
 _POOL = pa.system_memory_pool()
 
 
 @jit
 def _split_nulls(bitmap: int, offset: int, n: int, nulls: int) -> None:
-    """Arrow's validity bits to one byte per row, 1 = null."""
+    """Convert Arrow's validity bits to one byte per row, 1 = null."""
     for k in range(n):
         bit = offset + k
         st8(nulls + k, np.uint8(1) - ((ld8(bitmap + (bit >> 3)) >> np.uint8(bit & 7)) & np.uint8(1)))
@@ -57,14 +57,14 @@ def _split_nulls(bitmap: int, offset: int, n: int, nulls: int) -> None:
 
 @jit
 def _references(offsets: int, n: int, refs: int) -> None:
-    """Arrow's int64 offsets to references offset << 24 | length."""
+    """Convert Arrow's int64 offsets to references offset << 24 | length."""
     for k in range(n):
         begin = ld64(offsets + k * 8)
         st64(refs + k * 8, (begin << _u(24)) | (ld64(offsets + k * 8 + 8) - begin))
 
 
 def encode_chunk(number: int, span: Span, rows: ChunkRows) -> tuple[list[bytes | memoryview], int]:
-    """The frame's bytes, in pieces; and how many bytes head, directory and hot section have together."""
+    """Return the bytes of a chunk's frame in pieces, and how many of them head, directory and hot section have."""
     hot = _encode(
         ["time", "seq", *(stored.column.name for stored in rows.columns)],
         [
@@ -85,7 +85,7 @@ def encode_chunk(number: int, span: Span, rows: ChunkRows) -> tuple[list[bytes |
 def decode_hot(
     section: bytes | memoryview, stored: Sequence[HotColumn], requested: Sequence[HotColumn]
 ) -> HotRows:
-    """Time, seq and the wanted columns that the chunk has. `stored`: all it has, in order."""
+    """Decode time, seq and those requested columns that the chunk has. stored: all columns of the chunk, in order."""
     reading = _reading(tuple(stored), tuple(requested))
     reader = pa.ipc.open_stream(pa.BufferReader(section), options=reading.options, memory_pool=_POOL)
     batch = reader.read_next_batch()
@@ -97,7 +97,7 @@ def decode_hot(
 
 
 class _Reading(NamedTuple):
-    """How to read some of a chunk's columns: Arrow's options, and each column's place in what is read."""
+    """How to read some columns of a chunk: Arrow's options, and the index of each column in the result."""
 
     options: Any
     columns: tuple[tuple[HotColumn, int], ...]
@@ -112,14 +112,14 @@ def _reading(stored: tuple[HotColumn, ...], requested: tuple[HotColumn, ...]) ->
 
 
 def decode_ids(section: bytes | memoryview) -> NDArray[np.uint64]:
-    """uint64[n][2]: hi, lo of the ids."""
+    """Decode the ids, uint64[n][2]: hi, lo."""
     array = _only_column(section)
     data = np.frombuffer(array.buffers()[1], np.uint64, 2 * len(array), offset=16 * array.offset)
     return data.reshape(-1, 2)
 
 
 def decode_payload(section: bytes | memoryview) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Raw records end to end (uint8), and offsets int64[n + 1]."""
+    """Decode the raw records: end to end (uint8), and their offsets int64[n + 1]."""
     array = _only_column(section)
     offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, offset=8 * array.offset)
     data = array.buffers()[2]
@@ -140,12 +140,12 @@ def _encode(names: list[str], arrays: list[Any]) -> memoryview:
 
 
 def _plain(type_: pa.DataType, values: NDArray[Any]) -> Any:
-    """Numbers as an Arrow array. `pa.array` would import pandas, where that is installed: 0.3 s at the start."""
+    """Make an Arrow array of numbers. `pa.array` would import pandas if it is installed, which takes 0.3 s."""
     return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(values)])
 
 
 def _arrow(stored: StoredColumn, n: int) -> Any:
-    """The column as an Arrow array: uint64, binary, or a dictionary of 16-byte hashes."""
+    """Make an Arrow array of a column: uint64, binary, or a dictionary of 16-byte hashes."""
     if stored.column.kind is ColumnKind.ENTITY:
         codes, pairs = stored.keep
         values = pa.FixedSizeBinaryArray.from_buffers(_HASH, stored.count, [None, pa.py_buffer(pairs)])
@@ -210,9 +210,9 @@ def _stored(column: HotColumn, array: Any, n: int) -> StoredColumn:
 
 
 def _data(array: Any, dtype: type[np.generic], n: int, width_bytes: int | None = None) -> NDArray[Any]:
-    """The first n items of an Arrow array's values (of strings: of their offsets), where they are.
+    """Return the first n items of an Arrow array's values (for strings: of their offsets), without copying them.
 
-    width_bytes: of a value; None: of an item.
+    width_bytes: bytes of a value; None if a value is one item.
     """
     width = np.dtype(dtype).itemsize if width_bytes is None else width_bytes
     return np.frombuffer(array.buffers()[1], dtype, n, offset=width * array.offset)

@@ -1,4 +1,4 @@
-"""What a folder of segments holds, read without changing it: for `inspect`, and for whoever finds damage."""
+"""Describes what a folder of segments holds, without changing it: for `railgun inspect`, and to find damage."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,11 @@ from reservoir.segments.segment import SegmentScan, SegmentScanner, segment_numb
 
 @dataclass(frozen=True, slots=True)
 class SegmentDescription:
-    """One segment. Times in ms, None where it holds no chunk.
+    """One segment. Times are in ms; None if it has no chunk.
 
-    torn_bytes: bytes at the end that are no whole frame, which opening will cut.  damage: what is wrong with
-    it, with the byte offset; None where every CRC matches.  finished: it ends with its index.
+    torn_bytes: bytes at the end that are no whole frame, and that opening will cut off.
+    damage: what is wrong with it, with the byte offset; None if every CRC matches.
+    finished: whether it ends with its index.
     """
 
     file: str
@@ -37,7 +38,7 @@ class FolderDescription:
 
     @property
     def rows(self) -> int:
-        """Rows in whole chunks."""
+        """How many rows the whole chunks have."""
         return sum(segment.rows for segment in self.segments)
 
     @property
@@ -47,7 +48,7 @@ class FolderDescription:
 
     @property
     def damaged(self) -> bool:
-        """Is anything wrong that a crash does not explain?"""
+        """Whether anything is wrong that a crash does not explain."""
         return any(segment.damage is not None for segment in self.segments)
 
 

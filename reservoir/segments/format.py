@@ -1,4 +1,7 @@
-"""The bytes of segments: headers, frames and chunk directories. Pure; FORMAT.md draws them."""
+"""Encodes and decodes the headers, frames and chunk directories of segments. reservoir/FORMAT.md has the pictures.
+
+A frame here is a piece of a segment's file: a chunk or an index.
+"""
 
 import struct
 import zlib
@@ -38,7 +41,7 @@ SECTION_HOT, SECTION_IDS, SECTION_PAYLOAD = range(SECTIONS)
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """First bytes of a segment. first_seq: least log position in its first chunk."""
+    """The first bytes of a segment. first_seq: the least log position in its first chunk."""
 
     stream_key: bytes
     chunk_events: int
@@ -49,7 +52,7 @@ class SegmentHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHead:
-    """Start of a frame: sizes of directory and body in bytes, and the directory's CRC."""
+    """The start of a frame: the sizes of directory and body in bytes, and the directory's CRC."""
 
     directory_bytes: int
     body_bytes: int
@@ -58,13 +61,13 @@ class FrameHead:
 
     @property
     def size_bytes(self) -> int:
-        """Length of the whole frame."""
+        """The bytes of the whole frame."""
         return FRAME_HEAD_BYTES + self.directory_bytes + self.body_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a chunk's body: offset behind the directory, size, CRC."""
+    """One part of a chunk's body: its offset from the end of the directory, its size and its CRC."""
 
     offset: int
     size_bytes: int
@@ -73,7 +76,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ChunkDirectory:
-    """What a chunk frame says of itself before its sections."""
+    """The directory of a chunk, which precedes its sections."""
 
     number: int
     span: Span
@@ -82,7 +85,7 @@ class ChunkDirectory:
 
 
 def pack_header(header: SegmentHeader) -> bytes:
-    """The header of a segment, HEADER_BYTES."""
+    """Encode the header of a segment, HEADER_BYTES bytes."""
     assert len(header.stream_key) == KEY_BYTES
     start = _PREAMBLE.pack(MAGIC, VERSION, 0)
     start += zlib.crc32(start).to_bytes(4, "little")
@@ -92,7 +95,7 @@ def pack_header(header: SegmentHeader) -> bytes:
 
 
 def parse_header(data: bytes, file: str) -> SegmentHeader:
-    """Raises CorruptionError, or FormatVersionError for what a newer release wrote.
+    """Decode a header. Raises CorruptionError, or FormatVersionError if a newer release wrote it.
 
     The first PREAMBLE_BYTES are the same in every version.
     """
@@ -108,7 +111,7 @@ def parse_header(data: bytes, file: str) -> SegmentHeader:
 
 
 def _checked(data: bytes, size_bytes: int, file: str) -> None:
-    """The last four of the first size_bytes must be the CRC of those before."""
+    """Check that the last four of the first size_bytes bytes are the CRC of those before. Raises CorruptionError."""
     if len(data) < size_bytes:
         raise CorruptionError(file, len(data), "the header is cut short")
     if zlib.crc32(data[: size_bytes - 4]) != int.from_bytes(data[size_bytes - 4 : size_bytes], "little"):
@@ -116,7 +119,7 @@ def _checked(data: bytes, size_bytes: int, file: str) -> None:
 
 
 def check_header(header: SegmentHeader, file: str, stream_key: bytes, chunk_events: int) -> None:
-    """Raises ForeignSegmentError where the segment is not of this stream and chunk size."""
+    """Raise ForeignSegmentError if the segment is of another stream or chunk size."""
     if header.stream_key != stream_key:
         raise ForeignSegmentError(file, "stream key", header.stream_key.hex(), stream_key.hex())
     if header.chunk_events != chunk_events:
@@ -124,13 +127,13 @@ def check_header(header: SegmentHeader, file: str, stream_key: bytes, chunk_even
 
 
 def pack_frame(kind: int, directory: bytes, body_bytes: int) -> bytes:
-    """Head and directory of a frame; the body follows."""
+    """Encode head and directory of a frame. The body must follow."""
     head = _FRAME.pack(len(directory), body_bytes, zlib.crc32(directory), kind, 0)[:-4]
     return head + zlib.crc32(head).to_bytes(4, "little") + directory
 
 
 def parse_frame_head(data: bytes, file: str, offset: int) -> FrameHead:
-    """`data`: at least FRAME_HEAD_BYTES from offset. Raises CorruptionError."""
+    """Decode the head of a frame. data: at least FRAME_HEAD_BYTES bytes from offset on. Raises CorruptionError."""
     if len(data) < FRAME_HEAD_BYTES:
         raise CorruptionError(file, offset, "a frame's head is cut short")
     directory_bytes, body_bytes, directory_crc, kind, crc = _FRAME.unpack(data[:FRAME_HEAD_BYTES])
@@ -140,7 +143,7 @@ def parse_frame_head(data: bytes, file: str, offset: int) -> FrameHead:
 
 
 def frame_candidates(data: bytes) -> list[int]:
-    """Places in data where a frame's head may begin: those with a known kind and zeros where zeros belong."""
+    """Places in data where the head of a frame may begin: they have a known kind, and zeros in the unused bytes."""
     places = len(data) - FRAME_HEAD_BYTES + 1
     if places <= 0:
         return []
@@ -154,7 +157,7 @@ def frame_candidates(data: bytes) -> list[int]:
 
 
 def checked_directory(data: bytes, head: FrameHead, file: str, offset: int) -> bytes:
-    """The directory of a frame, from bytes that begin with its head. Raises CorruptionError."""
+    """Return the directory of a frame from bytes that begin with its head. CorruptionError if its CRC is wrong."""
     directory = data[FRAME_HEAD_BYTES : FRAME_HEAD_BYTES + head.directory_bytes]
     if len(directory) < head.directory_bytes:
         raise CorruptionError(file, offset, "a frame's directory is cut short")
@@ -166,9 +169,9 @@ def checked_directory(data: bytes, head: FrameHead, file: str, offset: int) -> b
 def pack_chunk(
     number: int, span: Span, columns: Sequence[HotColumn], sections: Sequence[bytes | memoryview]
 ) -> bytes:
-    """Head and directory of a chunk frame; the sections follow in order.
+    """Encode head and directory of a chunk's frame. The sections must follow in order.
 
-    The directory is padded to 8 bytes, so that sections start aligned in a buffer that starts with the frame.
+    The directory is padded to 8 bytes, so that sections are aligned in a buffer that starts with the frame.
     """
     parts = [_CHUNK.pack(number, span.rows, len(columns), *span[1:])]
     parts += [_SECTION.pack(len(section), zlib.crc32(section)) for section in sections]
@@ -181,7 +184,7 @@ def pack_chunk(
 
 
 def parse_chunk(directory: bytes) -> ChunkDirectory:
-    """The directory of a chunk; its CRC has been checked."""
+    """Decode the directory of a chunk, whose CRC has been checked."""
     number, rows, count, *times = _CHUNK.unpack_from(directory)
     place, offset, sections = _CHUNK.size, 0, []
     for _ in range(SECTIONS):
@@ -193,7 +196,7 @@ def parse_chunk(directory: bytes) -> ChunkDirectory:
 
 @lru_cache(maxsize=64)
 def _columns(packed: bytes, count: int) -> tuple[HotColumn, ...]:
-    """Chunk after chunk has the same columns: they get the same tuple."""
+    """Decode the columns of a chunk. Chunks with equal columns, as most have, share one tuple."""
     place, columns = 0, []
     for _ in range(count):
         kind, _, length = _COLUMN.unpack_from(packed, place)
@@ -204,7 +207,7 @@ def _columns(packed: bytes, count: int) -> tuple[HotColumn, ...]:
 
 
 def pack_index(segment: int, chunks: Sequence[IndexedChunk]) -> bytes:
-    """The index frame that ends a full segment. Its body is its own length: it is found from the end."""
+    """Encode the index frame that ends a full segment. Its body is its own length, so that it is found from the end."""
     parts = [_INDEX_HEAD.pack(len(chunks))]
     for chunk in chunks:
         assert chunk.place.segment == segment
@@ -215,14 +218,14 @@ def pack_index(segment: int, chunks: Sequence[IndexedChunk]) -> bytes:
 
 
 def parse_index_end(data: bytes, file: str) -> int:
-    """Length in bytes of the index frame, from the last INDEX_END_BYTES. Raises CorruptionError."""
+    """Decode the length in bytes of the index frame, from the last INDEX_END_BYTES bytes. Raises CorruptionError."""
     if len(data) < INDEX_END_BYTES or zlib.crc32(data[:8]) != int.from_bytes(data[8:], "little"):
         raise CorruptionError(file, 0, "the segment does not end with an index")
     return int.from_bytes(data[:8], "little")
 
 
 def parse_index(directory: bytes, segment: int, first_chunk: int) -> list[IndexedChunk]:
-    """The chunks that an index frame lists; its CRC has been checked."""
+    """Decode the chunks that an index frame lists. Its CRC has been checked."""
     (count,) = _INDEX_HEAD.unpack_from(directory)
     chunks = []
     for k in range(count):

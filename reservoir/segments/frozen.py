@@ -1,4 +1,4 @@
-"""What a reservoir holds at one moment, kept to be read elsewhere while it goes on."""
+"""The content of a reservoir at one moment, to be read elsewhere while the reservoir goes on (`Reservoir.frozen`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from reservoir.segments.source import ScannedRows
 
 @dataclass(frozen=True, slots=True)
 class FrozenSegment:
-    """A segment's file, as far as it was written then. is_fixed: nothing will ever change these bytes; of others a
-    recovery may cut off what no checkpoint holds, so that they are to be copied.
+    """A segment's file, as far as it was written at that moment.
+
+    is_fixed: whether nothing will ever change these bytes. If not, they have to be copied: a recovery may cut off what
+        no checkpoint holds.
     """
 
     path: Path
@@ -20,9 +22,10 @@ class FrozenSegment:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """segments: with `chunks` chunks in all.  rows: what no segment holds yet.
+    """The content of a reservoir.
 
-    first_ms: time of the first row kept, where rows before it were let go; None: nothing ever was.
+    segments: they have `chunks` chunks in all. rows: the rows that no segment has yet.
+    first_ms: time of the first row that is kept, if rows before it were deleted; None if none ever was.
     """
 
     segments: Sequence[FrozenSegment]

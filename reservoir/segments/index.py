@@ -1,4 +1,4 @@
-"""The index: which chunk covers which times, and where it lies on disk."""
+"""The index of chunks: the times that each chunk covers, and where it lies on disk."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from reservoir.native.jit import address
 
 
 class Span(NamedTuple):
-    """What a chunk holds: rows, its first and last (time, seq), and the least and greatest seq in it."""
+    """The extent of a chunk: its rows, its first and last (time, seq), and the least and greatest seq in it."""
 
     rows: int
     first_time: int
@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a chunk's frame lies: segment number, byte offset, length of the frame, and of its hot part."""
+    """The place of a chunk's frame: segment number, byte offset, bytes, and bytes to the end of its hot section."""
 
     segment: int
     offset: int
@@ -44,7 +44,7 @@ class IndexedChunk:
 
 
 class ChunkIndex:
-    """Chunks by number, from the oldest kept on; owns the INDEX_ words of the context."""
+    """Chunks by number, from the oldest that is kept. Owns the INDEX_ words of the context."""
 
     def __init__(self, context: NDArray[np.int64]) -> None:
         self._context = context
@@ -57,13 +57,13 @@ class ChunkIndex:
         self._publish()
 
     def begin_at(self, number: int) -> None:
-        """The oldest chunk kept is this one; called while the index is empty."""
+        """Set the number of the oldest chunk. To be called while the index is empty."""
         assert self.base == self.next
         self.base = self.next = number
         self._publish()
 
     def add(self, span: Span, place: Place = UNWRITTEN) -> int:
-        """The next chunk; returns its number."""
+        """Add the next chunk. Returns its number."""
         k = self.next - self.base
         if k == len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
@@ -77,7 +77,7 @@ class ChunkIndex:
         return self.next - 1
 
     def written(self, number: int, place: Place) -> None:
-        """The chunk lies on disk now."""
+        """Set the place of a chunk that has been written to disk."""
         self._rows[number - self.base, len(Span._fields) :] = place
 
     def __getitem__(self, number: int) -> IndexedChunk:
@@ -86,16 +86,16 @@ class ChunkIndex:
         return IndexedChunk(number, Span(*row[: len(Span._fields)]), Place(*row[len(Span._fields) :]))
 
     def each(self, name: str) -> NDArray[np.int64]:
-        """A field of the chunks' spans, int64[chunks], the oldest chunk first; to read."""
+        """One field of the spans of all chunks, int64[chunks], the oldest first. The array must not be changed."""
         return self._rows[: self.next - self.base, Span._fields.index(name)]
 
     def first_after(self, time_ms: int) -> int:
-        """Number of the first chunk with a row later than time_ms; `next` where there is none."""
+        """Number of the first chunk with a row later than time_ms; `next` if there is none."""
         last = self._columns["last_time"][: self.next - self.base]
         return self.base + int(np.searchsorted(last, time_ms, side="right"))
 
     def first_behind(self, segment: int) -> int:
-        """Number of the first chunk that lies in no segment up to this one (or is not written yet)."""
+        """Number of the first chunk that lies in a later segment than this one, or is not written yet."""
         segments = self._rows[: self.next - self.base, len(Span._fields)]
         behind = np.flatnonzero((segments > segment) | (segments < 0))
         return self.base + int(behind[0]) if len(behind) else self.next

@@ -1,14 +1,16 @@
-"""How far a reservoir is durable: the few numbers that a checkpoint keeps of it."""
+"""How far a reservoir is durable, as a few numbers that a checkpoint keeps."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How far the reservoir is durable: what a checkpoint keeps, and what opening cuts back to.
+    """How far the reservoir is durable. A checkpoint keeps it, and opening cuts the segments back to it.
 
-    segment and size_bytes: the last segment and how much of it counts.  chunks and rows: sealed since the
-    beginning.  last_time, last_seq: the last sealed row.  All zero where nothing was sealed.
+    segment, size_bytes: the last segment, and how much of it counts.
+    chunks, rows: how many were sealed since the beginning.
+    last_time, last_seq: those of the last sealed row.
+    All are zero if nothing was sealed.
     """
 
     segment: int = 0

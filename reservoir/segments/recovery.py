@@ -1,4 +1,4 @@
-"""Opening: find what the segments hold, cut what the checkpoint does not know, and say what was dropped."""
+"""Opens a folder of segments: finds their chunks, cuts off what the checkpoint does not know, reports what was cut."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,10 +21,11 @@ from reservoir.segments.segment import (
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening dropped. length: what is left.
+    """What opening has dropped.
 
-    torn: what a crash left at the end of the last segment.  cut: segments shortened or deleted because they
-    lay behind the checkpoint's length.
+    length: the length that is left.
+    torn: the bytes that a crash left at the end of the last segment.
+    cut: segments that were shortened or deleted because they lay behind the checkpoint's length.
     """
 
     length: Length = field(default_factory=Length)
@@ -34,7 +35,7 @@ class RecoveryReport:
 
 @dataclass(slots=True)
 class Recovered:
-    """What opening found. chunk_events: of this folder.  segment: where writing goes on, if anything is there."""
+    """What opening has found. chunk_events: that of this folder. segment: that in which writing continues, if any."""
 
     chunk_events: int
     chunks: list[IndexedChunk] = field(default_factory=list)
@@ -45,10 +46,11 @@ class Recovered:
 def recover(
     files: Files, folder: Path, stream_key: bytes, chunk_events: int, length: Length | None
 ) -> Recovered:
-    """Open a folder at a checkpoint's length, or, without one, with everything that is whole.
+    """Open a folder at a checkpoint's length, or, if length is None, with all chunks that are whole.
 
-    chunk_events: of a folder that has no segment yet; one that has goes on as it began.  Done again after a
-    crash in its midst, it gives the same.  Raises CorruptionError, FormatVersionError, ForeignSegmentError, OSError.
+    chunk_events: used for a folder without segments; any other folder keeps its own.
+    If a crash interrupts it, the next call gives the same result.
+    Raises CorruptionError, FormatVersionError, ForeignSegmentError, OSError.
     """
     files.make_folder(folder)
     recovered = Recovered(chunk_events)
@@ -82,14 +84,14 @@ def recover(
 
 
 def check_numbers(folder: Path, numbers: list[int]) -> None:
-    """Raises CorruptionError where a segment between others is missing."""
+    """Raise CorruptionError if a segment between others is missing."""
     for before, number in pairwise(numbers):
         if number != before + 1:
             raise CorruptionError(str(segment_path(folder, before + 1)), 0, "the segment is missing")
 
 
 def check_order(folder: Path, chunks: list[IndexedChunk], scan: SegmentScan) -> None:
-    """Raises CorruptionError where a segment does not go on where the one before it ended."""
+    """Raise CorruptionError if a segment does not continue where the one before it ended."""
     file, before = str(segment_path(folder, scan.header.number)), chunks[-1] if chunks else None
     if before is not None and scan.header.first_chunk != before.number + 1:
         raise CorruptionError(
@@ -106,7 +108,7 @@ def check_order(folder: Path, chunks: list[IndexedChunk], scan: SegmentScan) -> 
 def _cut_segments(
     files: Files, folder: Path, numbers: list[int], length: Length, report: RecoveryReport
 ) -> list[int]:
-    """Delete the segments behind the length, the last first, so that a crash leaves no gap."""
+    """Delete the segments behind the length, beginning with the last, so that a crash leaves no gap."""
     for number in reversed(numbers):
         if number > length.segment:
             path = segment_path(folder, number)
@@ -122,7 +124,7 @@ def _cut_segments(
 
 
 def _scan_known(files: Files, folder: Path, number: int, end_bytes: int | None) -> SegmentScan:
-    """A segment that a checkpoint vouches for: heads and directories only, or just its index."""
+    """Scan a segment that is part of a checkpoint: heads and directories only, or just its index."""
     scanner = SegmentScanner(files, folder, number)
     if end_bytes is not None:
         return scanner.scan(end_bytes, whole=False)
@@ -132,7 +134,7 @@ def _scan_known(files: Files, folder: Path, number: int, end_bytes: int | None) 
 def _scan_all(
     files: Files, folder: Path, number: int, report: RecoveryReport, *, is_last: bool
 ) -> SegmentScan | None:
-    """Every byte of a segment that nothing vouches for; None where the last one holds no whole chunk."""
+    """Scan every byte of a segment if there is no checkpoint. None if it is the last one and has no whole chunk."""
     scanner = SegmentScanner(files, folder, number)
     if not is_last:
         return scanner.scan(scanner.size_bytes, whole=True)
@@ -154,9 +156,9 @@ def _scan_all(
 def _reopen(
     files: Files, folder: Path, scan: SegmentScan, report: RecoveryReport, *, torn: bool
 ) -> SegmentWriter:
-    """The last segment, cut behind its last whole chunk.
+    """Open the last segment for writing, cut off behind its last whole chunk.
 
-    An index at its end goes too: it will be written again, with the same bytes, when the next chunk comes.
+    An index at its end is cut off too. It will be written again, with the same bytes, when the next chunk comes.
     """
     place = scan.chunks[-1].place
     end, path = place.offset + place.size_bytes, segment_path(folder, scan.header.number)

@@ -1,4 +1,4 @@
-"""Segment files: appended to by one writer, read by any thread, scanned when the reservoir is opened."""
+"""Segment files: one writer appends to them, any thread reads them, and opening the reservoir scans them."""
 
 import re
 import threading
@@ -44,13 +44,13 @@ def segment_path(folder: Path, number: int) -> Path:
 
 
 def segment_numbers(files: Files, folder: Path) -> list[int]:
-    """Numbers of the segments in a folder, ascending; other names are left alone."""
+    """Numbers of the segments in a folder, ascending. Other files are ignored."""
     return [int(found[1]) for name in files.list(folder) if (found := _NAME.fullmatch(name))]
 
 
 @dataclass(frozen=True, slots=True)
 class TornTail:
-    """Bytes at a segment's end that are no whole frame: what a crash leaves."""
+    """Bytes at a segment's end that are no whole frame. A crash leaves such bytes."""
 
     file: str
     offset: int
@@ -70,14 +70,14 @@ class SegmentWriter:
         size_bytes: int,
         chunks: Sequence[IndexedChunk],
     ) -> None:
-        """Goes on behind size_bytes of a segment that holds these chunks."""
+        """Continue a segment behind its first size_bytes bytes, in which these chunks lie."""
         self._files, self.path, self.header = files, path, header
         self._handle, self.size_bytes = handle, size_bytes
         self.chunks = list(chunks)
 
     @classmethod
     def create(cls, files: Files, folder: Path, header: SegmentHeader) -> "SegmentWriter":
-        """A new segment, its header written."""
+        """Make a new segment, and write its header."""
         path = segment_path(folder, header.number)
         writer = cls(files, path, header, files.create(path), 0, [])
         writer._append([pack_header(header)])
@@ -94,17 +94,17 @@ class SegmentWriter:
     def finish(self) -> None:
         """Append the index and make the segment durable.
 
-        It is not closed here, since another thread may be syncing it: the file closes with its last holder.
+        The file is not closed here, because another thread may be syncing it. It closes when nobody holds it any more.
         """
         self._append([pack_index(self.header.number, self.chunks)])
         self.sync()
 
     def sync(self) -> None:
-        """Make what was appended so far durable."""
+        """Make everything appended so far durable."""
         self._handle.sync()
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the handle."""
         self._handle.close()
 
     def _append(self, pieces: Sequence[bytes | memoryview]) -> None:
@@ -116,7 +116,7 @@ class SegmentWriter:
 
 
 class SegmentReader:
-    """Reads chunks from any thread; keeps a bounded number of files open."""
+    """Reads chunks. Any thread may use it. It keeps a bounded number of files open."""
 
     def __init__(self, files: Files, folder: Path, handles_max: int = 64) -> None:
         self._files, self._folder, self._handles_max = files, folder, handles_max
@@ -124,14 +124,14 @@ class SegmentReader:
         self._handles: OrderedDict[int, File] = OrderedDict()
 
     def hot(self, place: Place) -> tuple[ChunkDirectory, memoryview]:
-        """A chunk's directory and its hot section, checked. Raises CorruptionError, StorageFailedError."""
+        """Read and check a chunk's directory and its hot section. Raises CorruptionError, StorageFailedError."""
         data = self._read(place, place.offset, place.hot_bytes)
         directory, behind = self._directory(place, data)
         section = memoryview(data)[behind : behind + directory.sections[SECTION_HOT].size_bytes]
         return directory, self._checked(place, directory, SECTION_HOT, section)
 
     def section(self, place: Place, which: int) -> memoryview:
-        """One section of a chunk, checked. Raises CorruptionError, StorageFailedError."""
+        """Read and check one section of a chunk. Raises CorruptionError, StorageFailedError."""
         head = self._read(place, place.offset, min(place.hot_bytes, _PEEK_BYTES))
         found = parse_frame_head(head, self._file(place), place.offset)
         if len(head) < FRAME_HEAD_BYTES + found.directory_bytes:
@@ -142,12 +142,12 @@ class SegmentReader:
         return self._checked(place, directory, which, memoryview(data))
 
     def forget(self, segment: int) -> None:
-        """Let go of a segment that is about to be deleted."""
+        """Close the file of a segment that is about to be deleted."""
         with self._lock:
             self._handles.pop(segment, None)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         with self._lock:
             self._handles.clear()
 
@@ -189,7 +189,7 @@ class SegmentReader:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """What a segment holds: its header, its whole chunks, where they end, and what lies behind them."""
+    """The content of a segment: its header, its whole chunks, where they end, and what lies behind them."""
 
     header: SegmentHeader
     chunks: list[IndexedChunk]
@@ -199,7 +199,7 @@ class SegmentScan:
 
 
 class SegmentScanner:
-    """Reads one segment from its header on. Raises CorruptionError for damage that is no torn tail."""
+    """Scans one segment from its header on. Raises CorruptionError for damage that is not a torn tail."""
 
     def __init__(self, files: Files, folder: Path, number: int) -> None:
         self._number, self._file = number, str(segment_path(folder, number))
@@ -212,17 +212,17 @@ class SegmentScanner:
         return self._size
 
     def header(self) -> SegmentHeader:
-        """The header, checked."""
+        """Read and check the header."""
         header = parse_header(self._handle.read(0, HEADER_BYTES), self._file)
         if header.number != self._number:
             raise CorruptionError(self._file, 0, f"the header is that of segment {header.number}")
         return header
 
     def scan(self, end_bytes: int | None = None, *, whole: bool) -> SegmentScan:
-        """The chunks up to end_bytes, or to the file's end.
+        """Scan the chunks up to end_bytes, or to the file's end if it is None.
 
-        whole: check every byte of every frame; else heads and directories only.  A frame that is not whole
-        is a torn tail if no whole frame follows it; with end_bytes everything before it must be whole.
+        whole: check every byte of every frame; otherwise only heads and directories. A frame that is not whole is a
+        torn tail if no whole frame follows it. If end_bytes is given, every frame before it must be whole.
         """
         header, end = self.header(), self._size if end_bytes is None else end_bytes
         if end > self._size:
@@ -242,7 +242,7 @@ class SegmentScanner:
         return scan
 
     def listed(self) -> SegmentScan | None:
-        """What the index at the end of a full segment lists; None where there is no whole index."""
+        """Read the chunks that the index at the end of a full segment lists; None if there is no whole index."""
         header = self.header()
         try:
             size = parse_index_end(
@@ -262,7 +262,7 @@ class SegmentScanner:
         return SegmentScan(header, chunks, self._size, True, None)
 
     def headless(self) -> bool:
-        """Is the header broken, with no whole frame behind it?"""
+        """Whether the header is broken and no whole frame follows it."""
         try:
             self.header()
         except CorruptionError:
@@ -312,7 +312,7 @@ class SegmentScanner:
         scan.end_bytes = offset + head.size_bytes
 
     def _whole_frame_behind(self, offset: int) -> bool:
-        """Does a whole frame follow the broken one at offset? Frames are unaligned: looked for at every byte."""
+        """Whether a whole frame follows the broken one at offset. Frames are not aligned, so every byte is tried."""
         data = self._handle.read(offset + 1, self._size - offset - 1)
         for place in frame_candidates(data):
             begin = offset + 1 + place

@@ -1,4 +1,4 @@
-"""Where sealed chunks are read from: memory while they are on the way to disk, their segments afterwards."""
+"""Reads sealed chunks: from memory while they are on the way to disk, and from their segments afterwards."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from reservoir.segments.index import ChunkIndex, Place
 from reservoir.segments.segment import SegmentReader
 from reservoir.segments.writer import PendingChunk
 
-# Rows of a chunk that are in memory with other columns, where there are some.
+# Returns the rows of a chunk that are in memory with other columns; None if there are none.
 Held = Callable[[], HotRows | None]
 
 
@@ -33,7 +33,9 @@ class ScannedRows:
 
 
 class ChunkSource:
-    """Reads chunks by number. What it gives may be run on any thread, the maker so on several at once."""
+    """Reads chunks by number. The functions that `decoder` returns may run on any thread, so several may call `maker`
+    at once.
+    """
 
     def __init__(self, index: ChunkIndex, reader: SegmentReader, maker: ColumnMaker) -> None:
         self._index, self._reader, self.maker = index, reader, maker
@@ -42,9 +44,9 @@ class ChunkSource:
     def decoder(
         self, chunk: int, columns: Sequence[HotColumn], held: Held | None = None
     ) -> Callable[[], HotRows]:
-        """What reads the chunk's rows with these columns, later and maybe on another thread.
+        """Return a function that reads the chunk's rows with these columns. It may run later, on another thread.
 
-        held: gives its rows with other columns, or None; those that are wanted are taken from there.
+        held: returns rows of the chunk that are in memory with other columns, or None. Columns found there are reused.
         """
         pending = self.pending.get(chunk)
         if pending is not None:
@@ -74,7 +76,7 @@ class ChunkSource:
         return decode_payload(self._reader.section(self._index[chunk].place, SECTION_PAYLOAD))
 
     def scanned(self, chunk: int, columns: Sequence[HotColumn]) -> ScannedRows:
-        """A whole chunk."""
+        """Read a whole chunk."""
         hot = self.decoder(chunk, columns)()
         time, seq = (array_at(where, hot.rows, np.int64).copy() for where in (hot.time_at, hot.seq_at))
         return ScannedRows(time, seq, self.ids(chunk), *self.payloads(chunk), hot.columns)
@@ -87,7 +89,7 @@ class ChunkSource:
         made = self.maker.from_columns(missing, n, pending.columns, pending.stored) if missing else []
         if made is None:
             made = self.maker.from_records(rows.payload, rows.offsets, missing)
-        # Not all of the rows: a frame that kept their payloads too would take far more than it says.
+        # Only these arrays are kept alive. With the payloads, a frame would take far more memory than it says.
         hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows.time, rows.seq))
         return _with(hot, missing, made)
 
@@ -111,7 +113,7 @@ class ChunkSource:
     def _extended(
         self, held: Held, columns: Sequence[HotColumn], read: Callable[[Sequence[HotColumn]], HotRows]
     ) -> HotRows:
-        """Rows with these columns: what is held of them, the others made of what is held or read."""
+        """Return rows with these columns. Those not in memory are computed from others in memory, or read."""
         hot = held()
         if hot is None:
             return read(columns)
@@ -129,7 +131,7 @@ class ChunkSource:
 
 
 def _with(hot: HotRows, columns: Sequence[HotColumn], made: Sequence[ColumnData]) -> HotRows:
-    """Rows with these columns too, which were made for them."""
+    """Return rows with additional columns, which were computed for them."""
     return _besides(
         hot, tuple(gather_computed(column, data, hot.rows) for column, data in zip(columns, made))
     )

@@ -1,4 +1,4 @@
-"""Sealed chunks on their way to disk: encoded in the background and appended to segments, in order."""
+"""Writes sealed chunks to disk: encodes them in the background, and appends them to segments in order."""
 
 import threading
 from collections import deque
@@ -21,7 +21,7 @@ QUEUE_CHUNKS = 8
 
 
 class PendingChunk:
-    """A sealed chunk on its way to disk; read from memory meanwhile, by either thread."""
+    """A sealed chunk on its way to disk. Until then, the task's thread and the writer's read it from memory."""
 
     def __init__(self, number: int, span: Span, rows: OpenRows) -> None:
         self.number, self.span, self._rows = number, span, rows
@@ -30,16 +30,16 @@ class PendingChunk:
 
     @property
     def columns(self) -> tuple[HotColumn, ...]:
-        """The hot columns that it will be stored with."""
+        """The hot columns with which it will be stored."""
         return self._rows.columns
 
     @property
     def open_rows(self) -> OpenRows:
-        """Where its rows lie until they are copied."""
+        """Its rows in the open region, where they lie until they are copied."""
         return self._rows
 
     def copy(self) -> ChunkRows:
-        """All of its rows, copied out of the open region once."""
+        """Return all its rows. The first call copies them out of the open region."""
         with self._lock:
             if self._all is None:
                 rows = self._rows
@@ -57,9 +57,9 @@ class PendingChunk:
 
 
 class ChunkWriter:
-    """Takes chunks in order and writes them in a lane. A failure is for good: nothing is tried again.
+    """Takes chunks in order and writes them in a lane. After a failure nothing is written any more.
 
-    `copied` and `written` are called by the thread that polls, not by the lane.
+    The task's thread polls `copied` and `written`; the lane does not call them.
     """
 
     def __init__(
@@ -71,13 +71,15 @@ class ChunkWriter:
         start: tuple[Length, SegmentWriter | None],
         executor: Executor,
     ) -> None:
-        """header(segment number, first chunk, first seq); start: length so far, segment to go on in."""
+        """header(segment number, first chunk, first seq): makes a segment's header.
+        start: the length so far, and the segment in which to continue.
+        """
         self._files, self._folder, self._header = files, folder, header
         self._segment_bytes = segment_bytes
         self._length, self._segment = start
         self._lengths: deque[Length] = deque([self._length])
         self._lock = threading.Lock()
-        # What may still be under way: each job, with the number of chunks that are written after it (0: a deletion).
+        # Jobs that may not have ended, each with the number of chunks that are written after it (0: a deletion).
         self._jobs: deque[tuple[int, Job[None]]] = deque()
         self._copied: deque[PendingChunk] = deque()
         self._written: deque[tuple[PendingChunk, Place]] = deque()
@@ -90,23 +92,23 @@ class ChunkWriter:
         self._submit(0, "delete", partial(self._files.delete, path))
 
     def put(self, chunk: PendingChunk) -> None:
-        """Hand over the next chunk; waits while too many are on the way. Raises StorageFailedError."""
+        """Take the next chunk. Waits while too many are on their way. Raises StorageFailedError."""
         while (job := self._oldest_of_too_many()) is not None:
             job.result()
         self.check()
         self._submit(chunk.number + 1, "write", partial(self._write, chunk))
 
     def check(self) -> None:
-        """Raises the StorageFailedError of an earlier write."""
+        """Raise the StorageFailedError of an earlier write, if there is one."""
         if self.failure is not None:
             raise self.failure
 
     def copied(self) -> PendingChunk | None:
-        """The next chunk whose slots in the open region are free again."""
+        """Return the next chunk that has been copied out of the open region; None if there is none."""
         return self._copied.popleft() if self._copied else None
 
     def written(self) -> tuple[PendingChunk, Place] | None:
-        """The next chunk that lies in its file (not yet synced)."""
+        """Return the next chunk that has been written to its file, but not synced; None if there is none."""
         return self._written.popleft() if self._written else None
 
     def sync(self, chunks: int) -> Length:
@@ -132,7 +134,7 @@ class ChunkWriter:
         return length
 
     def close(self) -> None:
-        """Write what was handed over, unless writing failed, and end the lane. Nothing is synced."""
+        """Write all chunks taken, unless writing has failed, and end the lane. Nothing is synced."""
         with self._lock:
             jobs = [job for _, job in self._jobs]
         for job in jobs:
@@ -142,7 +144,7 @@ class ChunkWriter:
             self._segment.close()
 
     def _oldest_of_too_many(self) -> Job[None] | None:
-        """What has to end before another chunk is taken; None: there is room."""
+        """The job that has to end before another chunk is taken; None if there is room."""
         with self._lock:
             while self._jobs and self._jobs[0][1].done():
                 self._jobs.popleft()
@@ -154,7 +156,7 @@ class ChunkWriter:
             self._jobs.append((after, job))
 
     def _guarded(self, action: str, work: Callable[[], None]) -> None:
-        """Do the work, unless something failed before. Failures are raised where the next chunk is handed over."""
+        """Do the work, unless something failed before. `check` raises a failure when the next chunk is taken."""
         if self.failure is not None:
             return
         try:
@@ -183,7 +185,7 @@ class ChunkWriter:
             self._lengths.append(length)
 
     def _segment_for(self, chunk: PendingChunk) -> SegmentWriter:
-        """The segment that takes this chunk: a new one where the last is full (by what was in it before)."""
+        """The segment that takes this chunk: the last one, or a new one if the last is full."""
         segment = self._segment
         if segment is not None and segment.size_bytes < self._segment_bytes:
             return segment

@@ -19,6 +19,8 @@ _CHUNK_BYTES = 64 << 10
 _PACKET_BYTES, _RETRANSMISSION_S = 1448, 0.2
 # A sender waits when so many chunks of it are on their way.
 _ON_WAY_MOST = 64
+# A task that ignores its cancellation for so long fails the test.
+_END_S = 10.0
 
 
 class FaultyNetwork:
@@ -81,10 +83,11 @@ class FaultyNetwork:
         """Close every connection, also one that is only just being accepted and has no task yet."""
         self._server.close()
         own = asyncio.current_task()
-        while others := {task for task in asyncio.all_tasks() if task is not own}:
-            for task in self._serving:
-                task.cancel()
-            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        async with asyncio.timeout(_END_S):
+            while others := {task for task in asyncio.all_tasks() if task is not own}:
+                for task in self._serving:
+                    task.cancel()
+                await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         writers = self._near | self._far
         for writer in writers:
             # What is not sent yet would keep a connection that is only closed.

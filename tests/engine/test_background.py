@@ -11,7 +11,7 @@ import pytest
 import railgun
 import railgun.engine.background as background_module
 from railgun.engine.background import BackgroundWork
-from railgun.engine.deepening.steps import DeepeningSteps
+from railgun.engine.engine_streams import EngineStreams
 from railgun.engine.turns import FairLock
 
 _PATIENCE_S = 60.0
@@ -207,14 +207,14 @@ def test_an_engine_gives_way_while_it_fills_and_not_else(monkeypatch: pytest.Mon
         assert background._is_deferrable()
         assert background._is_throttled()
         with monkeypatch.context() as patch:
-            patch.setattr(DeepeningSteps, "is_following", True)
+            patch.setattr(EngineStreams, "is_following", True)
             assert not background._is_deferrable()
             assert background._is_throttled()
         engine.wait_until_warm("s")
         assert not background._is_deferrable()
         assert not background._is_throttled()
         with monkeypatch.context() as patch:
-            patch.setattr(DeepeningSteps, "is_following", True)
+            patch.setattr(EngineStreams, "is_following", True)
             assert background._is_throttled(), "where nothing fills too"
 
 

@@ -4,6 +4,7 @@ Everything that happens follows from the seed.
 """
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -70,6 +71,8 @@ _LATER_MAX = 4
 TICK_S = 0.01
 _START_MS = 1_700_000_000_000
 _CARDS, _SHOPS = 12, 4
+# A leader plans so soon after it has learned who is there.
+_PLANS_WITHIN_S = 0.5
 # Of 100 events, so many are as old, and so many come a second time.
 _LATE, _LATE_MS, _AGAIN = 10, 6_000, 3
 
@@ -105,6 +108,7 @@ class Simulation:
         ]
         self._numbers = itertools.count(1)
         self._plans_seen: dict[str, int] = {}
+        self._unknown_s = -math.inf
         self._asked_ms = 0
         self._sent_s: dict[tuple[int, int], float] = {}
 
@@ -235,7 +239,14 @@ class Simulation:
         }
 
     def is_whole(self) -> bool:
-        """Whether each task has as many copies as it should, where they should be, of which one answers."""
+        """Whether each task has as many copies as it should, where they should be, of which one answers.
+
+        A leader that has just learned that a node is back has not planned with it yet.
+        """
+        if not self._leader_knows_all():
+            self._unknown_s = self.now_s
+        if self.now_s - self._unknown_s < _PLANS_WITHIN_S:
+            return False
         wanted, plan = min(2, len(up(self.nodes))), self.plan
         for task in self.tasks:
             if tuple(each.copy for each in plan.copies.get(task, ())) != plan.target.get(task):
@@ -246,6 +257,12 @@ class Simulation:
             if states.count(CopyState.ANSWERING) != 1:
                 return False
         return True
+
+    def _leader_knows_all(self) -> bool:
+        running = up(self.nodes)
+        leaders = [node.leading for node in running if node.leading is not None and node.leading.leads]
+        names = {node.name for node in running}
+        return any(names <= leading._observed.members for leading in leaders)
 
     def missing(self) -> int:
         """How many answers have not come."""

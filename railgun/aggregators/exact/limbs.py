@@ -30,7 +30,7 @@ def divide_wide(high: Any, low: Any, divisor: Any) -> Any:
 
 @jit
 def divide_normalized(high: Any, low: Any, divisor: Any) -> Any:
-    """The same for a divisor with its top bit set: Knuth's algorithm D (TAOCP 4.3.1) in digits of 32 bits."""
+    """`divide_wide` for a divisor with its top bit set: Knuth's algorithm D (TAOCP 4.3.1) in digits of 32 bits."""
     divisor_high = divisor >> u(32)
     divisor_low = divisor & u(0xFFFFFFFF)
     upper, high = _quotient_digit(high, low >> u(32), divisor, divisor_high, divisor_low)
@@ -53,7 +53,7 @@ def _quotient_digit(high: Any, digit: Any, divisor: Any, divisor_high: Any, divi
 
 @jit
 def divide_word(where: int, limbs: int, divisor: Any) -> Any:
-    """Divide an unsigned integer by a word in place, rounding down; the remainder."""
+    """Divide an unsigned integer by a word in place, rounding down. Returns the remainder."""
     rest = u(0)
     for i in range(limbs - 1, -1, -1):
         quotient, rest = divide_wide(rest, ld64(where + 8 * i), divisor)
@@ -154,7 +154,7 @@ def add_limbs(where: int, limbs: int, other: int, other_limbs: int, shift: int) 
 
 @jit
 def magnitude(target: int, where: int, limbs: int) -> Any:
-    """Write the absolute value of a signed integer to `target` (may be `where`); whether it was negative."""
+    """Write the absolute value of a signed integer to `target` (may be `where`). Returns whether it was negative."""
     negative = (ld64(where + 8 * (limbs - 1)) >> u(63)) != u(0)
     if not negative:
         for i in range(limbs):

@@ -1,4 +1,4 @@
-"""The fast path of sums of doubles: 256 bits in four words, least bit 2^-96, unrolled.
+"""The fast path of sums of doubles: an integer of 256 bits in four words, whose least bit counts as 2^-96.
 
 A double is taken apart as mantissa · 2^place, where place counts from that least bit.
 """
@@ -145,7 +145,7 @@ def round_narrow(where: int) -> Any:
     high = (high << u(shift)) | ((low >> u(1)) >> u(63 - shift))
     low <<= u(shift)
     kept = high >> u(11)
-    # Up when the 11 bits that go are above half, or at half with more beneath or an odd bit kept.
+    # Round up if the 11 bits that are cut off exceed half, or are half with more bits beneath, or an odd bit is kept.
     sticky = u(low != u(0) or below) | (kept & u(1))
     kept += ((high & u(0x7FF)) + u(0x3FF) + sticky) >> u(11)
     return ((u(exponent + 1022) << u(52)) + kept) | sign

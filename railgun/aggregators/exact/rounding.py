@@ -13,7 +13,7 @@ INFINITY_BITS = u(0x7FF0000000000000)
 
 @jit
 def round_normalized(high: Any, below: bool, exponent: int) -> Any:
-    """Bits of the double nearest to high · 2^(exponent − 63) and a little more.
+    """Bits of the double nearest to high · 2^(exponent − 63), plus a little more if `below`.
 
     `high` is a uint64 with its top bit set, `below` says whether anything but zero lies under its last
     bit, `exponent` (int64) is the power of two of the top bit. Beyond the largest double: INFINITY_BITS.
@@ -23,7 +23,7 @@ def round_normalized(high: Any, below: bool, exponent: int) -> Any:
     if exponent > 1023:
         return INFINITY_BITS
     kept = high >> u(11)
-    # Up when the 11 bits that go are above half, or at half with more beneath or an odd bit kept.
+    # Round up if the 11 bits that are cut off exceed half, or are half with more bits beneath, or an odd bit is kept.
     odd = (kept & u(1)) | u(below)
     kept += ((high & u(0x7FF)) + u(0x3FF) + odd) >> u(11)
     # The implicit bit and a carry out of the fraction both step the exponent up by one.
@@ -32,7 +32,7 @@ def round_normalized(high: Any, below: bool, exponent: int) -> Any:
 
 @jit
 def _round_subnormal(high: Any, below: bool, under: int) -> Any:
-    """The same where the top bit is `under` places below that of the least normal double."""
+    """`round_normalized` for a top bit that lies `under` places below that of the least normal double."""
     if under > 53:
         return u(0)
     half = u(1) << u(10 + under)

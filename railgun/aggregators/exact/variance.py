@@ -105,7 +105,7 @@ def one_divisor(n: Any, base: Any, scale: int) -> Any:
 
 @jit
 def quotient_of_leading(high: Any, low: Any, third: Any, below: bool, exponent: int, divisor: Any) -> Any:
-    """Bits of an integer, of which these are the leading words, over a word; `high` is not 0.
+    """Bits of the quotient of an integer by a word, from the integer's leading words; `high` is not 0.
 
     `below` says whether anything but zeros follows, 2^exponent is the weight of the last bit of `high`.
     """

@@ -180,11 +180,6 @@ class DeepeningSteps:
 
     # --- following ---------------------------------------------------------------------------------
 
-    @property
-    def is_following(self) -> bool:
-        """Whether any task has a successor that follows it."""
-        return any(host.take_over.successor is not None for host in self._hosts)
-
     def follow(self) -> bool:
         """Let one successor do a brief step, in turns, and with it each successor that would fall behind otherwise.
 

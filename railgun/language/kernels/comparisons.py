@@ -134,14 +134,14 @@ def compare_decimal_double(word: Any, divisor: Any, x: Any) -> Any:
     """-1, 0 or 1 as word / divisor is below, at or above a finite double; divisor a power of ten (uint64)."""
     value = np.int64(word)
     if value == 0 or x == 0.0 or (value < 0) != (x < 0.0):
-        # The signs decide where they differ, or where one of the numbers is zero.
+        # The signs decide if they differ, or if one of the numbers is zero.
         sign = _order(x < 0.0, x > 0.0)
         return _order(value < 0, value > 0) if sign == 0 else -sign
     y = abs(x)
     m = magnitude(word)
     quotient, rest = m // divisor, m % divisor
     if y >= _TWO_TO_63:
-        # Of longs only −2**63 has this magnitude.
+        # −2**63 is the only long that has this magnitude.
         order = 0 if (y == _TWO_TO_63 and quotient == np.uint64(1 << 63)) else -1
     else:
         whole = np.uint64(y)

@@ -1,11 +1,12 @@
-"""Numbers that the compiler of programs and the jit-compiled evaluator agree on.
+"""The numbers on which the compiler of expressions (lowering.py) and the compiled evaluator (evaluate.py) agree.
 
-A program is a table of int64 rows: operation code, result, operands a, b and c, then two parameters. The result and the
-operands are numbers of *vectors*. A vector is a column of 64-bit words and a column of null bytes; the context holds
-their addresses. The word of a null is 0.
+A program is a table of int64 rows. A row has an operation code, the result, the operands a, b and c, and two
+parameters X and Y, whose meaning depends on the operation. The result and the operands are numbers of *vectors*. A
+vector holds the values of one expression for all events of a batch: a column of 64-bit words and a column of null
+bytes. The context holds the addresses of both. The word of a null is 0.
 """
 
-# The words of one row of the program.
+# The words of one row of the program. The eighth is unused.
 CODE, RESULT, A, B, C, X, Y = range(7)
 ROW_WORDS = 8
 ROW_BYTES = 8 * ROW_WORDS
@@ -75,7 +76,7 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     COMPARE_DECIMAL,  # Y: a's factor, or minus b's factor
     COMPARE_DECIMAL_DOUBLE,  # Y: the power of ten that a is divided by
     COMPARE_STRING,
-    IN_LONG,  # X: where the sorted items begin in the pool; Y: 2 * how many + whether there is a NULL
+    IN_LONG,  # X: where the sorted items begin in the pool; Y: 2 * number of items, + 1 if NULL is among them
     IN_STRING,  # X, Y likewise
     COMPARISONS_END,
 ) = range(48, 56)
@@ -103,7 +104,7 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     DECIMAL_FLOOR,  # X: the power of ten that a is divided by
     DECIMAL_CEIL,  # X likewise
     DECIMAL_TRUNCATE,  # X likewise
-    DECIMAL_RESCALE,  # X: the power of ten that a is multiplied by, negative where it is divided; Y: the limit
+    DECIMAL_RESCALE,  # X: the power of ten by which a is multiplied (negative: divided); Y: the limit of the result
     ROUNDING_END,
 ) = range(96, 106)
 (
@@ -128,7 +129,7 @@ IS_LESS, IS_EQUAL, IS_GREATER = 1, 2, 4
     DAY,
     MONTH,
     YEAR,
-    IN_ZONE,  # X: where Y moments (ms) begin in the pool; Y + 1 offsets follow: before, between and after the moments
+    IN_ZONE,  # X: where in the pool the Y moments (ms) begin at which the zone's offset changes; Y + 1 offsets follow
 ) = range(144, 151)
 
 # Items of a pattern. The bytes 0-255 stand for themselves.

@@ -42,7 +42,7 @@ _SPACE, _HYPHEN, _DIGIT_0 = 0x20, 0x2D, 0x30
 
 @jit
 def _points(text: Any, length: Any) -> Any:
-    """The number of code points: that of bytes which are not continuation bytes."""
+    """The number of code points, which is the number of bytes that are not continuation bytes."""
     count = np.int64(0)
     for i in range(length):
         count += (np.int64(ld8(text + i)) & 0xC0) != 0x80
@@ -51,7 +51,7 @@ def _points(text: Any, length: Any) -> Any:
 
 @jit
 def _after(text: Any, length: Any, begin: Any, points: Any) -> Any:
-    """The offset behind so many code points from the offset `begin` on, at most the length."""
+    """The offset behind `points` code points from the offset `begin` on, but at most the length."""
     # Every code point has at least one byte.
     if points >= length - begin:
         points = length - begin

@@ -1,7 +1,8 @@
-"""Kernels on single pages: open, change, make, grow and free them; the raw pages of wide accumulators.
+"""Kernels that open, change, make, grow and free single pages, and those for the raw pages of wide accumulators.
 
-Addresses of pages hold until the pool next serves a status (`PagePool.handle`), or the page itself grows.
-Every kernel that changes something answers DRAIN or ROOM before it has changed anything.
+The address of a page is valid until the pool next handles a status (`PagePool.handle`), or until the page grows.
+A kernel that returns DRAIN, ROOM or FAULT (railgun/state/status.py) has changed nothing; it is called again after
+`PagePool.handle`.
 """
 
 from typing import Any
@@ -41,13 +42,13 @@ from reservoir.native.jit import copy_bytes, jit, ld32, ldi64, st32, sti64
 
 @jit
 def tick(ctx: int) -> None:
-    """One operation begins: what it uses counts as used later than all before."""
+    """Begin an operation: advance the pool's clock, so that the pages it uses count as used last."""
     sti64(ctx + CLOCK, ldi64(ctx + CLOCK) + 1)
 
 
 @jit
 def open_page(ctx: int, hi: int, lo: int) -> Any:
-    """Address of a page, now stamped as used; or FAULT, and its id is in the context."""
+    """Stamp a page as used and return its address. FAULT if it is not resident; its id is then in the context."""
     page = find_page(ctx, hi, lo)
     if page == 0:
         sti64(ctx + FAULT_HI, hi)
@@ -59,7 +60,7 @@ def open_page(ctx: int, hi: int, lo: int) -> Any:
 
 @jit
 def mark_dirty(ctx: int, page: int) -> None:
-    """A page is about to change in the current epoch; an unwritten image of the old one is kept."""
+    """Mark a page as dirty in the current epoch, before it is changed. An unwritten image of the old epoch is kept."""
     now = ldi64(ctx + EPOCH)
     dirty = np.int64(ld32(page + DIRTY))
     if dirty == now:
@@ -73,7 +74,7 @@ def mark_dirty(ctx: int, page: int) -> None:
 
 @jit
 def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: Any) -> Any:
-    """A clean page, unknown to the store, in a block that is there. `state` is without the class."""
+    """Make a clean page that the store does not know. A free block must be there. `state`: without the size class."""
     page = take_block(ctx, size_class)
     sti64(page + HI, hi)
     sti64(page + LO, lo)
@@ -87,7 +88,7 @@ def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: Any) -> Any:
 
 @jit
 def make_page(ctx: int, size_class: int, state: Any) -> Any:
-    """A page with the next id, dirty in the current epoch, in a block that is there."""
+    """Make a page with the next id, dirty in the current epoch. A free block must be there."""
     number = ldi64(ctx + NEXT_ID)
     sti64(ctx + NEXT_ID, number + 1)
     page = set_up_page(ctx, size_class, 0, number, state)
@@ -97,7 +98,7 @@ def make_page(ctx: int, size_class: int, state: Any) -> Any:
 
 @jit
 def move_page(ctx: int, page: int, size_class: int) -> Any:
-    """Put a page into a block of another class that is there and large enough; returns its new address."""
+    """Move a page into a block of another class, and return its new address. A block large enough must be there."""
     target = take_block(ctx, size_class)
     state = state_of(page)
     copy_bytes(target, page, HEAD_BYTES + 8 * body_words(state))
@@ -178,7 +179,7 @@ def page_free(ctx: int, number: int) -> Any:
 
 @jit
 def load_page(ctx: int, hi: int, lo: int, epoch: int, body: int, size_bytes: int) -> Any:
-    """Bring a stored body in: its address, or ROOM, or BROKEN if it cannot be the body of a page."""
+    """Make a stored body a resident page; return its address. ROOM, or BROKEN if it cannot be the body of a page."""
     state, words = np.int64(ld32(body)), np.int64(ld32(body + 4))
     if size_bytes != 8 + 8 * words or words != body_words(state) or (state >> 4) & 3 == FREE:
         return BROKEN
@@ -194,7 +195,7 @@ def load_page(ctx: int, hi: int, lo: int, epoch: int, body: int, size_bytes: int
 
 @jit
 def absent_pages(ctx: int, ids: int, n: int, out: int) -> Any:
-    """Indexes of those of the n ids (hi, lo) that are not resident, to `out` (int64); returns how many."""
+    """Write to `out` (int64) the indexes of those of n ids (hi, lo) that are not resident; return how many."""
     found = np.int64(0)
     for index in range(n):
         if find_page(ctx, ldi64(ids + 16 * index), ldi64(ids + 16 * index + 8)) == 0:

@@ -1,4 +1,4 @@
-"""Blocks of memory for pages: slabs of one size class each, given to another class once they are empty.
+"""Blocks of memory for pages. They lie in slabs; a slab has blocks of one size class until it is empty again.
 
 The slab table has 8 words per slab: class (-1: empty), live blocks, first free block (its number within the
 pool's memory in units of 64 bytes, plus 1; 0: none), blocks ever carved, next and previous slab of its list.
@@ -126,7 +126,7 @@ def take_block(ctx: int, size_class: int) -> Any:
 
 @jit
 def give_block(ctx: int, block: int) -> None:
-    """Return the block of a page that is in the directory no more. An empty slab goes to whoever needs it."""
+    """Free the block of a page that has left the directory. A slab that becomes empty may go to another class."""
     size_class = class_of(block)
     slab = (block - ldi64(ctx + MEMORY)) >> ldi64(ctx + SLAB_SHIFT)
     entry = slab_entry(ctx, slab)
@@ -150,7 +150,7 @@ def give_block(ctx: int, block: int) -> None:
 
 @jit
 def need_nothing(ctx: int) -> None:
-    """Begin the list of what an operation needs."""
+    """Clear the list of blocks that an operation needs."""
     for size_class in range(CLASSES):
         sti64(ctx + NEEDED + 8 * size_class, 0)
     sti64(ctx + NEEDED_PAGES, 0)
@@ -158,7 +158,7 @@ def need_nothing(ctx: int) -> None:
 
 @jit
 def need(ctx: int, size_class: int, new_pages: int) -> None:
-    """Add one block of a class, and whether it is for a page that is new to the directory."""
+    """Add one block of a class to that list. new_pages: 1 if it is for a page that is new to the directory, else 0."""
     where = ctx + NEEDED + 8 * size_class
     sti64(where, ldi64(where) + 1)
     sti64(ctx + NEEDED_PAGES, ldi64(ctx + NEEDED_PAGES) + new_pages)
@@ -166,7 +166,7 @@ def need(ctx: int, size_class: int, new_pages: int) -> None:
 
 @jit
 def blocks_there(ctx: int) -> Any:
-    """Whether all that is needed can be taken now."""
+    """Whether all blocks on that list can be taken now."""
     if ldi64(ctx + PAGES) + ldi64(ctx + NEEDED_PAGES) > ldi64(ctx + PAGES_LIMIT):
         return False
     slabs = np.int64(0)

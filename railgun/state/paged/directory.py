@@ -1,8 +1,8 @@
-"""Which page is where: an open-addressing hash table from 128-bit page ids to blocks, 8 bytes per entry.
+"""The directory of resident pages: an open-addressing hash table from 128-bit page ids to blocks.
 
-An entry is 31 bits of the id's hash and the number of the block (in units of 64 bytes, plus 1); 0 is an
-empty entry.  Ids themselves are compared in the head of the page.  Removal shifts back what follows, so that
-there are no tombstones.  Eight ids in a row share a cache line: pages of one tree are often made together.
+An entry has 8 bytes: 31 bits of the id's hash, and the number of the block (in units of 64 bytes, plus 1). 0 is an
+empty entry. Ids themselves are compared in the head of the page. A removal shifts back the entries that follow, so
+there are no tombstones. Eight successive ids share a cache line, because pages of one tree are often made together.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _BLOCK = 0xFFFFFFFF
 
 @jit
 def _hash(hi: Any, lo: Any) -> Any:
-    """31 bits: 28 that choose eight entries, and which of them is tried first."""
+    """31 bits: 28 choose a line of eight entries, and the other three the entry of it that is tried first."""
     low = np.uint64(lo)
     mixed = ((low >> np.uint64(3)) ^ (np.uint64(hi) * _SPREAD_HI)) * _SPREAD
     return np.int64(((mixed >> np.uint64(36)) << np.uint64(3)) | (low & np.uint64(7)))
@@ -27,13 +27,13 @@ def _hash(hi: Any, lo: Any) -> Any:
 
 @jit
 def _home(hashed: int, lines: int) -> Any:
-    """Index of the entry that a hash begins at, in a directory of so many lines of eight."""
+    """Index of the entry at which the search for a hash begins. lines: lines of eight entries in the directory."""
     return ((((hashed >> 3) * lines) >> 28) << 3) | (hashed & 7)
 
 
 @jit
 def _entry_of(ctx: int, hi: Any, lo: Any) -> Any:
-    """Address of the entry of a page, or minus that of the empty one where it would be."""
+    """Address of the entry of a page; if it has none, minus the address of the empty entry where it would be."""
     entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
     end = entries + (lines << 6)
     memory = ldi64(ctx + MEMORY) - 64
@@ -63,7 +63,7 @@ def find_page(ctx: int, hi: Any, lo: Any) -> Any:
 
 @jit
 def enter_page(ctx: int, page: int) -> None:
-    """Enter a page, by the id in its head; if the id is there already it now leads to this block."""
+    """Enter a page, by the id in its head. If the id is there already, its entry now leads to this block."""
     hi, lo = ldi64(page + HI), ldi64(page + LO)
     where = _entry_of(ctx, hi, lo)
     if where < 0:

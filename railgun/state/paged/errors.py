@@ -1,4 +1,4 @@
-"""What can go wrong with pages: a pool too small for one operation, a page that is gone, a broken map."""
+"""The errors of pages: a pool too small for one operation, a missing page, a broken map."""
 
 from railgun.state.errors import StateError
 
@@ -30,7 +30,7 @@ class PageMissingError(StateError):
 
 
 class BrokenPageError(StateError):
-    """A kernel met what cannot be: a count below zero, a page of the wrong level. Nothing was changed."""
+    """A kernel met an impossible state: a count below zero, a page of the wrong level. Nothing was changed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(

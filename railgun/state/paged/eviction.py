@@ -1,8 +1,8 @@
-"""Making room: a hand goes round the slabs and evicts what has not been used for long.
+"""Makes room in the page pool: a hand goes round the slabs and evicts pages that have not been used for long.
 
-How long is long is read off a sample of the resident pages.  A slab in which few pages stay is emptied: they
-move to free blocks of other slabs, so that memory goes from one size class to another.  Whatever is written
-goes through the outbox, so that images of one key keep their order.
+A sample of the resident pages tells how long that is. A slab in which few pages stay is emptied: they move to free
+blocks of other slabs, so that memory can go from one size class to another. Whatever is written goes through the
+outbox, so that images of one key keep their order.
 """
 
 from typing import Any
@@ -53,7 +53,7 @@ from reservoir.native.jit import copy_bytes, jit, ld32, ldi64, stack_words, sti6
 
 _SAMPLES = 64
 _PAGE_WORK_BYTES = 256
-_EVICTED_PART = 4  # one in so many of the sampled pages counts as unused for long
+_EVICTED_PART = 4  # one in this many sampled pages counts as unused for long
 
 
 @jit
@@ -127,10 +127,11 @@ def _vacate(ctx: int, slab: int) -> None:
 
 @jit
 def make_room(ctx: int, age: int, work_bytes: int) -> Any:
-    """Evict what is older than `age` until what is needed is there, and so much work is done.
+    """Evict pages older than `age` until the needed blocks are free and at least `work_bytes` of work is done.
 
-    Work is the bytes of the blocks and 256 for each page: what eviction costs, roughly.
-    DONE; DRAIN: the outbox is full, drain and call again; ROOM: once round, and not enough.
+    Work counts the bytes of the evicted blocks and 256 for each page, which is roughly what eviction costs.
+    Returns DONE; DRAIN if the outbox is full (drain it and call again); or ROOM if the hand has gone once round and
+    the blocks are still lacking.
     """
     turned = np.int64(0)
     work = np.int64(0)
@@ -160,10 +161,10 @@ def make_room(ctx: int, age: int, work_bytes: int) -> Any:
 
 @jit
 def scan_old(ctx: int, limit_bytes: int, blocks: int) -> Any:
-    """Post images of the old epoch, on from where the last scan stopped: about so many bytes.
+    """Post about `limit_bytes` of images of the old epoch to the outbox. Continues where the last scan stopped.
 
-    Looks at most at so many blocks; returns how many it was. It goes round until none is left, so that a page
-    which moved behind it is found the next time.
+    Looks at `blocks` blocks at most, and returns at how many it looked. Scans go round until no image is left, so a
+    page that moved behind the scan is found in the next round.
     """
     start = ldi64(ctx + OUTBOX_USED)
     looked = np.int64(0)

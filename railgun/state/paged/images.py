@@ -1,4 +1,4 @@
-"""From the outbox to the store: its records as images, one of each key in one write."""
+"""Moves the records of the page pool's outbox to the store, as images; each write has one image of a key at most."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,17 +16,17 @@ _INDEX_ROWS = 256
 
 
 class ItemStore(Protocol):
-    """What the pool needs of the store (`store.Store`)."""
+    """The part of the store (`store.Store`) that the pool needs."""
 
     def get(self, requested: list[bytes]) -> list[tuple[int, bytes | None]]:
-        """(stored_epoch, body) per key; (0, None) where nothing is."""
+        """Return (stored_epoch, body) for each key; (0, None) if nothing is stored."""
 
     def write(self, images: Sequence[Image]) -> None:
         """Write images, at most one of each key."""
 
 
 class Outbox:
-    """The records of a pool's outbox, and their way out. `written`: records taken so far."""
+    """Takes the records out of a pool's outbox. `written`: how many records were taken so far."""
 
     def __init__(self, memory: PageMemory, store: ItemStore) -> None:
         self._memory = memory
@@ -36,7 +36,7 @@ class Outbox:
         self.written = 0
 
     def take(self) -> list[Image]:
-        """Empty the outbox: its records as images, in order."""
+        """Empty the outbox and return its records as images, in order."""
         images: list[Image] = []
         outbox, index = self._bytes, address(self._index)
         at, used = 0, self._memory.get(OUTBOX_USED)
@@ -58,7 +58,7 @@ class Outbox:
         """Write all records to the store."""
         images = self.take()
         while images:
-            # A page's image and its deletion may both be here: one write takes one image of a key.
+            # A page's image and its deletion may both be here, but one write may have only one image of a key.
             first = list({image[0]: image for image in reversed(images)}.values())
             if len(first) == len(images):
                 self._store.write(images)

@@ -1,4 +1,4 @@
-"""Where things are: the words of the page pool's context, the head of a page, the kinds and size classes.
+"""The layout of the page pool's memory: the words of its context, the head of a page, kinds and size classes.
 
 Offsets are in bytes.  A kernel reaches the pool through one address, that of the context: an int64 array
 whose words are named here.
@@ -42,19 +42,19 @@ FAULT_LO = 8 * 17
 DIRTY_NOW = 8 * 18  # pages whose dirty_epoch is the current epoch
 DIRTY_OLD = 8 * 19  # pages whose dirty_epoch is the old epoch
 TREE_CLASS = 8 * 20  # largest size class of a tree's page
-GRAVES = 8 * 21  # a root cell: the ordered map of pages still to be freed
+GRAVES = 8 * 21  # root cell of the map of deferred pages: the ordered map of pages that are still to be freed
 GRAVES_COUNT = 8 * 22
-HAND_SLAB = 8 * 23  # where eviction goes on
+HAND_SLAB = 8 * 23  # the slab where eviction continues
 HAND_BLOCK = 8 * 24
-SCAN_SLAB = 8 * 25  # where the scan for the old epoch goes on
+SCAN_SLAB = 8 * 25  # the slab where the scan for the old epoch continues
 SCAN_BLOCK = 8 * 26
-PROTECTED = 8 * 27  # a page used within so many ticks is not evicted
+PROTECTED = 8 * 27  # a page used within this many ticks is not evicted
 RANDOM = 8 * 28  # state of the sampling generator
 PARTIAL_SLAB = 8 * 32  # per class: first slab with a free block, -1: none
 FREE_BLOCKS = 8 * 44  # per class: free blocks in its slabs
 NEEDED = 8 * 56  # per class: blocks that the operation which answered ROOM needs
 NEEDED_PAGES = 8 * 68  # new directory entries that it needs
-PATH = 8 * 70  # per level: address of the page, index in it
+PATH = 8 * 70  # per level of the tree in use: address of the page, index in it
 PLAN = PATH + 16 * 32  # per level: address of the sibling to merge with, 0: none
 CONTEXT_WORDS = 70 + 2 * 32 + 32
 
@@ -70,7 +70,7 @@ SMALLEST_BLOCK_WORDS = 8
 LARGEST_BLOCK_WORDS = SMALLEST_BLOCK_WORDS << (CLASSES - 1)
 DEPTH_MAX = 30
 
-# A defect of the program or a damaged store: the pool raises it as an error, there is no going on.
+# A status for a defect of the program or a damaged store. The pool raises it as an error.
 BROKEN = np.int64(-9)
 
 

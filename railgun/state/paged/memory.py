@@ -1,8 +1,8 @@
-"""The arrays behind a page pool: context, slabs, slab table, directory, outbox; how a limit is divided.
+"""The arrays of a page pool: context, slabs, slab table, directory and outbox.
 
-Of `limit_bytes`, an eighth is the directory, a small part the outbox, the rest slabs.  Slabs are
-reserved as one range of addresses at the start and touched in steps, so that memory in use follows need and
-addresses never change.
+The directory gets an eighth of `limit_bytes`, the outbox a small part, and the slabs the rest. All slabs are reserved
+as one range of addresses at the start, and touched in steps. So memory in use follows need, and addresses never
+change.
 """
 
 import numpy as np
@@ -45,8 +45,9 @@ _POSTS_OF_ONE_OPERATION = 2 * DEPTH_MAX + 4
 class PageMemory:
     """Arrays of one pool, and the context that tells kernels where they are.
 
-    page_words: block of the largest page of a tree; slab_bytes: a power of two, at least 16 such pages;
-    protected_ops: pages used within so many operations are not evicted while others are there.
+    page_words: words of the block of the largest page of a tree.
+    slab_bytes: a power of two, at least 16 such blocks.
+    protected_ops: pages used within this many operations are not evicted as long as others can be.
     """
 
     def __init__(self, limit_bytes: int, page_words: int, slab_bytes: int, protected_ops: int) -> None:

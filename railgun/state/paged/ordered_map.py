@@ -1,4 +1,4 @@
-"""Ordered maps of any size in pages: a paged B+tree per map, reached from a root cell of two words.
+"""Kernels on ordered maps of any size. Each map is a B+tree of pages, reached from a root cell of two words.
 
 The root cell lies in an entity row: [id of the root page or 0, number of entries]; a cell of zeros is an
 empty map.  The caller marks the row dirty before it calls a kernel that changes the map.  Keys are two words
@@ -41,7 +41,7 @@ from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, st64, sti64
 
 @jit
 def defer_free(ctx: int, number: int) -> Any:
-    """Defer the freeing of a page, of a tree or raw, with all that is below it: 0, or ROOM, DRAIN, FAULT."""
+    """Defer the freeing of a page, of a tree or raw, and of all pages below it: 0, or ROOM, DRAIN, FAULT."""
     if outbox_full(ctx):
         return DRAIN
     page = find_page(ctx, 0, number)
@@ -54,7 +54,7 @@ def defer_free(ctx: int, number: int) -> Any:
 
 @jit
 def om_clear(ctx: int, root: int) -> Any:
-    """Empty a map in no time, whatever its size: 0, or a status."""
+    """Empty a map in constant time; its pages are freed later. Returns 0, or a status."""
     number = ldi64(root)
     if number:
         placed = defer_free(ctx, number)
@@ -80,7 +80,7 @@ def free_deferred_page(ctx: int) -> Any:
     if page < 0:
         return FAULT
     while level_of(page) and count_of(page):
-        # A child is in one place only, its parent or the map of deferred pages, whenever this stops and begins anew.
+        # If this stops and begins anew, each child is still in one place only: its parent or the map of deferred pages.
         child = ldi64(page + BODY + CHILD_BYTES * (count_of(page) - 1) + 16)
         placed = om_insert(ctx, ctx + GRAVES, 1, child, 0, 0, 0)
         if placed < 0:
@@ -185,9 +185,9 @@ def om_at_or_above(ctx: int, root: int, k0: Any, k1: Any, out: int) -> Any:
 
 @jit
 def om_scan(ctx: int, root: int, k0: Any, k1: Any, out: int, limit: int) -> Any:
-    """Some entries from the least key not less than this one on, in order, as they lie in one leaf.
+    """Copy entries in order to `out`, beginning with the least key that is not less than this one.
 
-    Copies at most `limit` entries of 2 + value_words words each to `out`; returns how many, 0 at the end.
+    Copies entries of one leaf only, at most `limit`, of 2 + value_words words each. Returns how many; 0 at the end.
     """
     found = _seek(ctx, root, k0, k1)
     if found <= 0:
@@ -214,9 +214,9 @@ def _seek(ctx: int, root: int, k0: Any, k1: Any) -> Any:
 
 @jit
 def om_count(ctx: int, root: int, k0: Any, k1: Any, delta: int) -> Any:
-    """Counted multiset (1 value word): add `delta` to the count of a key; a count of 0 is no entry.
+    """Add `delta` to the count of a key, in a map that is a counted multiset (1 value word).
 
-    Returns the new count. A count below 0 is BROKEN: nobody removes what was never added.
+    An entry whose count becomes 0 is deleted. Returns the new count, or BROKEN if it would be below 0.
     """
     if outbox_full(ctx):
         return DRAIN

@@ -1,7 +1,8 @@
-"""Taking entries out of a paged B+tree: empty pages are freed, sparse ones join a neighbour, roots collapse.
+"""Kernels that delete entries of a paged B+tree. Empty pages are freed, sparse ones are merged, roots collapse.
 
-A page that has fallen to a quarter looks, every sixteenth part of its capacity, whether it and a neighbour
-under the same parent fill at most three quarters of one page, and then becomes one with it.
+A page is sparse once it is a quarter full. From then on, after every further sixteenth of its capacity that it loses,
+it is checked for a merge: it merges with a neighbour under the same parent if both fill at most three quarters of one
+page.
 """
 
 from typing import Any
@@ -41,7 +42,7 @@ from reservoir.native.jit import copy_bytes, jit, ld64, ldi64, move_bytes, st64,
 
 @jit
 def _joins_at(ctx: int, level: Any, left: int, index: Any) -> Any:
-    """The neighbour at `index` of the parent, if it and `left` entries fit a page; 0: no; FAULT or BROKEN."""
+    """The page at `index` of the parent, if it can take `left` more entries; 0 if not; or FAULT, BROKEN."""
     page, parent = path_page(ctx, level), path_page(ctx, level + 1)
     if index < 0 or index >= count_of(parent):
         return np.int64(0)
@@ -58,7 +59,7 @@ def _joins_at(ctx: int, level: Any, left: int, index: Any) -> Any:
 
 @jit
 def _partner(ctx: int, level: Any, left: int) -> Any:
-    """The neighbour that a page of the path joins once it has `left` entries; 0: none; FAULT or BROKEN."""
+    """The neighbour with which a page of the path merges once it has `left` entries; 0 if none; or FAULT, BROKEN."""
     capacity = entries_max(ctx, size_of_entry(path_page(ctx, level)))
     if 4 * left > capacity or left % max(1, capacity >> 4) != 0:
         return np.int64(0)
@@ -69,7 +70,7 @@ def _partner(ctx: int, level: Any, left: int) -> Any:
 
 @jit
 def _plan(ctx: int, top: Any) -> Any:
-    """Find, before anything changes, which pages of the path join which: 0, or FAULT, ROOM or BROKEN."""
+    """Find, before anything changes, which pages of the path will merge: 0, or FAULT, ROOM or BROKEN."""
     need_nothing(ctx)
     level = np.int64(0)
     while level < top:
@@ -95,7 +96,7 @@ def _cut_entry(page: int, at: int) -> None:
 
 @jit
 def _join(ctx: int, level: Any, other: int) -> None:
-    """Make the path's page at a level one with its neighbour; the path leads to what the parent loses."""
+    """Merge the path's page at a level with its neighbour. The path then leads to the parent's entry to be deleted."""
     page, parent, index = path_page(ctx, level), path_page(ctx, level + 1), path_index(ctx, level + 1)
     at_right = index == 0 or ldi64(parent + BODY + CHILD_BYTES * (index - 1) + 16) != ldi64(other + LO)
     left, right = (page, other) if at_right else (other, page)
@@ -118,7 +119,7 @@ def _join(ctx: int, level: Any, other: int) -> None:
 
 @jit
 def _shrink(ctx: int, page: int) -> None:
-    """Put a page that uses a quarter of its block into a smaller one, if there is one: memory only."""
+    """Move a page that uses a quarter of its block into a smaller block, if one is free. Its image stays the same."""
     words = (count_of(page) * size_of_entry(page)) >> 3
     if class_of(page) == 0 or 4 * (words + HEAD_WORDS) > block_words(page):
         return
@@ -129,7 +130,7 @@ def _shrink(ctx: int, page: int) -> None:
 
 @jit
 def _settle_root(ctx: int, root: int, top: Any) -> None:
-    """While the root has one child only, that child is the root."""
+    """As long as the root has only one child, make that child the root."""
     level = top
     page = path_page(ctx, level)
     while level > 0 and count_of(page) == 1:

@@ -1,7 +1,7 @@
-"""Putting entries into a paged B+tree: pages grow from 8 words to the largest class, then split.
+"""Kernels that insert entries into a paged B+tree. Pages grow from 8 words to the largest class, then split.
 
-A page splits in the middle, except at its right end: there it stays full and the new page begins with the
-new entry alone, so that keys that only ascend leave full pages behind.
+A page splits in the middle, unless the new entry belongs at its right end. Then it stays full, and the new page begins
+with the new entry alone, so that ascending keys leave full pages behind.
 """
 
 from typing import Any
@@ -83,7 +83,7 @@ def _entries_kept(n: int, at: int) -> Any:
 
 @jit
 def _blocks_for_path(ctx: int, top: Any) -> Any:
-    """Whether there are blocks for all that inserting one entry at the path grows or splits."""
+    """Whether there are blocks for all pages that an insertion at the path makes grow or split."""
     need_nothing(ctx)
     for level in range(top + 1):
         page = path_page(ctx, level)
@@ -101,7 +101,7 @@ def _blocks_for_path(ctx: int, top: Any) -> Any:
 
 @jit
 def _split(ctx: int, page: int, at: int, size: int, k0: Any, k1: Any, v0: Any, v1: Any) -> Any:
-    """Insert an entry into a full page: address of the new page to its right."""
+    """Insert an entry into a full page by splitting it. Returns the address of the new page to its right."""
     n = count_of(page)
     kept = _entries_kept(n, at)
     to_left = at < n and at <= kept
@@ -127,7 +127,7 @@ def _new_root(ctx: int, root: int, top: Any, k0: Any, k1: Any, right: int) -> No
 
 @jit
 def add_at_path(ctx: int, root: int, top: Any, k0: Any, k1: Any, v0: Any, v1: Any) -> Any:
-    """Insert an entry, whose key is not there, where the path leads: 1, or ROOM."""
+    """Insert an entry with a new key at the place to which the path leads: 1, or ROOM."""
     page, at = path_page(ctx, 0), path_index(ctx, 0)
     size, n = entry_bytes(page), count_of(page)
     if not fits_block(page, n + 1, size) or n >= entries_max(ctx, size):
@@ -157,7 +157,7 @@ def add_at_path(ctx: int, root: int, top: Any, k0: Any, k1: Any, v0: Any, v1: An
 
 @jit
 def plant(ctx: int, root: int, value_words: int, k0: Any, k1: Any, v0: Any, v1: Any) -> Any:
-    """The first entry of an empty map: 1, or ROOM."""
+    """Insert the first entry of an empty map: 1, or ROOM."""
     size_class = class_for(2 + value_words)
     need_nothing(ctx)
     need(ctx, size_class, 1)

@@ -1,9 +1,9 @@
-"""Finding the way in a paged B+tree: positions in a page, the path from the root to a leaf, neighbours.
+"""Kernels that search a paged B+tree: positions in a page, the path from the root to a leaf, neighbours.
 
-A leaf's entries are key and value: k0, k1, v0[, v1].  An internal page's are k0, k1, child: the least key
-that may be below the child; that of its first entry counts as minus infinity.  Keys are ordered by
-(k0, k1) as unsigned words.  Pages are never empty.  There are no links between leaves: the path is kept in
-the context (`PATH`: address of the page and index in it, per level, 0 = leaf).
+An entry of a leaf is a key and its value: k0, k1, v0[, v1]. An entry of an internal page is k0, k1, child; its key is
+the least one that may be below the child. The key of a page's first entry counts as minus infinity. Keys are ordered
+by (k0, k1) as unsigned words. Pages are never empty. Leaves are not linked. Instead, the context keeps the path to the
+present entry (`PATH`: for each level the page's address and the index in it; level 0 is the leaf).
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ def path_index(ctx: int, level: Any) -> Any:
 
 @jit
 def set_path(ctx: int, level: Any, page: int, index: Any) -> None:
-    """Note one step of the path."""
+    """Store the page and the index of the path at a level."""
     sti64(ctx + PATH + 16 * level, page)
     sti64(ctx + PATH + 16 * level + 8, index)
 
@@ -106,7 +106,7 @@ def open_child(ctx: int, page: int, index: Any) -> Any:
 
 @jit
 def descend(ctx: int, number: int, k0: Any, k1: Any) -> Any:
-    """Path from the root to the leaf and position of a key. Returns the root's level, or FAULT or BROKEN."""
+    """Set the path to the place of a key in its leaf. Returns the root's level, or FAULT or BROKEN."""
     page = open_page(ctx, 0, number)
     if page < 0:
         return FAULT
@@ -125,7 +125,7 @@ def descend(ctx: int, number: int, k0: Any, k1: Any) -> Any:
 
 @jit
 def descend_edge(ctx: int, number: int, last: bool) -> Any:
-    """Path from the root to the first or the last entry. Returns the root's level, or FAULT or BROKEN."""
+    """Set the path to the first or the last entry. Returns the root's level, or FAULT or BROKEN."""
     page = open_page(ctx, 0, number)
     if page < 0:
         return FAULT

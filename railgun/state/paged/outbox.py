@@ -1,7 +1,7 @@
-"""The outbox: images and deletions of pages on their way to the store, in the order in which they arose.
+"""The outbox of the page pool: images and deletions of pages on their way to the store, in the order of their making.
 
-What a page was before it is changed (copy on write), evicted or freed goes here; Python writes the records
-out (`PagePool.drain`).  A record, in bytes:
+A page's image goes here before the page is changed (copy on write) or evicted, and its deletion when it is freed.
+Python writes the records to the store (`PagePool.drain`). A record has these bytes:
 
     +7   key: 'p' or 's', id big-endian (17 bytes; 7 bytes before it make the rest aligned)
     +24  epoch of the image u32, stored_epoch u32
@@ -49,7 +49,7 @@ def _swapped(word: Any) -> Any:
 
 @jit
 def outbox_full(ctx: int) -> Any:
-    """Whether it must be drained before another operation begins: each may post up to its reserve."""
+    """Whether the outbox must be drained before another operation begins. An operation may post up to a reserve."""
     return ldi64(ctx + OUTBOX_USED) > ldi64(ctx + OUTBOX_FULL)
 
 
@@ -66,7 +66,7 @@ def _begin(ctx: int, page: int, epoch: int) -> Any:
 
 @jit
 def post_deletion(ctx: int, page: int, epoch: Any) -> None:
-    """Have the stored value of a page deleted in `epoch`."""
+    """Post a deletion of the stored value of a page, in `epoch`."""
     record = _begin(ctx, page, epoch)
     sti64(record + RECORD_LENGTH, -1)
     sti64(ctx + OUTBOX_USED, ldi64(ctx + OUTBOX_USED) + RECORD_BODY)
@@ -74,7 +74,7 @@ def post_deletion(ctx: int, page: int, epoch: Any) -> None:
 
 @jit
 def post_image(ctx: int, page: int, epoch: Any) -> None:
-    """Have the content of a page written as its image of `epoch`: a string that nobody holds is deleted."""
+    """Post the content of a page as its image of `epoch`. For a string with no holder, post a deletion."""
     if kind_of(page) == TEXT and ldi64(page + BODY) == 0:
         if ld32(page + STORED) != 0:
             post_deletion(ctx, page, epoch)
@@ -93,7 +93,7 @@ def post_image(ctx: int, page: int, epoch: Any) -> None:
 
 @jit
 def post_old(ctx: int, page: int) -> None:
-    """Post the image of the old epoch, if that is still to be written; the page is clean then."""
+    """Post the image of the old epoch, if it is still to be written. The page is then clean."""
     dirty = np.int64(ld32(page + DIRTY))
     if dirty != 0 and dirty != ldi64(ctx + EPOCH):
         post_image(ctx, page, dirty)
@@ -103,7 +103,10 @@ def post_old(ctx: int, page: int) -> None:
 
 @jit
 def index_outbox(ctx: int, at: Any, table: int, limit: int) -> Any:
-    """Four int64 per record from `at` on: offset, length of the body, epoch, stored_epoch; how many."""
+    """Write four int64 to `table` for each record from `at` on: offset, length of the body, epoch, stored_epoch.
+
+    Returns how many records were listed.
+    """
     outbox, used = ldi64(ctx + OUTBOX), ldi64(ctx + OUTBOX_USED)
     n = np.int64(0)
     while at < used and n < limit:

@@ -1,7 +1,11 @@
-"""The page pool: pages of trees, strings and wide accumulators, in bounded memory, all of them stored.
+"""The page pool keeps pages of trees, strings and wide accumulators in bounded memory, and the rest in the store.
 
-Kernels reach it through one address, `PagePool.context`.  Where a kernel answers with a status, `handle`
-does what is asked for; then the kernel is called again.  Bytes of a stored page: FORMAT.md.
+Kernels reach the pool through one address, `PagePool.context`. A kernel that cannot continue returns a status
+(`railgun/state/status.py`). `handle` then does what the status asks for, and the kernel is called again. The bytes
+of a stored page are described in FORMAT.md.
+
+The words GRAVES and GRAVES_COUNT of the context are the root of the map of deferred pages. These are pages of
+dropped maps that are still to be freed.
 """
 
 import struct
@@ -52,7 +56,11 @@ _WALK_ENTRIES = 256
 
 @dataclass(frozen=True, slots=True)
 class PoolStats:
-    """What the pool has done and holds. faults: pages loaded; evictions: times that room was made."""
+    """Counters of a pool since its start, and what it holds now.
+
+    operations: ticks of the pool's clock. faults: pages loaded. evictions: how often pages were evicted to make room.
+    graves: entries of the map of deferred pages.
+    """
 
     pages: int
     size_bytes: int
@@ -64,10 +72,11 @@ class PoolStats:
 
 
 class PagePool:
-    """Pages in memory and their traffic with the store; implements `Resident`. One thread uses it.
+    """Keeps pages in memory, and exchanges them with the store. Implements `Resident`. One thread uses it.
 
-    limit_bytes bounds all its memory. Raises PoolTooSmallError when one operation does not fit into it,
-    PageMissingError and BrokenPageError when the state contradicts itself, StoreError when the store fails.
+    limit_bytes: bounds all its memory. The other parameters are explained at `PageMemory`.
+    Raises PoolTooSmallError if one operation does not fit into the memory, PageMissingError and BrokenPageError if
+    the state contradicts itself, and StoreError if the store fails.
     """
 
     def __init__(
@@ -91,7 +100,7 @@ class PagePool:
     # --- serving kernels ---------------------------------------------------------------------------
 
     def handle(self, status: int) -> None:
-        """Do what a kernel has asked for; then it is called again."""
+        """Do what a kernel's status asks for. The caller then calls the kernel again."""
         if status == FAULT:
             hi, lo = self._memory.get(FAULT_HI), self._memory.get(FAULT_LO)
             self._load([(hi, lo)])
@@ -103,9 +112,9 @@ class PagePool:
             raise BrokenPageError(status)
 
     def prefetch(self, ids: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
-        """Load the pages of these (hi, lo), uint64[n, 2], that are not resident; returns how many it was.
+        """Load those pages that are not resident, in one look-up. Returns how many were loaded.
 
-        One look-up for all of them, but never more than a quarter of the pool takes.
+        ids: uint64[n, 2], the ids of the pages as (hi, lo). At most a quarter of the pool is loaded.
         """
         rows = np.ascontiguousarray(ids, np.uint64)
         missing = np.empty(len(rows), np.int64)
@@ -116,7 +125,7 @@ class PagePool:
         return min(len(requested), self._memory.pages_at_once)
 
     def _load(self, ids: list[tuple[int, int]]) -> None:
-        """Load pages that are not resident, by their ids as signed words."""
+        """Load pages that are not resident. ids: (hi, lo) as signed words."""
         names = [string_key(hi & _WORD, lo & _WORD) if hi < 0 else page_key(hi, lo & _WORD) for hi, lo in ids]
         for (hi, lo), key, (epoch, body) in zip(ids, names, self._store.get(names)):
             while (status := self._admit(hi, lo, key, epoch, body)) == ROOM:
@@ -137,7 +146,7 @@ class PagePool:
         return int(load_page(self.context, hi, lo, epoch, self._inbox, size_bytes))
 
     def _make_room(self) -> None:
-        """Until what `NEEDED` asks for is there: new slabs, then eviction, harder each time."""
+        """Make the blocks free that the context's `NEEDED` asks for: add slabs, else evict, harder each time."""
         while not blocks_there(self.context):
             if not self._memory.grow():
                 break
@@ -145,7 +154,7 @@ class PagePool:
             return
         self._evictions += 1
         protected = self._memory.get(PROTECTED)
-        # Twice round each time: a slab can be emptied when the hand has been at all of its pages.
+        # Each age is tried twice, because a slab can be emptied only after the hand has passed all of its pages.
         last_resort = 1 + protected // 8
         for age in (int(age_to_evict(self.context)), protected, protected, last_resort, last_resort):
             work_bytes = min(_EVICT_BYTES, self._memory.size_bytes // 16)
@@ -183,27 +192,27 @@ class PagePool:
         return self._memory.get(DIRTY_OLD) == 0 and self._memory.get(OUTBOX_USED) == 0
 
     def committed(self, epoch: int) -> None:
-        """Nothing waits for it."""
+        """Do nothing: no work of the pool waits for a checkpoint."""
 
     def meta(self) -> bytes:
-        """What belongs into the commit record of a checkpoint, taken when its epoch closes."""
+        """Return the pool's part of a checkpoint's commit record. Called when the epoch closes."""
         words = (NEXT_ID, GRAVES, GRAVES_COUNT)
         return _META.pack(*(self._memory.get(word) for word in words))
 
     def restore(self, meta: bytes) -> None:
-        """Go on from the `meta` of the last committed checkpoint: on an empty pool, before anything else."""
+        """Continue from the `meta` of the last committed checkpoint. Must be the first call on an empty pool."""
         for word, value in zip((NEXT_ID, GRAVES, GRAVES_COUNT), _META.unpack(meta)):
             self._memory.set(word, value)
 
     @property
     def has_made_pages(self) -> bool:
-        """Has there ever been a page that is no string? Where there was none, no cell refers to one."""
+        """Whether the pool has ever made a page that is not a string. If not, no cell refers to such a page."""
         return self._memory.get(NEXT_ID) > _FIRST_ID
 
     # --- the map of deferred pages, reading, numbers -----------------------------------------------------------
 
     def free_deferred(self, limit: int) -> int:
-        """Free at most `limit` pages of dropped maps; returns how many roots are still waiting."""
+        """Free at most `limit` pages of dropped maps. Returns how many entries the map of deferred pages still has."""
         if self._memory.get(GRAVES_COUNT) == 0:
             return 0
         # The keys of the map of deferred pages are (id, 0); ids of pages are (0, id).
@@ -220,7 +229,10 @@ class PagePool:
         return self._memory.get(GRAVES_COUNT)
 
     def walk(self, root: int, value_words: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint64]]]:
-        """All entries of the map with this root cell (its address), in order: uint64[n, 2 + value_words]."""
+        """Iterate over all entries of a map in order, in arrays uint64[n, 2 + value_words].
+
+        root: the address of the map's root cell.
+        """
         buffer = np.empty((_WALK_ENTRIES, 2 + value_words), np.uint64)
         k0 = k1 = 0
         while True:
@@ -237,7 +249,7 @@ class PagePool:
             k0, k1 = following >> 64, following & _WORD
 
     def stats(self) -> PoolStats:
-        """Counts since the start, and what is held now."""
+        """Return the counters since the start, and what the pool holds now."""
         memory = self._memory
         return PoolStats(
             pages=memory.get(PAGES),

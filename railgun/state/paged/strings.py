@@ -1,10 +1,10 @@
-"""String items: the bytes behind a 128-bit hash, counted, kept in the page pool like pages.
+"""String items: the bytes of strings with a count of their holders, kept in the page pool like pages.
 
-The id is the string's hash with the top bit of its upper word set.  An item that nobody holds any more is
-deleted when its page is next written or evicted.  All kernels return a number >= 0 or a status.
+The id of an item is the string's 128-bit hash with the top bit of its upper word set. An item without holders is
+deleted when its page is next written or evicted. All kernels return a number >= 0 or a status.
 
-`str_ready` comes first, in the same restart of the caller as the `str_retain` that follows: an item that
-nobody holds yet lives in memory only.
+`str_ready` must come before `str_retain`, with no status handled in between: an item that has no holder yet lives in
+memory only.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def string_id_hi(hi: int) -> Any:
 
 @jit
 def load_absent_string(ctx: int, hi: int, lo: int, epoch: int) -> Any:
-    """A page for a string that is not stored: its address, or ROOM. epoch: of its tombstone, or 0."""
+    """Make a page for a string that is not stored; return its address, or ROOM. epoch: of its tombstone, or 0."""
     need_nothing(ctx)
     need(ctx, 0, 1)
     if not blocks_there(ctx):
@@ -58,9 +58,9 @@ def load_absent_string(ctx: int, hi: int, lo: int, epoch: int) -> Any:
 
 @jit
 def str_ready(ctx: int, hi: int, lo: int, text: int, size_bytes: int) -> Any:
-    """Make an item resident; a new one gets these bytes, held by nobody. 0, or FAULT, or ROOM.
+    """Make an item resident. A new item gets these bytes, and no holder. Returns 0, or FAULT, or ROOM.
 
-    BROKEN: longer than STRING_BYTES_MAX, or another string with this hash is there.
+    BROKEN: the string is longer than STRING_BYTES_MAX, or another string has this hash.
     """
     if size_bytes > STRING_BYTES_MAX:
         return BROKEN
@@ -103,13 +103,13 @@ def _hold(ctx: int, hi: int, lo: int, change: int) -> Any:
 
 @jit
 def str_retain(ctx: int, hi: int, lo: int) -> Any:
-    """One more holder: their number, or FAULT, DRAIN; BROKEN if the item is not `str_ready`."""
+    """Add a holder; return the number of holders, or FAULT, DRAIN. BROKEN if the item is not `str_ready`."""
     return _hold(ctx, hi, lo, 1)
 
 
 @jit
 def str_release(ctx: int, hi: int, lo: int) -> Any:
-    """One holder less: how many are left, or FAULT, DRAIN; BROKEN if there was none."""
+    """Remove a holder; return how many are left, or FAULT, DRAIN. BROKEN if there was none."""
     return _hold(ctx, hi, lo, -1)
 
 

@@ -1,8 +1,8 @@
-"""Kernels of the hot path: find a row, check a remembered address, stamp a row, mark it dirty.
+"""Kernels of the hot path of the entity table: find a row, check a remembered address, stamp a row, mark it dirty.
 
-The address of a row stays readable for as long as the table lives, but the row may have moved, been evicted
-or deleted, or its layout may be an older one: `row_is` tells. Between `load` and the next stamp no row of the
-current stamp goes away.
+A *stamp* is the number of a batch; a row carries that of its last use. The address of a row stays readable as long as
+the table lives. But the row may have moved, been evicted or deleted, or have an outdated layout: `row_is` tells.
+Between `load` and the next stamp, no row of the current stamp goes away.
 """
 
 from typing import Any
@@ -51,13 +51,13 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 @jit
 def row_tag(group: Any, lo: Any) -> Any:
-    """The word that the hash table knows a row by: the hash, spread so that groups do not share slots."""
+    """The tag of a row, the word that stands for it in the hash table: its hash, mixed with its group."""
     return lo + np.uint64(group) * _SPREAD
 
 
 @jit
 def prefetch_entry(ctx: int, group: Any, lo: Any) -> Any:
-    """Have the hash table's entry for an entity brought near, for a `find_row` soon; its address."""
+    """Prefetch the hash table's entry for an entity, for a `find_row` soon. Returns the entry's address."""
     entry = ldi64(ctx + ROWS_TABLE) + np.int64((row_tag(group, lo) & ld64(ctx + ROWS_MASK)) << np.uint64(4))
     prefetch(entry)
     return entry
@@ -65,7 +65,7 @@ def prefetch_entry(ctx: int, group: Any, lo: Any) -> Any:
 
 @jit
 def prefetch_row(entry: int) -> None:
-    """Have the row that a table entry leads to brought near."""
+    """Prefetch the row to which an entry of the hash table leads."""
     prefetch(ldi64(entry + 8))
 
 
@@ -77,13 +77,13 @@ def group_record(ctx: int, group: Any) -> Any:
 
 @jit
 def find_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
-    """Address of the resident row of an entity (hi, lo: uint64), or 0. An outdated row is as good as none."""
+    """Address of the resident row of an entity (hi, lo: uint64), or 0. An outdated row is not found."""
     return _find(ctx, group, ld64(group_record(ctx, group) + GROUP_NAME), NAME_MASK, hi, lo)
 
 
 @jit
 def find_any_row(ctx: int, group: Any, hi: Any, lo: Any) -> Any:
-    """The same, outdated or not; the group may be one that is not there any more."""
+    """Address of the resident row of an entity, outdated or not, or 0. The group may have been dropped."""
     return _find(ctx, group, np.uint64(group), GROUP_MASK, hi, lo)
 
 
@@ -105,7 +105,7 @@ def _find(ctx: int, group: Any, name: Any, mask_of_name: Any, hi: Any, lo: Any) 
 
 @jit
 def row_is(ctx: int, row: int, group: Any, hi: Any, lo: Any) -> Any:
-    """Is this still the row of that entity, in the newest layout? For any address that was once a row's, but 0."""
+    """Whether an address is still that of an entity's row, in the newest layout. row: once a row's address, not 0."""
     return _is_named(ctx, row, ld64(group_record(ctx, group) + GROUP_NAME), NAME_MASK, hi, lo)
 
 
@@ -120,7 +120,7 @@ def _is_named(ctx: int, row: int, name: Any, mask_of_name: Any, hi: Any, lo: Any
 
 @jit
 def is_outdated(ctx: int, row: int) -> Any:
-    """Has a row an older layout than the newest of its group?"""
+    """Whether a row has an older layout than the newest of its group."""
     return ld64(row + ROW_TAGS) & NAME_MASK != ld64(group_record(ctx, row_group(row)) + GROUP_NAME)
 
 
@@ -137,7 +137,7 @@ def layout_of_row(ctx: int, row: int) -> Any:
 
 @jit
 def outdated_version(record: int, row: int) -> Any:
-    """The layout's version of a row of a group, less than LAYOUTS behind the newest."""
+    """The version of the layout of an outdated row, which is less than LAYOUTS behind its group's newest."""
     newest = ldi64(record + GROUP_VERSION)
     version = np.int64(ld64(row + ROW_TAGS) >> np.uint64(LAYOUT_SHIFT))
     return newest - ((newest - version) & np.int64(LAYOUTS - 1))
@@ -145,7 +145,7 @@ def outdated_version(record: int, row: int) -> Any:
 
 @jit
 def older_layout(record: int, version: int) -> Any:
-    """Address of the record of an older version, or 0: binary search."""
+    """Address of the record of an older version, or 0. Uses binary search."""
     low, high = np.int64(0), ldi64(record + GROUP_MAP_COUNT)
     while low < high:
         middle = (low + high) >> 1
@@ -179,7 +179,7 @@ def row_group(row: int) -> Any:
 
 @jit
 def read_touch(ctx: int, row: int) -> None:
-    """Stamp a row: it stays until the next stamp."""
+    """Stamp a row, so that it stays in memory until the next stamp."""
     stamp = ld64(ctx + ROWS_STAMP)
     tags = ld64(row + ROW_TAGS)
     if tags >> np.uint64(32) != stamp:
@@ -188,10 +188,10 @@ def read_touch(ctx: int, row: int) -> None:
 
 @jit
 def touch_row(ctx: int, row: int) -> Any:
-    """Stamp a row and mark it dirty in the current epoch: to be called before its cells are changed.
+    """Stamp a row and mark it dirty in the current epoch. To be called before its cells are changed.
 
-    DONE, or ROWS_DRAIN when its image of the old epoch has to be copied and the copy buffer is full: nothing
-    is changed then; drain and call again.
+    Returns DONE. Returns ROWS_DRAIN, having changed nothing, if its image of the old epoch has to be copied and the
+    copy buffer is full; drain it and call again.
     """
     epoch = ld64(ctx + ROWS_EPOCH)
     epochs = ld64(row + ROW_EPOCHS)
@@ -206,7 +206,7 @@ def touch_row(ctx: int, row: int) -> Any:
 
 @jit
 def mark_dirty(ctx: int, row: int) -> None:
-    """A clean row is dirty in the current epoch."""
+    """Mark a clean row as dirty in the current epoch."""
     epoch = ld64(ctx + ROWS_EPOCH)
     st64(row + ROW_EPOCHS, ld64(row + ROW_EPOCHS) | epoch)
     segment = (row - ldi64(ctx + ROWS_BASE)) >> ldi64(ctx + ROWS_SHIFT)
@@ -215,10 +215,11 @@ def mark_dirty(ctx: int, row: int) -> None:
 
 @jit
 def copy_row(ctx: int, row: int) -> bool:
-    """Put the image of a row that is dirty in an older epoch into the copy buffer. False when there is no room.
+    """Put the image of a row that is dirty in an older epoch into the copy buffer. False if there is no room.
 
-    When it is written it is also kept for undoing the current epoch, so the row counts as stored in that. Until then
-    the row is dirty in the current epoch: a clean row may be forgotten, and the store does not have this one yet.
+    When the image is written, it is also kept as undo entry of the current epoch; so the row counts as stored in that
+    epoch. The row is then dirty in the current epoch. It must not be clean, because a clean row may be evicted
+    without being written, and the store does not have this one yet.
     """
     cells, version = layout_of_row(ctx, row)
     if not append_image(ctx, ctx + ROWS_COPY, row, cells, version):

@@ -1,4 +1,7 @@
-"""Where kernels put images of rows on their way to the store: one buffer, or a queue of them for copies."""
+"""The buffers into which kernels put images of rows on their way to the store.
+
+`ImageBuffer` is a single buffer. `CopyQueue` is a queue of buffers, for images that are copied on write.
+"""
 
 from collections import deque
 from dataclasses import dataclass
@@ -24,20 +27,20 @@ from reservoir.native.jit import address
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# Smaller ones count as much where few are to be written: they take their time, too.
+# Images smaller than this count as this large when a limit in bytes is applied, because each takes time of its own.
 IMAGE_BYTES_LIKELY = 128
 _IMAGES_LEAST = 4
-# One that is filled, one that is written.
+# The least number of own pieces: one is filled while the other is written.
 _OWN_LEAST = 2
 
 
 def room_for(cells: int) -> int:
-    """Bytes for a few images of rows of so many cells."""
+    """Return the bytes that a few images of rows of so many cells take."""
     return _IMAGES_LEAST * int(image_bytes_max(cells))
 
 
 class ImageBuffer:
-    """The images that kernels put where the six words at `at` of the context say."""
+    """A buffer for images, described to kernels by the six BUFFER_ words at `at` in the context."""
 
     def __init__(self, context: Words, at: int, piece: "Piece") -> None:
         self._context, self._at = context, at // 8
@@ -54,15 +57,15 @@ class ImageBuffer:
         return int(self._context[self._at + BUFFER_USED // 8])
 
     def fits(self, cells: int) -> bool:
-        """Does it hold a few images of rows of so many cells?"""
+        """Whether the buffer can hold a few images of rows of so many cells."""
         return room_for(cells) <= self._piece.content.size
 
     def fit(self, cells: int) -> None:
-        """Grow until it does, where it is empty."""
+        """Grow the buffer, which must be empty, until it can hold a few images of rows of so many cells."""
         self.bind(Piece.of(np.zeros(room_for(cells), np.uint8)))
 
     def bind(self, piece: "Piece") -> None:
-        """Kernels go on in an empty piece."""
+        """Let kernels continue in another piece, which must be empty."""
         self._piece = piece
         for word, value in (
             (BUFFER_BYTES, address(piece.content)),
@@ -75,12 +78,12 @@ class ImageBuffer:
             self._context[self._at + word // 8] = value
 
     def leave(self) -> "Piece":
-        """The piece with what is in it; another one is to be bound."""
+        """Return the present piece with its images. Another one must be bound next."""
         self._piece.count, self._piece.taken = self.count, 0
         return self._piece
 
     def take(self) -> list[Image]:
-        """All images in it, the oldest first; they are gone then."""
+        """Remove and return all images, the oldest first."""
         images = self.leave().take(None)
         for word in (BUFFER_COUNT, BUFFER_USED):
             self._context[self._at + word // 8] = 0
@@ -89,9 +92,9 @@ class ImageBuffer:
 
 @dataclass(slots=True)
 class Piece:
-    """Memory for images, and how many are in it.
+    """A piece of memory for images, and how many are in it.
 
-    images: int64[n, 4] of (start, end, epoch, stored_epoch).  taken: how many of them have been taken.
+    images: int64[n, 4] of (start, end, epoch, stored_epoch). taken: how many images have been taken out.
     """
 
     content: Bytes
@@ -101,24 +104,24 @@ class Piece:
 
     @classmethod
     def of(cls, content: Bytes) -> "Piece":
-        """An empty one."""
+        """Make an empty piece of some memory."""
         return cls(
             content, np.zeros((max(1, content.size // IMAGE_BYTES_LIKELY), IMAGE_BYTES // 8), np.int64)
         )
 
     @property
     def left(self) -> int:
-        """Images in it that have not been taken."""
+        """How many images have not been taken."""
         return self.count - self.taken
 
     @property
     def left_bytes(self) -> int:
-        """Their bytes."""
+        """The bytes of the images that have not been taken."""
         return int(self.images[self.count - 1, 1] - self.images[self.taken, 0]) if self.left else 0
 
     def take(self, limit_bytes: int | None) -> list[Image]:
-        """The oldest of them, up to about so many bytes: small ones take their time, too, and count for more than they
-        have. One without a body is a deletion."""
+        """Take and return the oldest images, up to about so many bytes. Small images count as IMAGE_BYTES_LIKELY. An
+        image without a body is a deletion."""
         if not self.left:
             return []
         first, end = self.taken, self.count
@@ -141,23 +144,24 @@ class Piece:
 
 
 class Lender(Protocol):
-    """Who may have memory to spare."""
+    """Lends memory that it does not need. `memory.LentSegments` is one."""
 
     def lend(self, least_bytes: int) -> Bytes | None:
-        """At least so many bytes, until `take_back`; None where there are none to spare."""
+        """Lend at least so many bytes until `take_back`. None if there is no memory to spare."""
 
     def take_back(self) -> None:
-        """All of it."""
+        """Take back all that was lent."""
 
 
 class CopyQueue:
-    """Images of the epoch that closes, of rows that went on changing before its checkpoint came to them.
+    """A queue of images copied on write: old images of rows that changed before the checkpoint had written them.
 
-    Kernels fill one piece; full ones wait to be written, the oldest first. While an event waits a piece is written at
-    most, and nothing as long as there is another: one of its own, or of memory that is lent.
+    Kernels fill one piece. Full pieces wait to be written, the oldest first. While an event waits, one piece is written
+    at most, and none as long as there is an empty piece, an own or a lent one.
 
-    piece_bytes: of a piece, or more where rows are wide.  size_bytes: of its own pieces together.
-    lender: gives memory for more of them.
+    piece_bytes: bytes of a piece; pieces are larger if rows are wide.
+    size_bytes: bytes of all own pieces together.
+    lender: lends memory for more pieces.
     """
 
     def __init__(
@@ -178,7 +182,7 @@ class CopyQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Have all images been taken?"""
+        """Whether all images have been taken."""
         return not self._full and not self._filling.count
 
     @property
@@ -187,17 +191,17 @@ class CopyQueue:
         return self._full_bytes + self._filling.used_bytes
 
     def fits(self, cells: int) -> bool:
-        """Does a piece hold a few images of rows of so many cells?"""
+        """Whether a piece can hold a few images of rows of so many cells."""
         return self._filling.fits(cells)
 
     def fit(self, cells: int) -> None:
-        """Go on with pieces that do; what is in it stays."""
+        """Continue with pieces that can hold a few images of rows of so many cells. Images in the queue stay."""
         self._put_by()
         self._own_pieces(room_for(cells))
         self._filling.bind(self._spare.pop())
 
     def make_room(self) -> bool:
-        """Have kernels go on in an empty piece. False: there is none."""
+        """Let kernels continue in an empty piece. False if there is none."""
         if not self._filling.count:
             return True
         if not self._spare:
@@ -212,7 +216,7 @@ class CopyQueue:
         return True
 
     def take(self, limit_bytes: int | None = None) -> list[Image]:
-        """The oldest images, all of one piece or up to about so many bytes of it; they are gone then."""
+        """Remove and return the oldest images: all of one piece, or up to about so many bytes of it."""
         if not self._full:
             counted_bytes = max(self._filling.used_bytes, self._filling.count * IMAGE_BYTES_LIKELY)
             if limit_bytes is None or limit_bytes >= counted_bytes or not self.make_room():
@@ -228,7 +232,7 @@ class CopyQueue:
         return images
 
     def shrink(self) -> None:
-        """Give back what was lent, where nothing is in it."""
+        """Give back lent memory, if the queue is empty."""
         if self._has_borrowed and self.is_empty:
             self._spare = list(self._own)
             self._filling.bind(self._spare.pop())
@@ -236,7 +240,7 @@ class CopyQueue:
             self._lender.take_back()
 
     def _put_by(self) -> None:
-        """What is in the piece that is being filled waits to be written."""
+        """Put the piece that is being filled among those that wait to be written."""
         if self._filling.count:
             piece = self._filling.leave()
             self._full.append(piece)

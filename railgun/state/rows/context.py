@@ -1,6 +1,7 @@
-"""Where the words of the entity table lie: its context, groups, classes, segments, and the head of a row.
+"""The layout of the entity table's memory: its context, groups, classes, segments, and the head of a row.
 
-Kernels get the address of the context, an int64 array; `X` below is the byte offset of a word in it.
+The entity table holds the rows of entities that are in memory. Kernels get the address of its context, an int64
+array. Each constant below is the byte offset of a word in the context, a row or a record of a table.
 """
 
 import numpy as np
@@ -8,31 +9,32 @@ import numpy as np
 # --- a row: four words of head, then cells ---------------------------------------------------------
 ROW_HEAD_WORDS = 4
 ROW_HEAD_BYTES = 8 * ROW_HEAD_WORDS
-LINE_WORDS = 8  # of a cache line: rows of more than two begin at one
+LINE_WORDS = 8  # words of a cache line; a row longer than two lines begins at the start of one
 _STEP_BITS = 4
 ROW_HI = 0  # entity hash, upper half
 ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
-ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next one
-ROW_TAGS = 24  # group (low 16 bits) | FLAG_USED | layout (bits 17 to 31) | stamp of the last use << 32
+ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next
+ROW_TAGS = 24  # group (low 16 bits) | FLAG_USED | layout (bits 17 to 31) | ROWS_STAMP of the last use << 32
 
 LOW32 = np.uint64(0xFFFFFFFF)
 GROUP_MASK = np.uint64(0xFFFF)
 GROUP_FREE = 0xFFFF  # no group has this number: the slot is empty
-FLAG_USED = np.uint64(1 << 16)  # used since the clock's hand last passed
+FLAG_USED = np.uint64(1 << 16)  # used since the hand of eviction (a clock, see evict.py) last passed
 FREE_TAGS = np.uint64(GROUP_FREE)
-# A row of an older layout than its group's newest is *outdated*: it is found under no name until it was upgraded.
-LAYOUT_SHIFT, LAYOUTS = 17, 1 << 15  # rows tell the versions of layouts modulo this many
-NAME_MASK = np.uint64((LAYOUTS - 1) << LAYOUT_SHIFT) | GROUP_MASK  # group and layout
+# Group and layout together are the *name* of a row. A row of an older layout than its group's newest is *outdated*:
+# a look-up under the newest name does not find it until it is upgraded.
+LAYOUT_SHIFT, LAYOUTS = 17, 1 << 15  # a row holds the version of its layout modulo LAYOUTS
+NAME_MASK = np.uint64((LAYOUTS - 1) << LAYOUT_SHIFT) | GROUP_MASK
 
 # --- the context ------------------------------------------------------------------------------------
 (
     ROWS_EPOCH,  # the current epoch
-    ROWS_STAMP,  # the current batch, 32 bits: its rows are never evicted
-    ROWS_BATCH,  # the same, counted on without end
-    ROWS_SALT,  # random, uint64
+    ROWS_STAMP,  # number of the current batch, 32 bits; rows with this stamp are never evicted
+    ROWS_BATCH,  # number of the current batch, 64 bits
+    ROWS_SALT,  # random, uint64: see ROW_LO
     ROWS_TABLE,  # address of the hash table: entries of (tag, address of the row; 0 = empty)
-    ROWS_MASK,  # its entries - 1
-    ROWS_COUNT,  # its entries in use: resident rows
+    ROWS_MASK,  # entries of the hash table - 1
+    ROWS_COUNT,  # entries in use: the number of resident rows
     ROWS_BASE,  # address of segment 0
     ROWS_SHIFT,  # log2 of the bytes of a segment
     ROWS_SEGMENTS,  # address of the table of segments
@@ -49,7 +51,7 @@ ROWS_CONTEXT_WORDS = 14 + 2 * BUFFER_WORDS
 # --- an image buffer: bytes of (key, body) and a table of (start, end, epoch, stored_epoch) ----------
 (
     BUFFER_BYTES,  # address
-    BUFFER_LIMIT,  # its bytes
+    BUFFER_LIMIT,  # bytes that it can hold
     BUFFER_USED,
     BUFFER_IMAGES,  # address of int64[capacity][4]
     BUFFER_CAPACITY,
@@ -60,9 +62,9 @@ IMAGE_BYTES = 4 * 8
 # --- the table of groups, by group index -------------------------------------------------------------
 (
     GROUP_CELLS,  # cell words of a row; 0: there is no such group
-    GROUP_CLASS,  # which class has slots for it
-    GROUP_VERSION,  # of its layout
-    GROUP_MAPS,  # address of the table of its older versions
+    GROUP_CLASS,  # the class that has slots for its rows
+    GROUP_VERSION,  # version of its newest layout
+    GROUP_MAPS,  # address of the table of older versions of its layout
     GROUP_MAP_COUNT,
     GROUP_NAME,  # the bits under NAME_MASK of rows in the newest layout
 ) = range(0, 6 * 8, 8)
@@ -73,29 +75,29 @@ GROUP_BYTES = 8 * 8
     MAP_VERSION,
     MAP_CELLS,  # cell words in that version
     MAP_RUNS,  # address of int64[][3]: offset in that version, offset now, words
-    MAP_RUN_COUNT,  # -1: not worked out yet
+    MAP_RUN_COUNT,  # -1: the runs are not worked out yet
 ) = range(0, 4 * 8, 8)
 MAP_BYTES = 4 * 8
 RUN_BYTES = 3 * 8
 
-# --- the table of classes: one per width of a row ----------------------------------------------------
+# --- the table of classes: one for each width of slots -----------------------------------------------
 (
     CLASS_BYTES,  # bytes of a slot
     CLASS_SLOTS,  # slots in a segment
-    CLASS_OPEN,  # segment that slots are taken from; -1: none
-    CLASS_HAND_SEGMENT,  # the hand of the clock
+    CLASS_OPEN,  # segment from which slots are taken; -1: none
+    CLASS_HAND_SEGMENT,  # where the hand of eviction stands
     CLASS_HAND_SLOT,
-    CLASS_LIVE,  # rows
-    CLASS_HELD,  # segments
+    CLASS_LIVE,  # rows of the class
+    CLASS_HELD,  # segments of the class
     CLASS_LOADED,  # rows placed since a segment of another class was last considered
 ) = range(0, 8 * 8, 8)
 CLASS_RECORD_BYTES = 8 * 8
 
 # --- the table of segments ---------------------------------------------------------------------------
 (
-    SEGMENT_CLASS,  # or UNOWNED; WITHHELD: its memory is used by the hash table; LENT: by images (`CopyQueue`)
+    SEGMENT_CLASS,  # or UNOWNED; WITHHELD: the hash table uses its memory; LENT: images use it (`CopyQueue`)
     SEGMENT_LIVE,  # rows in it
-    SEGMENT_CARVED,  # slots used so far; those behind are empty but not marked so
+    SEGMENT_CARVED,  # slots used so far; the slots behind are empty, but not marked as empty
     SEGMENT_FREE,  # address of the first empty slot among the carved ones; 0: none
     SEGMENT_MARK,  # last epoch in which a row of it became dirty
 ) = range(0, 5 * 8, 8)
@@ -109,8 +111,10 @@ CURSOR_SEGMENT, CURSOR_SLOT = 0, 8
 
 
 def slot_bytes_for(cells: int) -> int:
-    """Bytes of a slot for rows of so many cells: whole cache lines, if more than two; where they are many,
-    in steps of an eighth at most, so that most layouts that grow by a little keep the width of their slots.
+    """Return the bytes of a slot for rows of so many cells.
+
+    A slot longer than two cache lines takes whole lines. Long slots grow in steps of at most an eighth, so that most
+    layouts that grow by a little keep the width of their slots.
     """
     words = ROW_HEAD_WORDS + cells
     if words <= 2 * LINE_WORDS:
@@ -121,5 +125,5 @@ def slot_bytes_for(cells: int) -> int:
 
 
 def row_name(group: int, version: int) -> int:
-    """Group and layout as the tags of a row say them."""
+    """Return the group and the layout's version as ROW_TAGS has them."""
     return group | version % LAYOUTS << LAYOUT_SHIFT

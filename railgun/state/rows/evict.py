@@ -1,4 +1,8 @@
-"""Kernels: rows leave memory, and images of dirty ones are gathered for the store."""
+"""Kernels that evict and delete rows, and gather the images of dirty ones for the store.
+
+Eviction follows the clock algorithm: a hand goes round the slots of a class, and spares each row once that was used
+since its last visit.
+"""
 
 from typing import Any
 
@@ -40,7 +44,7 @@ from railgun.state.rows.slots import (
 )
 from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
-# What `evict_segment` answers.
+# The results of `evict_segment`.
 IN_USE = np.int64(-1)
 OUT_FULL = np.int64(0)
 RELEASED = np.int64(1)
@@ -48,7 +52,7 @@ RELEASED = np.int64(1)
 
 @jit
 def gather_image(ctx: int, row: int) -> Any:
-    """Put a dirty row's image among those that go out. False when they have to be written first."""
+    """Put a dirty row's image into the output buffer. False if the buffer must be written first."""
     cells, version = layout_of_row(ctx, row)
     return append_image(ctx, ctx + ROWS_OUT, row, cells, version)
 
@@ -60,7 +64,7 @@ def _is_current(ctx: int, row: int) -> Any:
 
 @jit
 def evict_row(ctx: int, row: int) -> Any:
-    """Gather a row's image if it is dirty, and forget it. False, and nothing done, when there is no room."""
+    """Gather a row's image if it is dirty, and evict the row. False, with nothing done, if there is no room for it."""
     if ld64(row + ROW_EPOCHS) & LOW32 != np.uint64(0) and not gather_image(ctx, row):
         return False
     forget_row(ctx, row)
@@ -69,9 +73,10 @@ def evict_row(ctx: int, row: int) -> Any:
 
 @jit
 def evict_rows(ctx: int, index: int, requested: int) -> Any:
-    """Evict up to `requested` rows of a class, by the clock: (rows evicted, must images be written first?).
+    """Evict up to `requested` rows of a class. Returns (rows evicted, whether images must be written first).
 
-    A row used since the hand's last visit is spared once, one of this stamp always. Two rounds at most.
+    A row used since the hand's last visit is spared once, and a row of the current stamp always. The hand goes round
+    twice at most.
     """
     record = class_record(ctx, index)
     segments = ldi64(ctx + ROWS_SEGMENT_COUNT)
@@ -103,8 +108,10 @@ def evict_rows(ctx: int, index: int, requested: int) -> Any:
 
 @jit
 def evict_segment(ctx: int, at: int) -> Any:
-    """Evict every row of a segment and take it from its class: RELEASED; IN_USE when a row is of the current
-    stamp; OUT_FULL when images must be written first, then call again.
+    """Evict every row of a segment, and take the segment from its class.
+
+    Returns RELEASED; IN_USE if a row is of the current stamp; or OUT_FULL if images must be written first, before it
+    is called again.
     """
     segment = segment_record(ctx, at)
     record = class_record(ctx, ldi64(segment + SEGMENT_CLASS))
@@ -123,11 +130,11 @@ def evict_segment(ctx: int, at: int) -> Any:
 
 @jit
 def gather_pending(ctx: int, cursor: int, epoch: int, limit_bytes: int, slots: int) -> Any:
-    """Images of rows that are dirty in `epoch`, now marked clean.
+    """Gather the images of rows that are dirty in `epoch`, and mark the rows as clean.
 
-    When they are written they are also kept for undoing the current epoch: the rows count as stored in that.
-    Goes on from the cursor over at most about `slots` slots and `limit_bytes` of images. True when the
-    cursor has come to the end.
+    When the images are written, they are also kept as undo entries of the current epoch; so the rows count as stored
+    in that epoch. Continues from the cursor over at most about `slots` slots and `limit_bytes` of images. Returns True
+    if the cursor has reached the end.
     """
     used = np.int64(0)
     while ldi64(cursor + CURSOR_SEGMENT) < ldi64(ctx + ROWS_SEGMENT_COUNT):
@@ -155,9 +162,9 @@ def gather_pending(ctx: int, cursor: int, epoch: int, limit_bytes: int, slots: i
 
 @jit
 def gather_tombstones(ctx: int, rows: int, start: int, n: int) -> Any:
-    """Forget rows, leaving tombstones of the current epoch to go out for those that the store may have.
+    """Delete rows, and gather tombstones of the current epoch for those that the store may have.
 
-    rows: address of int64[n]. Returns how many are done: fewer than n when images must be written first.
+    rows: address of int64[n]. Returns how many rows are done; fewer than n if images must be written first.
     """
     out = ctx + ROWS_OUT
     for i in range(start, n):

@@ -1,4 +1,7 @@
-"""Who leaves when rows need room: rows of the same width by the clock, or a colder segment of another."""
+"""Makes room for rows: evicts rows of the same width, or a whole segment of another width that was used long ago.
+
+`EntityTable` has one `RowEviction`. It also writes the images that must reach the store before rows leave.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,13 +38,13 @@ _SAMPLED_SEGMENTS = 8
 _SAMPLED_SLOTS = 8
 _SAMPLES = _SAMPLED_SEGMENTS * _SAMPLED_SLOTS
 
-# A segment changes class when its rows were last used more than this many times longer ago.
+# A segment goes to another class if its rows were last used more than this many times longer ago than that class's.
 _COLDER = 2
 
 
 @jit
 def typical_age(ctx: int, index: int) -> Any:
-    """Median of the ages, in stamps, of some rows of a class spread over its segments; 0 without rows."""
+    """The median age, in stamps, of a sample of rows from all segments of a class; 0 if it has no rows."""
     record = class_record(ctx, index)
     segments = ldi64(ctx + ROWS_SEGMENT_COUNT)
     ages = stack_words(_SAMPLES)
@@ -74,7 +77,7 @@ def typical_age(ctx: int, index: int) -> Any:
 
 @jit
 def colder_class(ctx: int, index: int, classes: int) -> Any:
-    """The class with the longest unused rows, if those are much colder than the rows of this class; or -1."""
+    """The class whose rows were unused for longest, if that is much longer than for this class; or -1."""
     own = typical_age(ctx, index)
     found, oldest = np.int64(-1), _COLDER * own
     for other in range(classes):
@@ -87,14 +90,14 @@ def colder_class(ctx: int, index: int, classes: int) -> Any:
 
 @jit
 def is_turn(ctx: int, index: int) -> Any:
-    """Has the class loaded a segment's worth of rows since this was last asked and true?"""
+    """Whether a class has loaded a segment's worth of rows since a segment of another class was last considered."""
     record = class_record(ctx, index)
     return ldi64(record + CLASS_LOADED) >= ldi64(record + CLASS_SLOTS)
 
 
 @dataclass(slots=True)
 class EvictionStats:
-    """Counts since the table was made."""
+    """Counters since the table was made."""
 
     evicted: int = 0
     written: int = 0  # images of rows that were evicted
@@ -112,7 +115,7 @@ class RowEviction:
         self.stats = EvictionStats()
 
     def fit(self, cells: int) -> None:
-        """See to it that the buffers hold images of rows of so many cells."""
+        """Make sure that the buffers can hold images of rows of so many cells."""
         if not self.memory.copies.fits(cells):
             self.memory.copies.fit(cells)
         if not self.memory.outgoing.fits(cells):
@@ -120,7 +123,7 @@ class RowEviction:
             self.memory.outgoing.fit(cells)
 
     def drain(self, limit_bytes: int | None = None) -> None:
-        """Write the images that were copied because their rows went on changing, or about so many bytes of them."""
+        """Write the images that were copied on write, or about `limit_bytes` of them, of one piece."""
         copies = self.memory.copies
         while not copies.is_empty:
             images = copies.take(limit_bytes)
@@ -130,7 +133,7 @@ class RowEviction:
                 return
 
     def drain_some(self, limit_bytes: int) -> None:
-        """Write about so many bytes of them, of as many pieces as that takes: what is left of one may be very few."""
+        """Write about `limit_bytes` of the copied images, of several pieces if needed."""
         copies, left_bytes = self.memory.copies, limit_bytes
         while left_bytes > 0 and not copies.is_empty:
             before_bytes, before = copies.used_bytes, self.stats.copied
@@ -146,12 +149,16 @@ class RowEviction:
             self._write_old(images)
 
     def _write_old(self, images: list[Image]) -> None:
-        """Images of rows that stay: most will change again, and these are what that will overwrite."""
+        """Write images of rows that stay in memory, and keep them as undo entries of the current epoch, because most
+        of these rows will change again.
+        """
         self._store.write(images, next_epoch=int(self.memory.context[ROWS_EPOCH // 8]))
 
     def flush(self) -> None:
-        """Write the images that kernels gathered. Copied ones, which are older, go first where one may be of the same
-        row: of one that changed in the epoch that goes on now.
+        """Write the images that kernels gathered.
+
+        If one of them is of a row that changed in the current epoch, the copied images are written first: one of these
+        may be an older image of the same row.
         """
         if self.memory.outgoing.count:
             images, current = self.memory.outgoing.take(), int(self.memory.context[ROWS_EPOCH // 8])
@@ -161,7 +168,10 @@ class RowEviction:
             self._store.write(images)
 
     def make_room(self, index: int, requested: int, group: int) -> None:
-        """At least one slot for the class `index`, `requested` if that is easy. Raises BatchTooLargeError."""
+        """Free at least one slot for the class `index`, or `requested` slots if that is easy.
+
+        Raises BatchTooLargeError; `group` is named in it.
+        """
         context, classes = self.memory.address, len(self.memory.classes)
         if is_turn(context, index):
             self.memory.classes[index, CLASS_LOADED // 8] = 0
@@ -181,7 +191,7 @@ class RowEviction:
         self.memory.grow_table()
 
     def _take_back(self) -> bool:
-        """Have back what was lent to copies, which are written."""
+        """Write the copied images, to get back the segments that were lent for them."""
         self.drain()
         self.memory.copies.shrink()
         return self.memory.unowned_segments().size > 0
@@ -196,14 +206,14 @@ class RowEviction:
         return total > 0
 
     def _take_coldest(self, index: int) -> bool:
-        """Take a segment from another class, the coldest that has one to give."""
+        """Take a segment from another class: from the one unused for longest that can give one."""
         context = self.memory.address
         others = [other for other in range(len(self.memory.classes)) if other != index]
         others.sort(key=lambda other: -int(typical_age(context, other)))
         return any(self._take_segment(other) for other in others)
 
     def _take_segment(self, index: int) -> bool:
-        """Evict all rows of one segment of a class, which then belongs to none."""
+        """Evict all rows of one segment of a class. The segment then belongs to no class."""
         context, segments = self.memory.address, self.memory.segments
         own = np.flatnonzero(segments[:, SEGMENT_CLASS // 8] == index)
         hand = int(self.memory.classes[index, CLASS_HAND_SEGMENT // 8])

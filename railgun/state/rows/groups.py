@@ -1,4 +1,7 @@
-"""The groups of the entity table: their layouts through all versions, kept in the store like any item."""
+"""The groups of the entity table and all versions of their row layouts, which the store keeps as items.
+
+A group holds the rows of one GROUP BY.
+"""
 
 from collections.abc import Sequence
 
@@ -36,7 +39,7 @@ _ALL = 1 << 62
 
 
 class RowGroups:
-    """Which groups there are, and the layouts of their rows. A new layout only makes the rows in memory outdated."""
+    """Knows the groups and the layouts of their rows. A new layout only marks the rows in memory as outdated."""
 
     def __init__(self, room: RowEviction, store: Store) -> None:
         self._room = room
@@ -47,7 +50,7 @@ class RowGroups:
         self._runs: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
         self._oldest: dict[int, int] = {}  # no resident row of the group has an older layout
         self._dropped: dict[int, int] = {}
-        self._leaving: dict[int, npt.NDArray[np.int64]] = {}  # dropped groups: how far their rows have left
+        self._leaving: dict[int, npt.NDArray[np.int64]] = {}  # by dropped group: a cursor over its rows
         self._scratch: npt.NDArray[np.uint64] = np.zeros(64, np.uint64)
         self.scratch_address = address(self._scratch)  # words for a row of any older layout
         self._read()
@@ -58,7 +61,7 @@ class RowGroups:
         return {group: history.newest for group, history in histories if group not in self._dropped}
 
     def dropped(self) -> set[int]:
-        """Groups whose drop is not durable yet."""
+        """The groups whose drop is not durable yet."""
         return set(self._dropped)
 
     def set_layout(
@@ -89,9 +92,9 @@ class RowGroups:
         self._leaving[group] = np.zeros(2, np.int64)
 
     def let_go(self, slots: int = _ALL) -> bool:
-        """Take rows of a dropped group out of memory, looking at so many slots. False: there are none.
+        """Take rows of a dropped group out of memory, looking at so many slots. False if there are none.
 
-        It has to come to its end before the epoch does: none of them may be written in a later one.
+        This must be complete before the epoch ends, because none of these rows may be written in a later epoch.
         """
         for group, cursor in self._leaving.items():
             if self._leave(group, cursor, slots):
@@ -100,7 +103,7 @@ class RowGroups:
         return False
 
     def committed(self, epoch: int) -> None:
-        """Delete all that is stored of the groups dropped up to `epoch`, which is durable."""
+        """Delete everything that is stored of groups that were dropped up to `epoch`, which is durable."""
         gone = [group for group, dropped in self._dropped.items() if dropped <= epoch]
         if gone:
             self._store.purge(
@@ -110,7 +113,7 @@ class RowGroups:
             del self._dropped[group]
 
     def work_out(self, group: int, version: int) -> None:
-        """Work out how rows of an older version become rows of the newest, for the kernels."""
+        """Work out the runs that turn rows of an older version into rows of the newest, for the kernels."""
         runs = np.array(self._histories[group].to_newest(version), np.int64).reshape(-1, 3)
         self._runs[group, version] = runs
         maps = self._maps[group]
@@ -126,7 +129,7 @@ class RowGroups:
         return int(self._memory.context[ROWS_EPOCH // 8])
 
     def _read(self) -> None:
-        """Take over the layouts that the store has."""
+        """Read the layouts from the store."""
         start, stop = keys.LAYOUT, keys.after(keys.LAYOUT)
         for key, epoch, body in self._store.scan(start, stop, _ALL):
             group, version = keys.layout_key_parts(key)
@@ -167,15 +170,15 @@ class RowGroups:
         self._oldest.setdefault(group, history.newest.version)
 
     def _older(self, group: int, known: int, *, stays: bool) -> npt.NDArray[np.int64]:
-        """The older versions of a group for the kernels; how their rows become rows of the newest is to be worked out.
+        """Return the table of older versions of a group for the kernels. Their runs are worked out later.
 
-        known: of how many it was told before.  stays: for those nothing has to be worked out anew.  There is room for
-        more: a change costs what it adds, however many were made before.
+        known: how many versions the table listed before. stays: whether the runs worked out for those remain valid.
+        The table has spare room, so that the cost of a change does not grow with the number of changes before.
         """
         versions = self._histories[group].versions
         older = len(versions) - 1
         if not older or group not in self._maps:
-            # The first of a group, which may have the number of one that was dropped.
+            # The first layout of a group, whose number may have belonged to a dropped group.
             self._maps[group], known, stays = np.zeros((max(1, older), MAP_BYTES // 8), np.int64), 0, False
         if older > len(self._maps[group]):
             grown = np.zeros((2 * older, MAP_BYTES // 8), np.int64)
@@ -188,7 +191,7 @@ class RowGroups:
         return maps
 
     def _leave(self, group: int, cursor: npt.NDArray[np.int64], slots: int = _ALL) -> bool:
-        """Is it done?"""
+        """Take rows of a dropped group out of memory. Returns whether all of them have left."""
         dropped, status = self._dropped.get(group, 0), OUT_FULL
         while status == OUT_FULL:
             status = leave_rows(self._memory.address, address(cursor), group, dropped, slots)

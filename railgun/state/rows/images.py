@@ -1,7 +1,7 @@
-"""Kernels: the image of a row as bytes, and back. FORMAT.md has the picture.
+"""Kernels that pack a row into the bytes of its image, and unpack it. The picture is in railgun/state/FORMAT.md.
 
-A body is the version of the layout, a bitmap of the cells that are not zero, and those cells without the zero bytes
-at their ends.
+The image of a row is its key and its body, as the store gets them. A body holds the version of the layout, a bitmap
+of the cells that are not zero, and those cells without the zero bytes at either end.
 """
 
 from typing import Any
@@ -35,13 +35,13 @@ _LETTER = np.uint8(ord("r"))
 
 @jit
 def image_bytes_max(cells: int) -> int:
-    """The most bytes that key and body of a row of so many cells can take, and one word of slack."""
+    """Return the most bytes that key and body of a row of so many cells can take, plus one word of slack."""
     return ROW_KEY_BYTES + VERSION_BYTES + ((cells + 7) >> 3) + 9 * cells + 8
 
 
 @jit
 def swap64(word: Any) -> Any:
-    """The bytes of a uint64 in the opposite order."""
+    """Return a uint64 with its bytes in the opposite order."""
     word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
         (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     )
@@ -53,7 +53,7 @@ def swap64(word: Any) -> Any:
 
 @jit
 def write_row_key(target: int, group: Any, hi: Any, lo: Any) -> None:
-    """The 19 bytes of the key of a row."""
+    """Write the 19 bytes of the key of a row at `target`."""
     g = np.uint64(group)
     st8(target, _LETTER)
     st8(target + 1, np.uint8((g >> np.uint64(8)) & np.uint64(0xFF)))
@@ -64,7 +64,7 @@ def write_row_key(target: int, group: Any, hi: Any, lo: Any) -> None:
 
 @jit
 def _write_body(target: int, cells_at: int, cells: int, version: int) -> int:
-    """The body of a row; returns the address behind it. May scribble on the word after that."""
+    """Write the body of a row at `target`; return the address behind it. The word there may be overwritten too."""
     st32(target, np.uint32(version))
     bitmap = target + VERSION_BYTES
     at = bitmap + ((cells + 7) >> 3)
@@ -85,7 +85,7 @@ def _write_body(target: int, cells_at: int, cells: int, version: int) -> int:
 
 @jit
 def append_image(ctx: int, buffer: int, row: int, cells: int, version: int) -> bool:
-    """Put the image of a dirty row, of its dirty_epoch, into an image buffer. False when it has no room."""
+    """Append the image of a dirty row to an image buffer, under the row's dirty_epoch. False if it has no room."""
     used = ldi64(buffer + BUFFER_USED)
     count = ldi64(buffer + BUFFER_COUNT)
     if used + image_bytes_max(cells) > ldi64(buffer + BUFFER_LIMIT) or count == ldi64(
@@ -101,7 +101,7 @@ def append_image(ctx: int, buffer: int, row: int, cells: int, version: int) -> b
 
 @jit
 def append_key(ctx: int, buffer: int, row: int, epoch: int) -> None:
-    """Put the deletion of a row in `epoch` into an image buffer, which has room."""
+    """Append the deletion of a row in `epoch` to an image buffer. The caller has made sure that there is room."""
     start = ldi64(buffer + BUFFER_BYTES) + ldi64(buffer + BUFFER_USED)
     _write_own_key(ctx, start, row)
     _enter_image(buffer, row, epoch, ROW_KEY_BYTES)
@@ -127,21 +127,21 @@ def _enter_image(buffer: int, row: int, epoch: Any, size: int) -> None:
 
 @jit
 def mark_stored(row: int, epoch: Any) -> None:
-    """What was dirty is clean, its image on the way to the store. epoch (uint64): its stored_epoch now."""
+    """Mark a row as clean, because its image is on the way to the store. epoch (uint64): its new stored_epoch."""
     st64(row + ROW_EPOCHS, epoch << np.uint64(32))
 
 
 @jit
 def body_version(body: int) -> Any:
-    """The version of the layout of a body."""
+    """Return the version of the layout in which a body was written."""
     return np.int64(ld32(body))
 
 
 @jit
 def read_body(body: int, end: int, form: Any, target: int, cells: int) -> bool:
-    """Unpack the cells of a body of a format into `cells` words at target. False when it is not what it says.
+    """Unpack a body into `cells` words at `target`. Returns False if its bytes are no body of this format.
 
-    May read the seven bytes behind `end`.
+    form (uint8): the format of the value, 1 or 2. May read the seven bytes behind `end`.
     """
     if form == np.uint8(PACKED_FORMAT):
         return _read_packed(body, end, target, cells)
@@ -174,7 +174,7 @@ def _read_packed(body: int, end: int, target: int, cells: int) -> bool:
 
 @jit
 def _read_words(body: int, end: int, target: int, cells: int) -> bool:
-    """The same of format 1: the cells whole."""
+    """Unpack a body of format 1, in which every cell has all its eight bytes."""
     bitmap = body + VERSION_BYTES
     at = bitmap + ((cells + 7) >> 3)
     if at > end:

@@ -1,4 +1,4 @@
-"""One load of rows: the arrays between the kernels and the store."""
+"""Loads rows: holds the arrays through which the kernels (load.py) and the store exchange keys and values."""
 
 import struct
 from array import array
@@ -42,9 +42,10 @@ from reservoir.native.jit import address
 
 
 class LoadJob:
-    """Places missing rows, reads their values, fills them. Used again for every load.
+    """Places missing rows, reads their values and fills them. One object serves every load.
 
-    Memoryviews and remembered addresses: at one row per load, numpy's own calls would be most of the time.
+    It uses memoryviews and remembered addresses, because numpy's calls would take most of the time of a load of one
+    row.
     """
 
     def __init__(self, memory: RowMemory, groups: RowGroups, store: Store) -> None:
@@ -62,7 +63,7 @@ class LoadJob:
         self._make_kept(4096)
 
     def begin(self, missing: npt.NDArray[np.uint64], n: int) -> None:
-        """Take on the first n entries of missing, which must stay as they are until the end."""
+        """Begin a load of the first n entries of `missing`, which must not change until the load ends."""
         if n > len(self._rows):
             self._make_arrays(2 * n)
         words = self._words
@@ -74,7 +75,7 @@ class LoadJob:
         words[JOB_KEPT // 8] = self._kept_address
 
     def begin_scratch(self, n: int) -> npt.NDArray[np.int64]:
-        """Take on n rows outside the table, to be unpacked only: the array for their addresses."""
+        """Begin to unpack n rows outside the table. Returns the array for their addresses."""
         if n > len(self._rows):
             self._make_arrays(2 * n)
         for word, value in ((JOB_COUNT, n), (JOB_OFFSET, 0), (JOB_FILLED, 0), (JOB_KEPT, 0)):
@@ -83,35 +84,35 @@ class LoadJob:
 
     @property
     def count(self) -> int:
-        """Rows placed."""
+        """How many rows were placed."""
         return self._words[JOB_COUNT // 8]
 
     @property
     def left(self) -> int:
-        """Entries not looked at yet."""
+        """How many entries were not looked at yet."""
         return self._words[JOB_N // 8] - self._words[JOB_AT // 8]
 
     @property
     def group(self) -> int:
-        """Group of the entry that is next."""
+        """The group of the next entry."""
         return int(self._missing[self._words[JOB_AT // 8], 0])
 
     @property
     def outdated_version(self) -> int:
-        """Layout of the row of that entry, where its runs are unknown."""
+        """The version of the layout of the next entry's row, after RUNS_UNKNOWN."""
         return int(self._words[JOB_OUTDATED_VERSION // 8])
 
     @property
     def slot_class(self) -> int:
-        """Class of slots of that group."""
+        """The class of slots of the next entry's group."""
         return int(self._memory.groups[self.group, GROUP_CLASS // 8])
 
     def place(self) -> int:
-        """Place rows until done or until something is in the way: a status of `place_missing`."""
+        """Place rows until all are placed or something prevents it. Returns the status of `place_missing`."""
         return int(place_missing(self._memory.address, self._address))
 
     def undo_load(self) -> None:
-        """Take back what was placed: the load has failed."""
+        """Remove the rows that were placed, after the load has failed."""
         undo_load(self._memory.address, self._address)
 
     def fill(self) -> None:

@@ -1,4 +1,4 @@
-"""Kernels: rows that are missing get slots, keys for the store, and then the values that it gave."""
+"""Kernels that load missing rows: they give them slots, write their keys for the store, and unpack its values."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ from railgun.state.rows.upgrade import NO_SLOT, UPGRADED, clear_words, copy_runs
 from railgun.state.values import HEADER_BYTES, PACKED_FORMAT, TOMBSTONE_FORMAT, UNDO_ENTRY
 from reservoir.native.jit import copy_bytes, jit, ld8, ld32, ld64, ldi64, st8, st32, st64, sti64
 
-# What `place_missing` and `fill_rows` answer; `place_missing` also what `upgrade_row` does.
+# The results of `place_missing` and `fill_rows`. `place_missing` also returns those of `upgrade_row`.
 PLACED = UPGRADED
 TABLE_FULL = np.int64(8)
 NO_GROUP = np.int64(9)
@@ -51,22 +51,22 @@ FILLED = np.int64(0)
 NO_MAP = np.int64(1)
 BAD_VALUE = np.int64(2)
 
-# A job: what a load is doing, int64 words.
+# The words (int64) of a job, which is the state of one load.
 (
     JOB_MISSING,  # address of uint64[n][3]: group, hi, lo
     JOB_N,
-    JOB_AT,  # entry that is next
+    JOB_AT,  # index of the next entry
     JOB_ROWS,  # address of int64[n]: rows placed
     JOB_KEYS,  # address of their keys
     JOB_COUNT,  # rows placed
-    JOB_VALUES,  # address of their values, one behind the other
+    JOB_VALUES,  # address of their values, end to end
     JOB_LENGTHS,  # address of int64[n]: bytes of each value; -1 where there is none
-    JOB_OFFSET,  # of the value that is next
+    JOB_OFFSET,  # offset of the next value
     JOB_FILLED,  # rows filled
     JOB_SCRATCH,  # address of words for the widest old layout
-    JOB_KEPT,  # address for undo entries of the values, which has room for all; 0: none are wanted
+    JOB_KEPT,  # address where undo entries of all values go; 0: none are wanted
     JOB_KEPT_BYTES,  # bytes written there
-    JOB_OUTDATED_VERSION,  # the layout's version of a row whose runs are unknown
+    JOB_OUTDATED_VERSION,  # version of the layout of a row whose runs are unknown
 ) = range(0, 14 * 8, 8)
 JOB_WORDS = 14
 
@@ -78,9 +78,9 @@ _FORMAT_AT = HEADER_BYTES - 1
 
 @jit
 def place_missing(ctx: int, job: int) -> Any:
-    """Give each missing entity an empty row of the current stamp, and write its key. Resumable.
+    """Give each missing entity an empty row of the current stamp, and write its key. Can be called again to continue.
 
-    An entity that is resident (or named twice) is only stamped; an outdated row is upgraded first.
+    The row of an entity that is resident (or named twice) is only stamped. An outdated row is upgraded first.
     """
     n = ldi64(job + JOB_N)
     stamp = ld64(ctx + ROWS_STAMP)
@@ -125,14 +125,17 @@ def place_missing(ctx: int, job: int) -> Any:
 
 @jit
 def undo_load(ctx: int, job: int) -> None:
-    """Take back the rows that a load placed and could not fill."""
+    """Remove the rows that a load placed and could not fill."""
     for i in range(ldi64(job + JOB_COUNT)):
         forget_row(ctx, ldi64(ldi64(job + JOB_ROWS) + 8 * i))
 
 
 @jit
 def fill_rows(ctx: int, job: int) -> Any:
-    """Unpack the values into the rows, in the newest layout. Resumable at JOB_FILLED: NO_MAP, BAD_VALUE."""
+    """Unpack the values into the rows, in the newest layout. Can be called again to continue at JOB_FILLED.
+
+    Returns PLACED, or NO_MAP or BAD_VALUE for the row at JOB_FILLED.
+    """
     count = ldi64(job + JOB_COUNT)
     while ldi64(job + JOB_FILLED) < count:
         i = ldi64(job + JOB_FILLED)
@@ -155,7 +158,7 @@ def fill_rows(ctx: int, job: int) -> Any:
 
 @jit
 def _keep(ctx: int, job: int, row: int, key: int, value: int, length: int) -> None:
-    """Make the undo entry of a row for the current epoch, and count the row as stored in that."""
+    """Make the undo entry of a row for the current epoch, so that the row counts as stored in that epoch."""
     epoch = ld64(ctx + ROWS_EPOCH)
     if ld64(row + ROW_EPOCHS) >> np.uint64(32) == epoch:
         return

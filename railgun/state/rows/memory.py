@@ -1,4 +1,4 @@
-"""The memory of the entity table: one mapped region cut into segments, the context's tables, the bound."""
+"""The memory of the entity table: one mapped region that is cut into segments, and the tables of the context."""
 
 import mmap
 from contextlib import suppress
@@ -43,24 +43,24 @@ Bytes = npt.NDArray[np.uint8]
 _ENTRY_BYTES = 16
 _SEGMENT_BYTES_MIN = 4 * 1024
 _SEGMENT_BYTES_MAX = 1024 * 1024
-# Writing so much is a stall of a millisecond or two.
+# Writing this much stalls the task for a millisecond or two.
 _BUFFER_BYTES = 128 * 1024
-# Copies are written a piece at a time, half a millisecond's worth; while there is room for more, none while an event
-# waits. Beside room of their own they are lent segments that nobody uses, this part of all at most; so many times what
-# is lent is left.
+# Copied images are written a piece at a time, which takes half a millisecond. As long as there is room for more, none
+# is written while an event waits. Beside their own room they are lent segments that nobody uses: this part of all
+# segments at most, and only while this many times the lent memory stays free.
 _PIECE_BYTES = 64 * 1024
 _COPIES_BYTES_MAX, _COPIES_OF_LIMIT, _LENT_OF_LIMIT = 1024 * 1024, 64, 8
 _LEFT = 4
-# Memory that nobody has used yet costs its first user a millisecond per 256 KiB and more: it is touched ahead of use.
+# The first use of memory costs a millisecond or more per 256 KiB. So memory is touched ahead of its use.
 _TOUCH_BYTES, _AHEAD_BYTES, _AHEAD_OF_LIMIT = 128 * 1024, 8 * 1024 * 1024, 16
 
 
 class LentSegments:
-    """Segments that nobody uses, lent as memory for something else. It does not know the `RowMemory` that they are of:
-    what refers to itself would keep its memory until somebody looks for cycles.
+    """Lends segments that nobody uses to `CopyQueue`.
 
-    limit_bytes: the most that is lent; four times as much is left to rows, or none is lent: where they came to need it
-    while it is in use, they would wait for it.
+    It has no reference to its `RowMemory`, because a cycle would keep the memory until the next garbage collection.
+    limit_bytes: the most that is lent. A segment is lent only if four times as much stays free for rows. Otherwise rows
+        might need it while it is lent, and would wait for it.
     """
 
     def __init__(self, segments: Words, content: Bytes, segment_bytes: int, limit_bytes: int) -> None:
@@ -68,7 +68,7 @@ class LentSegments:
         self._segment_bytes, self._limit_bytes = segment_bytes, limit_bytes
 
     def lend(self, least_bytes: int) -> Bytes | None:
-        """The memory of one, if it has so many bytes; or None."""
+        """Lend the memory of one segment, if it has `least_bytes` and may be lent; else return None."""
         size, lent = self._segment_bytes, int((self._classes == LENT).sum())
         unowned = np.flatnonzero(self._classes == UNOWNED)
         if size < least_bytes or (lent + 1) * size > self._limit_bytes or unowned.size <= _LEFT * (lent + 1):
@@ -78,16 +78,18 @@ class LentSegments:
         return self._content[at * size : (at + 1) * size]
 
     def take_back(self) -> None:
-        """Nothing is in any of them."""
+        """Take back all lent segments, which must not be in use any more."""
         self._classes[self._classes == LENT] = UNOWNED
 
 
 class RowMemory:
-    """Arrays and their addresses in the context; who owns which segment is the kernels' business.
+    """Holds the arrays of an entity table, and puts their addresses into the context.
 
-    limit_bytes bounds segments and hash table together: what the table takes when it grows is withheld from
-    the segments. The region is mapped at once and never moved or unmapped, so that an old address stays
-    readable; only what is used takes memory.  salt: int64, of the hash table.
+    Kernels decide which class owns which segment.
+    limit_bytes: bounds segments and hash table together. When the table grows, segments are withheld for it.
+    salt: int64, the salt of the hash table.
+    The region is mapped at once and never moved or unmapped, so that an old address stays readable. Only used parts
+    take memory.
     """
 
     def __init__(self, limit_bytes: int, segment_bytes: int | None, salt: int) -> None:
@@ -96,7 +98,7 @@ class RowMemory:
         count = max(limit_bytes // self.segment_bytes, 2)
         self._region = mmap.mmap(-1, count * self.segment_bytes)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            # Rows are met in no order: with small pages nearly every one would cost a walk of the page table.
+            # Rows are used in random order. With small pages nearly every access would walk the page table.
             with suppress(OSError):
                 self._region.madvise(mmap.MADV_HUGEPAGE)
         self.context: Words = np.zeros(ROWS_CONTEXT_WORDS, np.int64)
@@ -143,7 +145,7 @@ class RowMemory:
         return len(self.classes) - 1
 
     def group_record(self, group: int) -> Words:
-        """The record of a group, int64 words; the table grows when the number is new."""
+        """The record of a group, int64 words. The table of groups grows if the number is new."""
         if group >= len(self.groups):
             self.groups = self._grown(self.groups, group + 1, ROWS_GROUPS)
             self.context[ROWS_GROUP_COUNT // 8] = group + 1
@@ -170,7 +172,7 @@ class RowMemory:
         self.table = larger
 
     def segments_to_withhold(self) -> int:
-        """How many more segments have to be withheld before the hash table may double."""
+        """How many more segments must be withheld before the hash table may double."""
         withheld = int((self.segments[:, SEGMENT_CLASS // 8] == WITHHELD).sum())
         needed = min(2 * self.table_bytes // self.segment_bytes, len(self.segments) - 1)
         return max(0, needed - withheld)
@@ -180,7 +182,7 @@ class RowMemory:
         return np.flatnonzero(self.segments[:, SEGMENT_CLASS // 8] == UNOWNED)
 
     def withhold(self, at: int) -> None:
-        """Take an unowned segment out of use, and give its memory back; it reads as zeros from now on."""
+        """Take an unowned segment out of use, and return its memory to the system. It reads as zeros from now on."""
         self.segments[at, SEGMENT_CLASS // 8] = WITHHELD
         page = mmap.PAGESIZE
         start = -(-at * self.segment_bytes // page) * page
@@ -189,9 +191,10 @@ class RowMemory:
             self._region.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def touch_ahead(self) -> bool:
-        """Have the system give a piece of the memory behind what is in use. False: enough of it is there."""
+        """Touch a piece of the memory behind the used part, so that the system provides it. False: enough is there."""
         classes = self.segments[:, SEGMENT_CLASS // 8]
-        # Asked after each batch. Segments are taken from the front: the first behind those in use tells of any taken.
+        # Called after each batch. Segments are taken from the front, so the first one behind those in use tells
+        # whether any was taken.
         if self._watched is not None and classes.item(self._watched[0]) == self._watched[1]:
             return False
         self._watched = None
@@ -205,18 +208,18 @@ class RowMemory:
             self._watched = behind, classes.item(behind)
             return False
         self._touched_bytes = min(start + _TOUCH_BYTES, end_bytes)
-        # No row is there, so it may hold anything.
+        # No row is there, so this memory may hold anything.
         self._bytes[start : self._touched_bytes : mmap.PAGESIZE] = 0
         return True
 
     def used_bytes(self) -> int:
-        """Bytes of the segments in use, or lent, and of the hash table."""
+        """Bytes of the segments that are in use or lent, and of the hash table."""
         classes = self.segments[:, SEGMENT_CLASS // 8]
         used = int((classes >= 0).sum()) + int((classes == LENT).sum())
         return used * self.segment_bytes + self.table_bytes
 
 
 def segment_bytes_for(limit_bytes: int) -> int:
-    """A power of two: a 64th of the limit, but 4 KiB to 1 MiB."""
+    """The bytes of a segment, a power of two: about a 64th of the limit, but 4 KiB to 1 MiB."""
     share = max(limit_bytes // 64, 1)
     return min(max(1 << (share.bit_length() - 1), _SEGMENT_BYTES_MIN), _SEGMENT_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""All rows of a group, resident or stored, in the newest layout: for sweeps, digests and inspection."""
+"""Reads all rows of a group, resident or stored, in the newest layout: for sweeps, digests and inspection."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from reservoir.native.jit import address
 Addresses: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-# (group, uint64[n, 2] of (hi, lo), uint64[n, cells]) -> (bool[n] rows that count, uint64[n, m] what counts).
+# (group, uint64[n, 2] of (hi, lo), uint64[n, cells]) -> (bool[n] which rows count, uint64[n, m] their logical words).
 Logical: TypeAlias = Callable[[int, Words, Words], tuple[npt.NDArray[np.bool_], Words]]
 
 _ROWS = 1024
@@ -38,7 +38,7 @@ class RowReader:
         self._scratch: Words = np.zeros(0, np.uint64)
 
     def rows(self, group: int) -> Iterator[tuple[Words, Words]]:
-        """Blocks of (hashes, cells) of a group: uint64[n, 2] of (hi, lo) and uint64[n, cells]. No order."""
+        """Iterate over a group in blocks (uint64[n, 2] hashes (hi, lo), uint64[n, cells]), in no particular order."""
         cells = self._groups.layouts()[group].cells
         cursor = np.zeros(2, np.int64)
         while cursor[CURSOR_SEGMENT // 8] < len(self._memory.segments):
@@ -49,7 +49,7 @@ class RowReader:
             yield self._copied(group, found, cells)
 
     def cells_of(self, group: int, hashes: Words) -> Words:
-        """The cells of some entities of a group, uint64[n, cells]; zeros of those that have no row.
+        """The cells of some entities of a group, uint64[n, cells]; zeros for entities that have no row.
 
         hashes: uint64[n, 2] of (hi, lo).
         """
@@ -71,7 +71,10 @@ class RowReader:
         return content
 
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
-        """Addresses of at most `limit` resident rows from a cursor on, outdated ones too, looking at `slots` or so."""
+        """Addresses of at most `limit` resident rows from a cursor on, outdated ones included.
+
+        Looks at about `slots` slots.
+        """
         found = np.zeros(limit, np.int64)
         n = gather_rows(
             self._memory.address, address(cursor), group, min(slots, 1 << 40), address(found), limit
@@ -79,9 +82,9 @@ class RowReader:
         return found[:n]
 
     def stored(self, start: bytes, stop: bytes, limit: int) -> tuple[bytes, Addresses]:
-        """(key to go on from, rows) of at most `limit` keys in [start, stop), without those resident.
+        """Read at most `limit` keys in [start, stop). Returns (the key from which to continue, the rows).
 
-        The rows are unpacked in scratch memory, valid until the next call.
+        Resident rows are left out. The rows are unpacked in scratch memory, and are valid until the next call.
         """
         items = self._store.scan_values(start, stop, limit)
         go_on = items[-1][0] + b"\0" if len(items) == limit else stop
@@ -95,7 +98,7 @@ class RowReader:
         return go_on, self._unpacked([key for key, _ in requested], [value for _, value in requested])
 
     def digest(self, logical: Logical) -> int:
-        """The sum, modulo 2^128, of the hashes of all rows that count: of group, entity and logical words."""
+        """The sum, modulo 2^128, of the hashes of all rows that count. A hash covers group, entity, logical words."""
         total = 0
         for group in self._groups.layouts():
             name = group.to_bytes(2, "big")
@@ -108,7 +111,7 @@ class RowReader:
         return total % (1 << (8 * _DIGEST_BYTES))
 
     def _located(self, requested: list[bytes]) -> Addresses:
-        """Addresses of the resident rows of some keys, 0 where there is none."""
+        """Addresses of the resident rows of some keys; 0 for a key without one."""
         content = np.frombuffer(b"".join(requested) + b"\0", np.uint8)
         rows = np.zeros(len(requested), np.int64)
         locate_rows(self._memory.address, address(content), len(requested), address(rows))

@@ -1,4 +1,4 @@
-"""Kernels: look over rows, resident or unpacked into scratch memory: gather, copy out, find empty ones."""
+"""Kernels over many rows, resident or unpacked into scratch memory: gather them, copy them, find the empty ones."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ from railgun.state.rows.upgrade import clear_words, copy_runs
 from reservoir.native.jit import jit, ld8, ld64, ldi64, st8, st64, sti64
 
 ANY_GROUP = -1
-OUTDATED = -2  # of any group, in an older layout than its newest
+OUTDATED = -2  # in place of a group: the outdated rows of any group
 
 # When a row of a group counts as empty; one record per group index.
 (
@@ -54,9 +54,10 @@ RULE_BYTES = 5 * 8
 
 @jit
 def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacity: int) -> Any:
-    """Addresses of resident rows of a group (or ANY_GROUP, or OUTDATED) from a cursor on, into int64[capacity] at out.
+    """Write to `out` (int64[capacity]) the addresses of resident rows of a group from a cursor on.
 
-    Looks at about `slots` slots. Returns how many were found; the cursor is at the end when none are left.
+    group: a number, ANY_GROUP, or OUTDATED. Looks at about `slots` slots. Returns how many were found. The cursor is at
+    the end if none are left.
     """
     found = np.int64(0)
     while ldi64(cursor + CURSOR_SEGMENT) < ldi64(ctx + ROWS_SEGMENT_COUNT):
@@ -85,10 +86,11 @@ def gather_rows(ctx: int, cursor: int, group: int, slots: int, out: int, capacit
 def copy_rows(
     ctx: int, rows: int, first: int, n: int, cells: int, ids: int, content: int, unknown: int
 ) -> Any:
-    """Hashes and cells of n rows of one group, from `first` on: uint64[n, 2] (hi, lo) and uint64[n, cells].
+    """Copy the hashes and the cells of n rows of one group, from `first` on.
 
-    The cells are those of the newest layout.  n, or the place of an outdated row: `unknown` then holds the version
-    whose runs have to be worked out before it goes on from there.
+    ids: uint64[n, 2] (hi, lo). content: uint64[n, cells], in the newest layout.
+    Returns n, or the index of an outdated row. `unknown` then holds the version whose runs have to be worked out before
+    the next call continues from there.
     """
     for i in range(first, n):
         row, target = ldi64(rows + 8 * i), content + 8 * i * cells
@@ -111,7 +113,7 @@ def copy_rows(
 
 @jit
 def mark_outdated(ctx: int, rows: int, n: int, flags: int) -> None:
-    """For each of n rows: 1 into uint8[n] at flags if it is outdated, or 0."""
+    """Write to `flags` (uint8[n]) for each of n rows 1 if it is outdated, else 0."""
     for i in range(n):
         st8(flags + i, np.uint8(is_outdated(ctx, ldi64(rows + 8 * i))))
 
@@ -123,9 +125,9 @@ def _key_group(key: int) -> Any:
 
 @jit
 def locate_rows(ctx: int, keys: int, n: int, rows: int) -> None:
-    """Put the addresses of the resident rows of n keys, one behind the other, into int64[n]; 0 where there is none.
+    """Write to `rows` (int64[n]) the addresses of the resident rows of n keys; 0 for a key without one.
 
-    A row may be outdated.
+    keys: the keys end to end. A row may be outdated.
     """
     for i in range(n):
         key = keys + i * ROW_KEY_BYTES
@@ -135,8 +137,9 @@ def locate_rows(ctx: int, keys: int, n: int, rows: int) -> None:
 
 @jit
 def head_rows(ctx: int, keys: int, n: int, base: int, slot_bytes: int, rows: int) -> None:
-    """Make scratch memory at base look like n rows of these keys, in the newest layouts of their groups, which must
-    be there, and put their addresses into int64[n].
+    """Write heads of rows for n keys into scratch memory at `base`, and their addresses to `rows` (int64[n]).
+
+    The rows get the newest layouts of their groups, which must exist.
     """
     for i in range(n):
         key, row = keys + i * ROW_KEY_BYTES, base + i * slot_bytes
@@ -160,7 +163,7 @@ def _is_empty(row: int, rule: int) -> Any:
 
 @jit
 def keep_empty(rules: int, rule_count: int, rows: int, n: int) -> Any:
-    """Move the empty ones of n rows to the front of their array; returns how many they are."""
+    """Move the empty rows among n rows to the front of their array. Returns how many are empty."""
     kept = np.int64(0)
     for i in range(n):
         row = ldi64(rows + 8 * i)
@@ -175,7 +178,10 @@ def keep_empty(rules: int, rule_count: int, rows: int, n: int) -> Any:
 
 @jit
 def find_rows(ctx: int, entities: int, n: int, rows: int) -> None:
-    """Addresses of the rows of uint64[n, 3] (group, hi, lo), 0 where not resident or outdated, into int64[n]."""
+    """Write to `rows` (int64[n]) the addresses of the rows of entities; 0 if not resident, or outdated.
+
+    entities: uint64[n, 3] of (group, hi, lo).
+    """
     for i in range(n):
         entity = entities + 24 * i
         sti64(rows + 8 * i, find_row(ctx, ldi64(entity), ld64(entity + 8), ld64(entity + 16)))
@@ -183,7 +189,7 @@ def find_rows(ctx: int, entities: int, n: int, rows: int) -> None:
 
 @jit
 def name_rows(ctx: int, rows: int, n: int, entities: int) -> None:
-    """(group, hi, lo) of n rows into uint64[n, 3]."""
+    """Write to `entities` (uint64[n, 3]) the (group, hi, lo) of n rows."""
     for i in range(n):
         row = ldi64(rows + 8 * i)
         sti64(entities + 24 * i, row_group(row))

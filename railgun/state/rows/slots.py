@@ -1,4 +1,4 @@
-"""Kernels: slots for rows, cut from segments of equal size, and the hash table of the rows in them."""
+"""Kernels for the slots of rows, which are cut from segments of equal size, and for the hash table of the rows."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def _has_slot(segment: int, record: int) -> Any:
 
 @jit
 def _open_segment(ctx: int, index: int) -> Any:
-    """A segment with an empty slot for the class: one of its own, else one that belongs to none; or -1."""
+    """Index of a segment with an empty slot for the class: one of its own, else an unowned one; or -1."""
     record = class_record(ctx, index)
     found = np.int64(-1)
     for at in range(ldi64(ctx + ROWS_SEGMENT_COUNT)):
@@ -97,7 +97,7 @@ def _open_segment(ctx: int, index: int) -> Any:
 
 @jit
 def take_slot(ctx: int, index: int) -> Any:
-    """Address of an empty slot of a class, now counted as a row, or 0. Its content is anything."""
+    """Take an empty slot of a class, and count it as a row. Returns its address, or 0. Its content is undefined."""
     record = class_record(ctx, index)
     opened = ldi64(record + CLASS_OPEN)
     if opened == -1 or not _has_slot(segment_record(ctx, opened), record):
@@ -120,7 +120,7 @@ def take_slot(ctx: int, index: int) -> Any:
 
 @jit
 def free_slot(ctx: int, slot: int) -> None:
-    """Make a row's slot empty. The hash table is not told."""
+    """Mark a row's slot as empty. The hash table is not changed."""
     segment = segment_record(ctx, segment_of(ctx, slot))
     record = class_record(ctx, ldi64(segment + SEGMENT_CLASS))
     st64(slot + ROW_HI, np.uint64(0))
@@ -148,13 +148,13 @@ def release_segment(ctx: int, at: int) -> None:
 
 @jit
 def row_own_tag(ctx: int, row: int) -> Any:
-    """The tag that the hash table knows this row by."""
+    """The tag of a row in the hash table."""
     return row_tag(ld64(row + ROW_TAGS) & GROUP_MASK, ld64(row + ROW_LO) ^ ld64(ctx + ROWS_SALT))
 
 
 @jit
 def enter_row(ctx: int, tag: Any, row: int) -> None:
-    """Add a row that is not in the table. There must be room."""
+    """Add a row that is not in the hash table, which must have room."""
     table = ldi64(ctx + ROWS_TABLE)
     mask = ld64(ctx + ROWS_MASK)
     at = tag & mask
@@ -168,7 +168,7 @@ def enter_row(ctx: int, tag: Any, row: int) -> None:
 
 @jit
 def _entry_of(ctx: int, tag: Any, row: int) -> Any:
-    """Position of the entry of a row that is in the table."""
+    """Position of the entry of a row that is in the hash table."""
     table = ldi64(ctx + ROWS_TABLE)
     mask = ld64(ctx + ROWS_MASK)
     at = tag & mask
@@ -179,14 +179,14 @@ def _entry_of(ctx: int, tag: Any, row: int) -> Any:
 
 @jit
 def move_entry(ctx: int, tag: Any, row: int, target: int) -> None:
-    """The row is at another address now."""
+    """Set the address of a row in the hash table to `target`, after the row has moved."""
     at = _entry_of(ctx, tag, row)
     sti64(ldi64(ctx + ROWS_TABLE) + np.int64(at << np.uint64(4)) + 8, target)
 
 
 @jit
 def forget_row(ctx: int, row: int) -> None:
-    """Take a row out of the table, and make its slot empty."""
+    """Remove a row from the hash table, and mark its slot as empty."""
     table = ldi64(ctx + ROWS_TABLE)
     mask = ld64(ctx + ROWS_MASK)
     hole = _entry_of(ctx, row_own_tag(ctx, row), row)
@@ -210,7 +210,7 @@ def forget_row(ctx: int, row: int) -> None:
 
 @jit
 def rehash(ctx: int, table: int, entries: int) -> None:
-    """Move all entries into a larger table of zeros, which becomes the table."""
+    """Move all entries into a larger table, which must be zeros, and use it as the hash table."""
     old = ldi64(ctx + ROWS_TABLE)
     old_entries = ldi64(ctx + ROWS_MASK) + 1
     sti64(ctx + ROWS_TABLE, table)

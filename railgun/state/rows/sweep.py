@@ -1,4 +1,4 @@
-"""The slow sweep over all rows, resident and stored, for those that hold nothing any more."""
+"""The slow sweep over all rows, resident and stored, that finds rows which hold nothing any more."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ from reservoir.native.jit import address
 
 @dataclass(frozen=True, slots=True)
 class EmptyRule:
-    """When a row of a group is empty: the words at `zeros` are zero and the buckets at `buckets` are past.
+    """The rule for when a row of a group is empty: its words at `zeros` are zero, and its buckets are past.
 
-    Offsets in words from the first cell. A bucket word is an int64; it is past when it is below the bound of
-    the same place in `bounds`.
+    Offsets are in words from the first cell. The words at `buckets` are int64. A bucket is past if it is below the
+    bound with the same index in `bounds`.
     """
 
     zeros: Sequence[int]
@@ -36,10 +36,10 @@ class EmptyRule:
 
 
 class RowSweep:
-    """Goes round over all rows, a step at a time: first over those in memory, then over the stored ones.
+    """Goes round all rows in steps: first those in memory, then the stored ones.
 
-    What it finds is loaded and handed out, not deleted: the caller first frees the pages that a row of a past
-    bucket may still hold, and calls `EntityTable.delete`.
+    Empty rows are loaded and returned, not deleted. The caller first frees the pages that a row may still hold for a
+    past bucket, and then calls `EntityTable.delete`.
     """
 
     def __init__(self, table: EntityTable) -> None:
@@ -51,13 +51,14 @@ class RowSweep:
 
     @property
     def rounds(self) -> int:
-        """How often all rows were looked at."""
+        """How often all rows have been looked at."""
         return self._rounds
 
     def step(self, rules: Mapping[int, EmptyRule], limit: int) -> Addresses:
-        """Addresses of empty resident rows among the next `limit` or so. Groups without a rule are kept.
+        """Look at about the next `limit` rows; return the addresses of those that are empty, which are then resident.
 
-        Between batches: it loads rows under the stamp in force. Raises what `EntityTable.load` raises.
+        Rows of groups without a rule are never empty. To be called between batches only, because it loads rows under
+        the current stamp. Raises what `EntityTable.load` raises.
         """
         table = _RuleTable(rules)
         if self._cursor[CURSOR_SEGMENT // 8] < self._table.segment_count:
@@ -74,7 +75,7 @@ class RowSweep:
         return self._table.find(missing)
 
     def _upgraded(self, rows: Addresses) -> Addresses:
-        """The rows, the outdated ones upgraded: those that no event has used since the layout changed."""
+        """Return the rows after upgrading the outdated ones, which no event has used since the layout changed."""
         outdated = self._table.outdated(rows)
         if not outdated.any():
             return rows
@@ -87,7 +88,7 @@ class RowSweep:
 
 
 class _RuleTable:
-    """Rules as the kernel reads them."""
+    """The rules in the form in which the kernel `keep_empty` reads them."""
 
     def __init__(self, rules: Mapping[int, EmptyRule]) -> None:
         count = max(rules, default=-1) + 1
@@ -105,7 +106,7 @@ class _RuleTable:
             record[RULE_BOUNDS // 8] = self._keep(np.array(rule.bounds, np.int64))
 
     def empty(self, rows: Addresses) -> Addresses:
-        """Those of the rows that are empty; the array given is used up."""
+        """Return those of the rows that are empty. The given array is overwritten."""
         n = keep_empty(address(self._records), len(self._records), address(rows), len(rows))
         return rows[:n]
 

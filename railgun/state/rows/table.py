@@ -1,4 +1,4 @@
-"""The entity table: one row per (group, entity), those in use in memory, all of them in the store."""
+"""The entity table: one row for each (group, entity). Rows in use are in memory, and the store has all of them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,19 +23,19 @@ from railgun.state.rows.upgrade import COPIES_FULL, NO_SLOT, RUNS_UNKNOWN
 from railgun.state.store import Store
 from reservoir.native.jit import address
 
-# Slots looked at in one call of `pending`: a quarter of a millisecond's worth.
+# How many slots one call of `pending` looks at, which takes a quarter of a millisecond.
 _PENDING_SLOTS = 16 * 1024
 _UPGRADED_SLOTS = 4 * 1024
-# Of copies, in a brief step: thirty or so narrow ones, half a millisecond's worth.
+# How many bytes of copied images a brief step writes: about thirty narrow ones, which takes half a millisecond.
 _DRAINED_BYTES = 4 * 1024
-# What may be written at once; and what is where an event waits for room for its copy: a piece, since there is room once
-# it is empty. In parts that takes longer, and the event waits for all of them.
+# The most that is written at once. If an event waits for room for a copy, a whole piece is written, because room comes
+# only once a piece is empty. Writing it in parts would take longer.
 _PRESSED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class RowStats:
-    """What the table did since it was made, and what it holds."""
+    """Counters of an entity table since it was made, and what it holds."""
 
     resident: int
     used_bytes: int
@@ -48,11 +48,11 @@ class RowStats:
 
 
 class EntityTable:
-    """Rows by (group, hash), a Resident. One thread; kernels get `context`.
+    """Holds rows by (group, hash of the entity). It is a Resident. One thread uses it; kernels get `context`.
 
     limit_bytes: memory for rows and their hash table. segment_bytes: a power of two, at least the widest row.
-    A row in memory: `ROW_HEAD_WORDS` words of head, then the cells of its group's layout, all zero at first.
-    After a StoreError the table has lost what it tried to write: it must be opened anew from the store.
+    A row in memory has `ROW_HEAD_WORDS` words of head, and then the cells of its group's layout, all zero at first.
+    After a StoreError the table has lost what it tried to write, and must be opened anew from the store.
     """
 
     def __init__(
@@ -99,30 +99,31 @@ class EntityTable:
         )
 
     def touch_ahead(self) -> bool:
-        """Make memory ready that rows will soon need, a piece at a time. False: there is nothing to do."""
+        """Prepare a piece of the memory that rows will soon need. False if there is nothing to do."""
         return self._memory.touch_ahead()
 
     @property
     def has_backlog(self) -> bool:
-        """Do so many copied images wait to be written that whoever has to write all of them would be held up?"""
+        """Whether so many copied images wait to be written that writing all of them would take long."""
         return self._memory.copies.used_bytes > _PRESSED_BYTES
 
     def flush_some_copies(self, times: int) -> bool:
-        """Write some of the copied images, so many times as few as can be. True: there is none left, so that deleting
-        rows has to write none first.
+        """Write some of the copied images, `times` as many as in the smallest step.
+
+        Returns True if none is left. Deleting rows then need not write any first.
         """
         self._room.drain_some(times * _DRAINED_BYTES)
         return self._memory.copies.is_empty
 
     def flush_copies(self) -> None:
-        """Make room among the copied images, where a kernel said ROWS_DRAIN."""
+        """Make room among the copied images, after a kernel returned ROWS_DRAIN."""
         if not self._memory.copies.make_room():
             self._room.drain(_PRESSED_BYTES)
 
     # --- a batch ---------------------------------------------------------------------------------
 
     def next_stamp(self) -> None:
-        """Begin a batch: rows found or loaded from now on stay, those of before may go."""
+        """Begin a batch. Rows found or loaded from now on stay in memory; rows of earlier batches may be evicted."""
         words = self._words
         words[ROWS_STAMP // 8] = (int(words[ROWS_STAMP // 8]) + 1) & int(LOW32)
         words[ROWS_BATCH // 8] += 1
@@ -130,9 +131,9 @@ class EntityTable:
     def load(self, missing: npt.NDArray[np.uint64], n: int) -> None:
         """Make rows resident and stamp them. missing: uint64[>= n, 3] of (group, hi, lo), C-contiguous.
 
-        Repeated and resident entities are welcome. Rows not of the current stamp may be evicted for it.
-        Raises BatchTooLargeError when the rows of the batch do not fit, LayoutError for an unknown group,
-        StoreError; the rows named are not resident then, unless they were before.
+        Entities may be repeated, or resident already. Rows that are not of the current stamp may be evicted for it.
+        Raises BatchTooLargeError if the rows of the batch do not fit, LayoutError for an unknown group, and StoreError.
+        The rows are then not resident, unless they were before.
         """
         job = self._job
         job.begin(missing, n)
@@ -156,7 +157,7 @@ class EntityTable:
         self._loaded += job.count
 
     def delete(self, rows: npt.NDArray[np.int64]) -> None:
-        """Delete resident rows, by address. What their cells refer to (pages) must be gone already."""
+        """Delete resident rows, by address. Pages to which their cells refer must have been freed."""
         done = 0
         while done < len(rows):
             done = int(gather_tombstones(self.context, address(rows), done, len(rows)))
@@ -164,13 +165,13 @@ class EntityTable:
             self._room.flush()
 
     def find(self, entities: Words) -> npt.NDArray[np.int64]:
-        """Addresses of the rows of uint64[n, 3] (group, hi, lo): 0 where one is not resident, or outdated."""
+        """Addresses of the rows of uint64[n, 3] (group, hi, lo); 0 for a row that is not resident, or outdated."""
         found = np.zeros(len(entities), np.int64)
         find_rows(self.context, address(entities), len(entities), address(found))
         return found
 
     def outdated(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which resident rows, by address, have an older layout than their group's newest: `load` upgrades them."""
+        """Whether each resident row, by address, has an older layout than its group's newest. `load` upgrades those."""
         found = np.zeros(len(rows), np.bool_)
         mark_outdated(self.context, address(rows), len(rows), address(found))
         return found
@@ -182,45 +183,46 @@ class EntityTable:
         return found
 
     def digest_rows(self, logical: Logical) -> int:
-        """A number that is the same for the same rows, wherever they are and in whatever order they came.
+        """Return a digest of all rows (128 bits). It depends neither on where the rows are nor on their order.
 
-        logical(group, hashes, cells) says which rows count (empty ones must not) and what words of theirs:
-        it replaces page numbers by what the pages hold. 128 bits.
+        logical(group, hashes, cells) tells which rows count (empty ones must not) and their logical words, in which
+        page numbers are replaced by what the pages hold.
         """
         return self.reader.digest(logical)
 
     @property
     def segment_count(self) -> int:
-        """Segments that a cursor over resident rows passes."""
+        """How many segments a cursor over resident rows passes."""
         return len(self._memory.segments)
 
     # --- layouts ---------------------------------------------------------------------------------
 
     def layouts(self) -> dict[int, Layout]:
-        """The layout in force of each group: after recovery those of the checkpoint."""
+        """The layout in force of each group. After a recovery, these are the layouts of the checkpoint."""
         return self._groups.layouts()
 
     def set_layout(
         self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]] = ()
     ) -> None:
-        """Begin a group (below 65535), or give its rows another layout. Between batches only.
+        """Make a group (below 65535), or give its rows another layout. To be called between batches only.
 
-        cells: words of a row behind its head. version: above the one in force. mapping: (offset in the layout
+        cells: words of a row behind its head. version: must be above the one in force. mapping: (offset in the layout
         in force, offset in this one, words), in words from the first cell; all other cells are zero.
-        Rows follow when they are next loaded: no address holds any more. It belongs to the current epoch, as any
-        change of a row.  Raises LayoutError.
+        Rows are upgraded when they are next loaded, and no remembered address is valid any more. The change belongs to
+        the current epoch, like any change of a row. Raises LayoutError.
         """
         self.next_stamp()
         self._groups.set_layout(group, version, cells, mapping)
-        # Once round from where it is: of layouts in quick succession each begins where the one before has come to.
+        # One round begins from the present segment. If layouts change in quick succession, each round begins where
+        # the one before has stopped.
         self._to_upgrade = self.segment_count + 1
 
     def upgrade(self, rows: int) -> bool:
-        """Give some rows that are still in an older layout the newest. False: there are none, or no room is free: rows
-        that nobody wants now would drive out those that are in use.
+        """Upgrade some outdated rows to the newest layout. To be called between batches only.
 
-        Between batches only. Whoever does not call it finds rows upgraded when they are loaded; until then they take
-        the room of both layouts.  Raises what `load` raises, but for a lack of room.
+        Returns False if there are none, or if no room is free: these rows must not drive out rows that are in use.
+        Without this call, rows are upgraded when they are loaded; until then the slots of both layouts take memory.
+        Raises what `load` raises, except for a lack of room.
         """
         if self._to_upgrade <= 0 or not self._memory.unowned_segments().size:
             return False
@@ -238,19 +240,19 @@ class EntityTable:
         return True
 
     def dropped_groups(self) -> set[int]:
-        """Dropped groups whose numbers are not free yet."""
+        """The dropped groups whose numbers may not be used again yet."""
         return self._groups.dropped()
 
     def drop_group(self, group: int) -> None:
-        """Forget a group and its rows, from the current epoch on. Between batches only.
+        """Delete a group and its rows, from the current epoch on. To be called between batches only.
 
-        Its rows leave memory as `let_go` is called, or when the epoch ends.
-        The number is free again once a checkpoint after it is durable. Raises LayoutError.
+        Its rows leave memory when `let_go` is called, or when the epoch ends. The number may be used again once a later
+        checkpoint is durable. Raises LayoutError.
         """
         self._groups.drop(group)
 
     def let_go(self, slots: int) -> bool:
-        """Take rows of dropped groups out of memory, looking at so many slots. False: there are none."""
+        """Take rows of dropped groups out of memory, looking at so many slots. False if there are none."""
         return self._groups.let_go(slots)
 
     # --- Resident --------------------------------------------------------------------------------
@@ -262,7 +264,7 @@ class EntityTable:
         self._pending[:] = 0
 
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
-        """Writes the images itself, to keep them for the next epoch at once; returns none."""
+        """Write the images here, so that they are also kept as undo entries of the next epoch. Returns no image."""
         gather_pending(self.context, self._pending_address, old_epoch, limit_bytes, _PENDING_SLOTS)
         self._room.write_pending()
         return []

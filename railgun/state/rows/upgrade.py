@@ -1,6 +1,7 @@
-"""Kernels: an outdated row takes on the newest layout when it is next wanted; rows leave all at once.
+"""Kernels that upgrade an outdated row to its group's newest layout, and that take all rows of a group out of memory.
 
-A new layout touches no row: of hundred thousands, few are wanted at a time.
+A row is upgraded only when it is next needed. A new layout itself changes no row, because there may be hundreds of
+thousands, of which few are needed at a time.
 """
 
 from typing import Any
@@ -54,23 +55,23 @@ from railgun.state.rows.slots import (
 )
 from reservoir.native.jit import jit, ld64, ldi64, st64, sti64
 
-# What `upgrade_row` answers.
+# The results of `upgrade_row`.
 UPGRADED = np.int64(0)
 NO_SLOT = np.int64(1)
 COPIES_FULL = np.int64(2)
 RUNS_UNKNOWN = np.int64(3)
-# What `leave_rows` answers, beside OUT_FULL.
+# The results of `leave_rows`, beside OUT_FULL.
 LEFT = np.int64(1)
 MORE = np.int64(2)
 
 
 @jit
 def upgrade_row(ctx: int, row: int) -> Any:
-    """Give an outdated row the newest layout, stamped: UPGRADED. Else nothing is done.
+    """Give an outdated row the newest layout, and stamp it. Returns UPGRADED, or a status with nothing changed.
 
-    It stays where it is if its slot is as wide as the newest and its cells stay in front; else it gets another.
-    NO_SLOT; COPIES_FULL where its image of the old epoch, in the layout that epoch knows, finds no room;
-    RUNS_UNKNOWN where `RowGroups.work_out` has to be called for its version.
+    The row keeps its slot if the slot has the right width and its cells stay in front; otherwise it gets another.
+    NO_SLOT: no slot is free. COPIES_FULL: there is no room for its image of the old epoch, in the old layout.
+    RUNS_UNKNOWN: `RowGroups.work_out` has to be called for its version.
     """
     record = group_record(ctx, row_group(row))
     older = older_layout(record, outdated_version(record, row))
@@ -111,10 +112,11 @@ def upgrade_row(ctx: int, row: int) -> Any:
 
 @jit
 def leave_rows(ctx: int, cursor: int, group: int, dropped: int, slots: int) -> Any:
-    """Take resident rows of a group out of memory, looking at so many slots from a cursor on.
+    """Take resident rows of a group out of memory. Looks at `slots` slots from a cursor on.
 
-    dropped: the epoch in which the group was, whose images nobody needs, nor those of later ones; 0 if it was not.
-    LEFT when done; MORE; OUT_FULL when images must be written first, then call again.
+    dropped: the epoch in which the group was dropped; images of this and later epochs are not needed. 0 if it was not
+        dropped.
+    Returns LEFT if all are done, MORE if not, and OUT_FULL if images must be written before it is called again.
     """
     for at in range(ldi64(cursor + CURSOR_SEGMENT), ldi64(ctx + ROWS_SEGMENT_COUNT)):
         segment = segment_record(ctx, at)
