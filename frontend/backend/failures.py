@@ -40,7 +40,7 @@ class FailureLog:
 _failures = FailureLog()
 
 
-def as_problem(error: EngineError) -> ProblemError:
+def registry_problem(error: EngineError) -> ProblemError:
     """Return the problem that a client gets for an error. An error that is no mistake of the client is logged."""
     detail = str(error)
     match error:

@@ -1,6 +1,6 @@
 """Turns the errors of an engine in this process into problems, beside those of every backend."""
 
-from frontend.backend import failures
+from frontend.backend.failures import registry_problem
 from frontend.problems import FailureError, ProblemError, refusal
 from railgun.engine.errors import EngineStoppedError, EventError, HistoryRefusedError, OpenFilesError
 from railgun.registry.errors import EngineError
@@ -15,7 +15,7 @@ def as_problem(error: EngineError) -> ProblemError:
             return refusal(422, str(error), [(("partitions",), "its tasks need too many open files")])
         case HistoryRefusedError():
             return refusal(409, str(error))
-    return failures.as_problem(error)
+    return registry_problem(error)
 
 
 def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:

@@ -12,7 +12,7 @@ from railgun.registry.topics import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterPlace:
     """A front-end's cluster and its limits.
 
     prefix: of the names of the cluster's topics.

@@ -15,21 +15,23 @@ class KafkaOperations:
 
     async def overview(self) -> dict[str, Any]:
         return await self._running.call(
-            lambda parts: parts.cluster.overview(parts.intakes.now.catalog, parts.unanswered.tasks())
+            lambda parts: parts.cluster_state.overview(parts.intakes.now.catalog, parts.unanswered.tasks())
         )
 
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._running.call(
-            lambda parts: parts.cluster.what_if(change, parts.intakes.now.catalog)
+            lambda parts: parts.cluster_state.what_if(change, parts.intakes.now.catalog)
         )
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
         return await self._running.call(
-            lambda parts: parts.cluster.order(node, parts.tasks, is_on=True, fewer_copies=fewer_copies)
+            lambda parts: parts.cluster_state.order(node, parts.tasks, is_on=True, fewer_copies=fewer_copies)
         )
 
     async def undrain(self, node: str) -> dict[str, Any]:
-        return await self._running.call(lambda parts: parts.cluster.order(node, parts.tasks, is_on=False))
+        return await self._running.call(
+            lambda parts: parts.cluster_state.order(node, parts.tasks, is_on=False)
+        )
 
     async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
         named = stream, partitioner, partition
@@ -41,6 +43,6 @@ class KafkaOperations:
             )
             if task is None:
                 raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")
-            return parts.cluster.accept_cut(task)
+            return parts.cluster_state.accept_cut(task)
 
         return await self._running.call(accept)

@@ -9,7 +9,7 @@ from functools import partial
 
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
-from frontend.kafka.cluster import Cluster
+from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
@@ -37,7 +37,7 @@ class Parts:
     exchange: Exchange
     intakes: StreamIntakes
     task_states: TaskStates
-    cluster: ClusterState
+    cluster_state: ClusterState
     unanswered: UnansweredTasks
     inputs: Inputs
     replies: RecordedReplies
@@ -56,7 +56,7 @@ class Parts:
 
 
 def open_parts(
-    cluster: Cluster,
+    cluster: ClusterPlace,
     definitions: Definitions | None,
     now_ms: Callable[[], int] | None,
     is_away: Callable[[], bool],
@@ -99,7 +99,7 @@ def open_parts(
             exchange=exchange,
             intakes=intakes,
             task_states=task_states,
-            cluster=ClusterState(transport, cluster.kafka, registry.topics, task_states),
+            cluster_state=ClusterState(transport, cluster.kafka, registry.topics, task_states),
             unanswered=unanswered,
             inputs=inputs,
             replies=RecordedReplies(transport, registry.topics, intakes),
@@ -108,7 +108,9 @@ def open_parts(
         )
 
 
-def _means(cluster: Cluster, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes) -> Means:
+def _means(
+    cluster: ClusterPlace, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
+) -> Means:
     limit_events = cluster.input.unwritten_limit_events
     return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)
 

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
-from frontend.backend.failures import as_problem
+from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.changes import Changes, unfinished
-from frontend.kafka.cluster import Cluster
+from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
@@ -26,7 +26,7 @@ from railgun.registry.cancellation import CancellationToken
 from railgun.registry.errors import ChangeWithdrawnError, EngineError
 from railgun.registry.origin import Origin
 from railgun.registry.topics import Topics
-from railgun.registry.translation import as_engine_errors
+from railgun.registry.translation import as_registry_errors
 from railgun.wording import counted
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class RunningCluster:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPlace,
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
@@ -76,7 +76,7 @@ class RunningCluster:
         parts = self.parts = await left_behind(self._open)
         return parts
 
-    @as_engine_errors()
+    @as_registry_errors()
     def _open(self) -> Parts:
         warm_up()
         while True:
@@ -148,15 +148,15 @@ class RunningCluster:
         """Call a function with the parts in a thread and return the result. Raises ProblemError."""
         parts = self.ready()
         try:
-            return await asyncio.to_thread(as_engine_errors()(do), parts)
+            return await asyncio.to_thread(as_registry_errors()(do), parts)
         except EngineError as error:
-            raise as_problem(error) from error
+            raise registry_problem(error) from error
 
     async def change(self, request: Callable[[Catalog], Sequence[Change]], origin: Origin) -> list[Change]:
         """Make a change of the catalogue and return its records. Raises ProblemError."""
         parts = self.ready()
 
-        @as_engine_errors()
+        @as_registry_errors()
         def change(cancellation: CancellationToken) -> list[Change]:
             try:
                 made = parts.registry.change(request, cancellation, origin)
@@ -174,7 +174,7 @@ class RunningCluster:
         try:
             return await self.changes.make(change)
         except EngineError as error:
-            raise as_problem(error) from error
+            raise registry_problem(error) from error
 
     async def close(self, end: Callable[[], None]) -> None:
         """Take no more requests, and close the parts. end: called before that, in a thread; it ends the scoring."""

@@ -10,7 +10,7 @@ from frontend.exchange.exchange import Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.kafka.backend import KafkaBackend
-from frontend.kafka.cluster import Cluster
+from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.node_beside import NodeBeside
 from frontend.kafka.telemetry import ExchangeCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
@@ -63,11 +63,11 @@ def serve_frontend(
         return 1 if beside.has_failed else code
 
 
-def cluster_of(settings: Settings) -> Cluster:
+def cluster_of(settings: Settings) -> ClusterPlace:
     """Return the cluster, and the limits of this front-end, by the settings."""
     cluster = settings.cluster
     name = cluster.node_name
-    return Cluster(
+    return ClusterPlace(
         kafka_settings(settings),
         cluster.topic_prefix,
         made_up() if name == "auto" else FrontEnd(name),

@@ -12,8 +12,7 @@ from railgun.messaging.errors import (
     TransportVersionError,
 )
 from railgun.registry.errors import CatalogVersionError, DefinitionsError, EngineError, RegistryError
-from railgun.registry.translation import as_engine_errors as raised_as_engine_errors
-from railgun.registry.translation import message_of
+from railgun.registry.translation import message_of, translated_by
 from railgun.state.errors import StateError, StoreLockedError, StoreVersionError
 from railgun.task.errors import CheckpointVersionError, TaskError
 from railgun.wire.table_validator import BadRow, TableError
@@ -133,5 +132,5 @@ def translated(error: Exception) -> EngineError | None:
     return FolderError(message) if isinstance(error, (*_STORED, OSError)) else None
 
 
-as_engine_errors = partial(raised_as_engine_errors, translated)
+as_engine_errors = partial(translated_by, translated)
 """A context manager that raises errors of the packages below as EngineError. Programming mistakes pass unchanged."""

@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.host.host_state import one_line
@@ -11,7 +12,7 @@ from railgun.messaging.errors import RecordTooLargeError, TransportError
 from railgun.registry.errors import DefinitionsError, EngineError, RegistryError
 
 
-def translated(error: Exception) -> EngineError | None:
+def registry_error(error: Exception) -> EngineError | None:
     """Return the EngineError for an error of a change or a look-up of the catalogue; None for a programming mistake."""
     match error:
         case EngineError():
@@ -38,7 +39,7 @@ def message_of(error: Exception) -> str:
 
 
 @contextmanager
-def as_engine_errors(translate: Callable[[Exception], EngineError | None] = translated) -> Iterator[None]:
+def translated_by(translate: Callable[[Exception], EngineError | None]) -> Iterator[None]:
     """Raise errors of lower packages as EngineError. Errors that are programming mistakes pass unchanged.
 
     translate: gives the EngineError for an error; None for a programming mistake.
@@ -50,3 +51,7 @@ def as_engine_errors(translate: Callable[[Exception], EngineError | None] = tran
         if engine_error is None or engine_error is error:
             raise
         raise engine_error from error
+
+
+as_registry_errors = partial(translated_by, registry_error)
+"""A context manager that raises errors of the catalogue as EngineError. Programming mistakes pass unchanged."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontend.backend.failures import as_problem
+from frontend.backend.failures import registry_problem
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.engine import errors as engine_errors
 from railgun.messaging.errors import (
@@ -17,7 +17,7 @@ from railgun.registry.errors import (
     UnknownNameError,
     UnknownStreamError,
 )
-from railgun.registry.translation import as_engine_errors, translated
+from railgun.registry.translation import as_registry_errors, registry_error
 
 FAILED = "an error of the server, which its log names; a token with the scope metrics is told here what it is"
 TOO_LARGE = RecordTooLargeError("railgun.catalog", 9, 8)
@@ -40,9 +40,9 @@ AWAY = TransportUnavailableError("railgun.catalog", "no answer", "Start the brok
     ],
 )
 def test_what_a_client_is_told(error: Exception, status: int, detail: str | None) -> None:
-    with pytest.raises(EngineError) as caught, as_engine_errors():
+    with pytest.raises(EngineError) as caught, as_registry_errors():
         raise error
-    found = as_problem(caught.value).problem
+    found = registry_problem(caught.value).problem
     assert (found.status, found.detail) == (status, str(error) if detail is None else detail)
     # An engine's client is told the same.
     with pytest.raises(EngineError) as of_engine, engine_errors.as_engine_errors():
@@ -51,21 +51,21 @@ def test_what_a_client_is_told(error: Exception, status: int, detail: str | None
 
 
 def test_a_wrong_definition_is_told_with_its_place() -> None:
-    with pytest.raises(EngineError) as caught, as_engine_errors():
+    with pytest.raises(EngineError) as caught, as_registry_errors():
         raise DefinitionError(("lateness",), "not a duration", "write 5s")
-    (place,) = as_problem(caught.value).problem.errors
+    (place,) = registry_problem(caught.value).problem.errors
     assert (place.loc, place.msg) == (("lateness",), "not a duration; write 5s")
 
 
 def test_a_programming_mistake_is_no_error_of_the_engine() -> None:
-    assert translated(KeyError("x")) is None
-    with pytest.raises(KeyError), as_engine_errors():
+    assert registry_error(KeyError("x")) is None
+    with pytest.raises(KeyError), as_registry_errors():
         raise KeyError("x")
 
 
 def test_an_error_of_the_engine_stays_what_it_is() -> None:
     error = UnknownNameError("there is no metric m")
-    with pytest.raises(UnknownNameError) as caught, as_engine_errors():
+    with pytest.raises(UnknownNameError) as caught, as_registry_errors():
         raise error
     assert caught.value is error
     assert caught.value.__cause__ is None
