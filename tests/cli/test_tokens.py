@@ -101,7 +101,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_every_command_that_talks_to_a_server_sends_the_token(
     run: Run, running: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = running.backend._the_engine().folder.parent
+    folder = running.engine().folder.parent
     file = tmp_path / "token"
     file.write_text(secret("all") + "\n")
     file.chmod(0o600)

@@ -157,7 +157,7 @@ def columns_of(types: list[wire.FieldType], n: int, planted: int) -> EventColumn
     fields = [
         Column(type_, words_of(is_text, nulls, planted), nulls, HEAP if is_text else None)
         for type_ in types
-        for is_text in [type_.kind is wire.Kind.STRING]
+        for is_text in [type_.kind is wire.WireKind.STRING]
     ]
     ids = Column(wire.STRING, np.full(n, 1, np.uint64), None, HEAP)
     return EventColumns(ids, np.arange(n, dtype=np.int64), tuple(fields))
