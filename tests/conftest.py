@@ -2,6 +2,7 @@
 one Kafka broker, a folder for what is temporary."""
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -36,6 +37,12 @@ settings.register_profile(
 )
 settings.register_profile("torture", parent=settings.get_profile("test"), max_examples=5_000)
 settings.load_profile("test")
+
+# Clients of Kafka that are part of a cycle live on until garbage is collected, and each has keys for values of threads,
+# of which a process gets 1,024. A front-end and its units in a test have about twenty.
+_KAFKA_TESTS_PER_COLLECTION = 12
+_WITH_KAFKA = frozenset({"kafka", "broker", "broker_of"})
+_kafka_tests = itertools.count(1)
 
 # For a test of the torture run. It may stand beside others, at any priority; `pyproject.toml` has the others' limit.
 _TORTURE_TIMEOUT_S = 14_400
@@ -97,6 +104,9 @@ def pytest_runtest_teardown(
     outcome = yield
     if nextitem is None or nextitem.path != item.path:
         own_topics.delete_own()
+    if "kafka" in item.nodeid or not _WITH_KAFKA.isdisjoint(getattr(item, "fixturenames", ())):
+        if next(_kafka_tests) % _KAFKA_TESTS_PER_COLLECTION == 0:
+            gc.collect()
     return outcome
 
 
