@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from railgun.broker.artifacts import KAFKA_VERSION
 from railgun.broker.commands import QUICK_COMPILER, Ports, find_java, format_command, properties
+from railgun.broker.errors import PortInUseError
 from railgun.broker.installation import cache_folder, install
 from railgun.broker.local import LocalBroker, Status
 from railgun.exclusive import exclusive
@@ -14,6 +16,7 @@ from railgun.exclusive import exclusive
 # Java takes its classes from an archive that another broker has left, and does without it where it does not fit.
 _FOLDER = f"kafka/{KAFKA_VERSION}-for-tests"
 _CLUSTER_ID = "A" * 22
+_FREE_S, _AGAIN_S = 30.0, 0.1
 
 
 def quick_broker(folder: Path) -> LocalBroker:
@@ -32,6 +35,20 @@ def prepare_quick(folder: Path) -> list[str]:
 def running(broker: LocalBroker) -> Status:
     """How a broker is that several tests use one after another: started where it is not running."""
     return broker.status() or broker.start(0, unheard)
+
+
+def started_again(broker: LocalBroker, port: int) -> Status:
+    """Start a broker at the port that it had. Clients that try to reach it may hold the port for a moment: the system
+    may choose it for a connection of theirs, or connect one to itself.
+    """
+    until_s = time.monotonic() + _FREE_S
+    while True:
+        try:
+            return broker.start(port, unheard)
+        except PortInUseError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(_AGAIN_S)
 
 
 def unheard(line: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from railgun.broker.local import LocalBroker
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import started_again, unheard
 from tests.failover.running_cluster import RunningCluster
 from tests.halting import halt
 from tests.unit.local_units import awaited
@@ -21,13 +21,13 @@ _TIMES, _HALTED_S = 5, 30.0
 
 def _restarted(broker: LocalBroker, port: int) -> None:
     broker.stop()
-    broker.start(port, unheard)
+    started_again(broker, port)
 
 
 def _killed(broker: LocalBroker, port: int) -> None:
     os.kill(_pid(broker), signal.SIGKILL)
     awaited(lambda: broker.status() is None)
-    broker.start(port, unheard)
+    started_again(broker, port)
 
 
 def _halted(broker: LocalBroker, port: int) -> None:

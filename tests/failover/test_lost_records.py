@@ -19,7 +19,7 @@ from railgun.cluster.copies import CopyState
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.own_topics import own_prefix
-from tests.broker.quick_broker import quick_broker, unheard
+from tests.broker.quick_broker import quick_broker, started_again, unheard
 from tests.counts import seeds
 from tests.failover.cut_log import cut_log
 from tests.failover.running_cluster import Node
@@ -90,7 +90,7 @@ class Cluster:
         os.kill(self._status.pid, signal.SIGKILL)
         awaited(lambda: self.broker.status() is None)
         end = cut_log(self._folder, self.topic, self.task.partition, records)
-        self.broker.start(int(self._status.address.partition(":")[2]), unheard)
+        started_again(self.broker, int(self._status.address.partition(":")[2]))
         # The producer of the front-end before has numbers of batches that the broker no longer knows: a front-end ends
         # with that, and is started again.
         self._before, self.player = self.player, ClusterPlayer(self._status.address, self._prefix, 2)

@@ -18,7 +18,7 @@ from railgun.node import supervisor
 from railgun.node.ending import DEADLINES, Deadlines, Ending
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
 from tests.broker.own_topics import own_prefix
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import started_again, unheard
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
 from tests.unit.cluster_player import ClusterPlayer
@@ -98,7 +98,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
         assert code == 1, said
         assert "unit 0 ends: " in said
         awaited(lambda: broker.status() is None)
-        broker.start(int(status.address.partition(":")[2]), unheard)
+        started_again(broker, int(status.address.partition(":")[2]))
         with unit_process(tmp_path / "data", config):
             got = player.replies()
         model = Oracle(DEFINITIONS).streams["s"]

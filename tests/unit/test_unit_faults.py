@@ -23,7 +23,7 @@ from railgun.wire.encode import encode_event
 from railgun.wire.partition import partition_key, partition_of
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import started_again, unheard
 from tests.halting import halt
 from tests.oracle.compare import differences
 from tests.oracle.stream import Oracle
@@ -267,11 +267,11 @@ def disturbed(broker: LocalBroker, folder: Path, times: int, pause_s: float) -> 
                 sent += 60
                 if number % 3 == 0:
                     broker.stop()
-                    status = broker.start(port, unheard)
+                    status = started_again(broker, port)
                 elif number % 3 == 1:
                     os.kill(status.pid, signal.SIGKILL)
                     os.waitpid(status.pid, 0)
-                    status = broker.start(port, unheard)
+                    status = started_again(broker, port)
                 else:
                     halt(status.pid)
                     time.sleep(pause_s)

@@ -22,7 +22,7 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
-from tests.broker.quick_broker import quick_broker, running, unheard
+from tests.broker.quick_broker import quick_broker, running, started_again
 from tests.halting import halt
 
 
@@ -83,7 +83,7 @@ def test_a_broker_that_is_killed_and_started_again(
                 _read_from(transport, where, 0, seen)
                 os.kill(status.pid, signal.SIGKILL)
                 os.waitpid(status.pid, 0)
-                status = broker.start(port, unheard)
+                status = started_again(broker, port)
                 while transport.end_offset(*where) <= seen:
                     time.sleep(0.05)
         finally:
@@ -214,7 +214,7 @@ def test_what_a_broker_that_starts_again_has_is_never_taken_for_missing(
         transport.create_topic(where.topic, 1)
         transport.append(*where, [b"a"])
         broker.stop()
-        starting = threading.Thread(target=broker.start, args=(port, unheard))
+        starting = threading.Thread(target=started_again, args=(broker, port))
         starting.start()
         asked = 0
         while starting.is_alive() or asked < 20:

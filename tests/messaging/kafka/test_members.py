@@ -12,7 +12,7 @@ from railgun.messaging.errors import TransportError, TransportRefusedError
 from railgun.messaging.kafka.membership import GroupMembers, GroupMembership, Members
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.own_topics import own_prefix
-from tests.broker.quick_broker import unheard
+from tests.broker.quick_broker import started_again, unheard
 from tests.unit.local_units import awaited, quick_settings
 
 _SESSION_S = 6.0
@@ -40,7 +40,7 @@ def test_they_are_told_again_when_a_killed_broker_is_back(broker: LocalBroker) -
         time.sleep(_AWAY_S)
         with pytest.raises(TransportError):
             asking.now()
-        broker.start(int(status.address.partition(":")[2]), unheard)
+        started_again(broker, int(status.address.partition(":")[2]))
         awaited(lambda: found() == Members({"node-1"}, "node-1"))
 
 
