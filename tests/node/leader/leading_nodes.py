@@ -127,12 +127,19 @@ class Nodes:
     def start(
         self,
         number: int,
+        units: int = 2,
         moves_limit: int = 4,
         checked_end: float = math.inf,
         disk: Iterable[TaskKey] = (),
     ) -> Node:
         self.running[number] = Node(
-            self._broker, self.prefix, number, moves_limit=moves_limit, checked_end=checked_end, disk=disk
+            self._broker,
+            self.prefix,
+            number,
+            units=units,
+            moves_limit=moves_limit,
+            checked_end=checked_end,
+            disk=disk,
         )
         return self.running[number]
 

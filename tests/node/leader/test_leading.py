@@ -112,7 +112,8 @@ def test_a_unit_that_has_ended_is_reported_closed_in_its_name(nodes: Nodes) -> N
     answering, failed, closed = CopyState.ANSWERING, CopyState.FAILED, CopyState.CLOSED
     # The second is closed already, the third has begun anew since.
     reports = [reported(0, 100, answering, failed), reported(1, 100, closed), reported(2, 300, answering)]
-    node = nodes.start(1)
+    # A new leader forgets the reports of units that its node does not have.
+    node = nodes.start(1, units=4)
     awaited(lambda: nodes.leaders() == [1])
     for each in reports:
         nodes.write(topic, unit_key(*each.copy), encode_report(each))
