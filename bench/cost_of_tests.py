@@ -1,65 +1,63 @@
-"""What tests cost in processor time, folder by folder.
+"""A plugin of pytest: what tests cost in processor time, folder by folder.
 
-    python -m bench.cost_of_tests [PATH ...]
+    python -m pytest -p bench.cost_of_tests [PATH ...]
 
-Each path is run by a pytest of its own, in one process (`-n 0`); without paths each folder of `tests/` is. Counted
-are the user and system seconds of that pytest and of all that it started: servers, units, brokers, Spark's Java.
-Prints a row of a table for each path. 0: all tests passed; 1: some did not.
+Counted are the user and system seconds of pytest's workers and of the processes that they waited for: servers, units,
+Spark's Java. The broker that tests share is left out, because it outlives the tests that use it.
 """
 
-import ctypes
 import os
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests"
-# prctl(2): a process that outlives its parent becomes this process's child, so its time is counted here at its end.
-_SET_CHILD_SUBREAPER = 36
-_PATIENCE_S = 60.0
-# The exit code of pytest if no test was selected.
-_NO_TESTS = 5
+import pytest
+
+_FOLDERS = pytest.StashKey[defaultdict[str, float]]()
+# What a worker of pytest-xdist hands on to the process that prints.
+_OUTPUT = "cost_of_tests"
 
 
-def main(paths: list[str]) -> int:
-    """Run the tests of each path, and print their cost."""
-    chosen = paths or [f"tests/{each.name}" for each in sorted(_TESTS.iterdir()) if _has_tests(each)]
-    ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    print("| tests | processor s | s | outcome |\n| --- | --- | --- | --- |")
-    failed = False
-    for path in chosen:
-        began_s, before_s = time.monotonic(), _children_s()
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", path]
-        done = subprocess.run(command, cwd=_TESTS.parent, stdout=subprocess.PIPE, text=True, check=False)
-        took_s = time.monotonic() - began_s
-        _await_children()
-        failed |= done.returncode not in (0, _NO_TESTS)
-        *_, outcome = done.stdout.strip().splitlines() or [""]
-        print(f"| `{path}` | {_children_s() - before_s:,.0f} | {took_s:,.0f} | {outcome} |", flush=True)
-    return int(failed)
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_FOLDERS] = defaultdict(float)
 
 
-def _has_tests(place: Path) -> bool:
-    return place.is_dir() and any(place.rglob("test_*.py"))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    before_s = _spent_s()
+    done = yield
+    item.config.stash[_FOLDERS][_folder(item)] += _spent_s() - before_s
+    return done
 
 
-def _children_s() -> float:
-    """Return the processor time of all descendants of this process that have ended, in seconds."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_OUTPUT] = dict(session.config.stash[_FOLDERS])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    folders: defaultdict[str, float] = node.config.stash[_FOLDERS]
+    for folder, cost_s in getattr(node, "workeroutput", {}).get(_OUTPUT, {}).items():
+        folders[folder] += cost_s
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    folders = config.stash[_FOLDERS]
+    terminalreporter.section("processor seconds")
+    terminalreporter.line("| tests | processor s |\n| --- | --- |")
+    for folder, cost_s in sorted(folders.items(), key=lambda each: -each[1]):
+        terminalreporter.line(f"| `{folder}` | {cost_s:,.0f} |")
+    terminalreporter.line(f"| all | {sum(folders.values()):,.0f} |")
+
+
+def _folder(item: pytest.Item) -> str:
+    """Return the first folder below `tests/` that a test is in: `tests/spark`."""
+    return "/".join(item.path.relative_to(item.config.rootpath).parts[:2])
+
+
+def _spent_s() -> float:
+    """Return the processor time of this process and of all that it waited for, in seconds."""
     spent = os.times()
-    return spent.children_user + spent.children_system
-
-
-def _await_children() -> None:
-    """Wait for processes that outlived their pytest: a broker that was asked to stop, and its watching process."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline_s:
-        try:
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(0.1)
-        except ChildProcessError:
-            return
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return spent.user + spent.system + spent.children_user + spent.children_system

@@ -1,26 +1,42 @@
-"""What tests cost: a row for each path, once all that its pytest has left behind has ended, and whether all passed."""
+"""What tests cost: a row for each folder, with what the processes cost that its tests waited for."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-_TEST = """
-import subprocess
-def test_it():
-    subprocess.Popen(["/bin/sh", "-c", "sleep 0.5; : > '{ended}'"], start_new_session=True)
-    assert {outcome}
+_TEST = '''
+import subprocess, sys
+BUSY = """
+import time
+while time.process_time() < {busy_s}: pass
 """
+def test_it():
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+'''
 
 
-@pytest.mark.parametrize(("passes", "code", "said"), [(True, 0, "1 passed"), (False, 1, "1 failed")])
-def test_what_outlives_its_pytest_is_waited_for(tmp_path: Path, passes: bool, code: int, said: str) -> None:
-    place, ended = tmp_path / "test_it.py", tmp_path / "ended"
-    place.write_text(_TEST.format(ended=ended, outcome=passes), encoding="utf-8")
-    command = [sys.executable, "-m", "bench.cost_of_tests", str(place)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=250)
-    assert done.returncode == code
-    assert ended.exists()
-    assert re.search(rf"\| `{place}` \| \d+ \| \d+ \| {said} ", done.stdout), done.stdout
+def test_children_count_and_workers_hand_on_what_they_counted(tmp_path: Path) -> None:
+    for folder, busy_s in ("dear", 2.0), ("cheap", 0.1):
+        place = tmp_path / "tests" / folder
+        place.mkdir(parents=True)
+        (place / f"test_{folder}.py").write_text(_TEST.format(busy_s=busy_s), encoding="utf-8")
+    root = Path(__file__).resolve().parents[2]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "bench.cost_of_tests",
+        "-n",
+        "2",
+        f"--rootdir={tmp_path}",
+        ".",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(root)}, stdout=subprocess.PIPE, text=True, timeout=250
+    )
+    assert done.returncode == 0, done.stdout
+    rows = re.findall(r"^\| `tests/(\w+)` \| (\d+) \|$", done.stdout, re.MULTILINE)
+    assert [folder for folder, _ in rows] == ["dear", "cheap"]
+    assert 2 <= int(rows[0][1]) <= 10
