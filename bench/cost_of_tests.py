@@ -33,7 +33,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output[_OUTPUT] = dict(session.config.stash[_FOLDERS])
+        folders = session.config.stash[_FOLDERS]
+        output[_OUTPUT] = dict(folders)
 
 
 @pytest.hookimpl(optionalhook=True)
