@@ -1,6 +1,7 @@
 """The reservoir of one task: it stores accepted events in sealed chunks, and cursors read them again. A thin facade."""
 
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +20,9 @@ from reservoir.executor import Executor
 from reservoir.files import Files
 from reservoir.frames import SETS_MAX
 from reservoir.native.jit import address
-from reservoir.open_region.region import OpenRegion
+from reservoir.open_region.region import OpenRegion, OpenRows
+from reservoir.open_region.saved_rows import SavedRows, SavedRowsFiles, Saving
+from reservoir.segments import latest
 from reservoir.segments.format import KEY_BYTES, SegmentHeader
 from reservoir.segments.frozen import Frozen, FrozenSegment
 from reservoir.segments.index import ChunkIndex, Span
@@ -109,6 +112,9 @@ class Reservoir:
         start = (recovered.report.length, recovered.segment)
         header = partial(SegmentHeader, settings.stream_key, settings.chunk_events)
         self._writer = ChunkWriter(files, folder, header, settings.segment_bytes, start, executor)
+        self._saved = SavedRowsFiles(files, folder, settings.stream_key, self._open, self._writer)
+        # Rows that were copied to chunks. Their slots wait until no open rows are being written.
+        self._copied: deque[OpenRows] = deque()
 
     @classmethod
     def open(
@@ -121,6 +127,7 @@ class Reservoir:
         find_recipe: FindRecipe = no_recipe,
         settings: Settings | None = None,
         length: Length | None = None,
+        saved_rows: Sequence[int] | None = None,
     ) -> "Reservoir":
         """Open a folder.
 
@@ -128,6 +135,8 @@ class Reservoir:
         find_recipe(columns): returns how to compute them from other columns, or None. The caller's thread and a lane
             of the executor call both functions, even at the same time.
         length: the folder is cut back to this length of a checkpoint (`Length()`: empty). None: all whole chunks stay.
+        saved_rows: the files of open rows that the checkpoint names (`Saving.files`). None: it keeps no open rows, and
+            they are to be appended from elsewhere. All other such files are deleted.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
@@ -135,7 +144,16 @@ class Reservoir:
             recovered = recover(files, folder, settings.stream_key, settings.chunk_events, length)
         except OSError as error:
             raise StorageFailedError(str(folder), "opening", error) from error
-        return cls(folder, files, settings, recovered, ColumnMaker(compute_columns, find_recipe), executor)
+        maker = ColumnMaker(compute_columns, find_recipe)
+        reservoir = cls(folder, files, settings, recovered, maker, executor)
+        try:
+            reservoir._saved.begin_with(saved_rows)
+        except BaseException as error:
+            reservoir.close()
+            if isinstance(error, OSError):
+                raise StorageFailedError(str(folder), "opening", error) from error
+            raise
+        return reservoir
 
     # --- a batch -----------------------------------------------------------------------------------
 
@@ -147,8 +165,19 @@ class Reservoir:
         self._check()
         self._open.append(restoring=False)
 
+    def saved_rows(self) -> Iterator[SavedRows]:
+        """Iterate over the rows in the files that the reservoir was opened with, in the order of seq.
+
+        Give each part to `restore` before the next one is taken. Raises CorruptionError, FormatVersionError,
+        ForeignSegmentError and StorageFailedError.
+        """
+        try:
+            yield from self._saved.read()
+        except OSError as error:
+            raise StorageFailedError(str(self._folder), "reading open rows", error) from error
+
     def restore(self) -> None:
-        """Append like `append`, when the log is read again: records at or before the last sealed row are left out."""
+        """Append like `append`, after opening: rows at or before the last sealed one are left out."""
         self._check()
         self._open.append(restoring=True)
 
@@ -288,7 +317,7 @@ class Reservoir:
         """(time, seq) of the last sealed row; None if there is none."""
         if self._index.next == 0:
             return None
-        return self.words[at.OPEN_SEALED_TIME], self.words[at.OPEN_SEALED_SEQ]
+        return self._open.last_sealed
 
     def least_open_seq(self) -> int | None:
         """Least log position among the rows of the open region; None if there are none."""
@@ -300,6 +329,18 @@ class Reservoir:
         May be called from another thread. Raises StorageFailedError; then nothing more is durable than before.
         """
         return self._writer.sync(chunks)
+
+    def save_open_rows(self) -> Saving:
+        """Choose the files of open rows that a checkpoint of this moment needs; its `write` makes them durable.
+
+        At most one checkpoint may be under way. Call `forget_saved_rows` when it is durable.
+        """
+        self._check()
+        return self._saved.save()
+
+    def forget_saved_rows(self) -> None:
+        """Delete the files of open rows that the checkpoint now durable does not name, in the background."""
+        self._saved.committed()
 
     def drop_before(self, time_ms: int) -> int:
         """Delete whole segments whose last time <= time_ms and that no edge or fill needs. Returns how many.
@@ -324,16 +365,8 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time before the beginning of all chunks that have any of the `rows` last sealed rows, by log position.
-
-        INT64_MIN if there are not as many rows. Rows are sealed in the order of time, not of position, so the last ones
-        by position may lie in chunks far apart.
-        """
-        least_seq = self._least_latest(rows)
-        if least_seq == at.INT64_MIN:
-            return at.INT64_MIN
-        first_times = self._index.each("first_time")[self._index.each("greatest_seq") >= least_seq]
-        return max(at.INT64_MIN, int(first_times.min(initial=at.INT64_MAX)) - 1)
+        """A time before all chunks that have any of the last sealed rows (`latest.time_before`)."""
+        return latest.time_before(self._index, rows)
 
     @property
     def sealed_rows(self) -> int:
@@ -341,28 +374,8 @@ class Reservoir:
         return int(self._index.each("rows").sum())
 
     def recent_ids(self, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Iterate over (seq int64[m], ids uint64[m][2]) of sealed rows in the order of seq.
-
-        These are the `rows` latest rows that are kept, and the others of their chunks. One chunk is read at a time, or
-        as many as overlap by seq if events came far out of order.
-        """
-        base, least_seqs = self._index.base, self._index.each("least_seq")
-        chunks = np.flatnonzero(self._index.each("greatest_seq") >= self._least_latest(rows))
-        chunks = chunks[np.argsort(least_seqs[chunks], kind="stable")]
-        begins = least_seqs[chunks].tolist()
-        seqs, ids = np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)
-        for number, chunk in enumerate((base + chunks).tolist(), 1):
-            seqs = np.concatenate((seqs, self._source.seqs(chunk)))
-            ids = np.concatenate((ids, self._source.ids(chunk)))
-            if np.any(seqs[1:] < seqs[:-1]):  # rare: events mostly come in the order of their times
-                order = np.argsort(seqs, kind="stable")
-                seqs, ids = seqs[order], ids[order]
-            # Rows behind the beginning of a chunk still to come wait for that chunk.
-            end = len(seqs)
-            if number < len(chunks):
-                end = int(np.searchsorted(seqs, begins[number]))
-            yield seqs[:end], ids[:end]
-            seqs, ids = seqs[end:], ids[end:]
+        """Iterate over (seq, ids) of the last sealed rows, by seq (`latest.ids`)."""
+        return latest.ids(self._index, self._source, rows)
 
     def scan(self, columns: Sequence[int] = ()) -> Iterator[ScannedRows]:
         """Iterate over every row that is kept, in (time, seq) order: chunk by chunk, then the open region. Slow."""
@@ -425,15 +438,6 @@ class Reservoir:
         for chunk in recovered.chunks:
             self._index.add(chunk.span, chunk.place)
 
-    def _least_latest(self, rows: int) -> int:
-        """A seq such that at least `rows` rows in chunks have it or a greater one; INT64_MIN if there are too few."""
-        if rows == 0:
-            return at.INT64_MAX
-        least_seqs = self._index.each("least_seq")
-        latest = np.argsort(least_seqs)[::-1]
-        enough = int(np.searchsorted(np.cumsum(self._index.each("rows")[latest]), rows))
-        return int(least_seqs[latest[enough]]) if enough < len(latest) else at.INT64_MIN
-
     def _check(self) -> None:
         """Refuse work after a failure, because a cursor may have lost its place."""
         self._writer.check()
@@ -465,7 +469,9 @@ class Reservoir:
     def _collect(self) -> None:
         """Note what the background writer has done."""
         while (copied := self._writer.copied()) is not None:
-            self._open.release(copied.open_rows)
+            self._copied.append(copied.open_rows)
+        while self._copied and not self._saved.is_writing:
+            self._open.release(self._copied.popleft())
         while (written := self._writer.written()) is not None:
             chunk, place = written
             self._index.written(chunk.number, place)

@@ -205,16 +205,14 @@ def admit(ctx: Any) -> Any:
 
 @jit
 def readmit(ctx: Any) -> Any:
-    """Accept the records of a batch that `accepted` marks again, in log order, with their times and the clock."""
+    """Find the times at which the records count that `accepted` marks, and the clock after each record."""
     n = ldi64(ctx + _N * 8)
     time_in, accepted = ldi64(ctx + _TIME * 8), ldi64(ctx + _ACCEPTED * 8)
     at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
     clock, floor, lateness = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8), ldi64(ctx + _LATENESS * 8)
-    id_hi, id_lo = ldi64(ctx + _ID_HI * 8), ldi64(ctx + _ID_LO * 8)
     for i in range(n):
         if ld8(accepted + i) != 0:
             time = max(ldi64(time_in + i * 8), floor)
-            remember(ctx, ld64(id_hi + i * 8), ld64(id_lo + i * 8))
             sti64(at + i * 8, time)
             if time > clock:
                 clock = time
@@ -343,8 +341,8 @@ class Admission:
         self, accepted: npt.NDArray[np.uint8], status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64],
         id_hi: Any, id_lo: Any,
     ) -> Admitted:  # fmt: skip
-        """Accept the records again that a checkpoint marks as accepted (uint8[n]), under the clock, floor and
-        lateness that are set.
+        """Find again at which times the records count that a checkpoint marks as accepted (uint8[n]), under the clock,
+        floor and lateness that are set. The memory of duplicates does not change.
         """
         n = len(accepted)
         self._bind(n, status, time_ms, id_hi, id_lo)

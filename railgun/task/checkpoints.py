@@ -38,7 +38,8 @@ class CheckpointWork:
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
-    durable_log_start: the first offset of the log that a recovery from it would read.
+    durable_log_start: the first offset of the log with a row that it has not sealed. A recovery reads the log from
+        its position on; an earlier release, and Spark's source of a log, read it from here on.
     durable_chunks: the chunks before this one are kept by every recovery.
     """
 
@@ -132,7 +133,7 @@ class CheckpointWork:
         """Begin a checkpoint: close the epoch at the present position."""
         task = self._task
         self._note_clocks()
-        chunks, position = task.reservoir.chunks, task.position
+        chunks, position, saving = task.reservoir.chunks, task.position, task.reservoir.save_open_rows()
         log_start = task.journal.log_start(position)
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
@@ -140,12 +141,13 @@ class CheckpointWork:
         sync_log = self._sync_log
 
         def make_durable() -> bytes:
+            saving.write()
             length = task.reservoir.sync(chunks)
             if sync_log is not None:
                 sync_log(position)
             return msgspec.msgpack.encode(astuple(length))
 
-        task.checkpointer.begin(join_meta(self._meta(chunks)), make_durable)
+        task.checkpointer.begin(join_meta(self._meta(chunks, saving.files)), make_durable)
 
     def take(self) -> None:
         """Take a checkpoint of the present position and wait until it is durable."""
@@ -192,6 +194,7 @@ class CheckpointWork:
         self.durable_position = position
         self.durable_log_start, self.durable_chunks = log_start, chunks
         self.taken += 1
+        self._task.reservoir.forget_saved_rows()
         for generation in full:
             fill = self._task.metrics.fills.get(generation)
             if fill is not None:
@@ -201,7 +204,7 @@ class CheckpointWork:
         if needed_ms > TIME_MIN:
             self._task.reservoir.drop_before(needed_ms)
 
-    def _meta(self, chunks: int) -> bytes:
+    def _meta(self, chunks: int, saved_rows: list[int]) -> bytes:
         task = self._task
         return encode_meta(
             TaskMeta(
@@ -223,6 +226,7 @@ class CheckpointWork:
                 inputs=task.inputs.to_json(),
                 history=task.history,
                 leader_epoch=task.leader_epoch,
+                saved_rows=saved_rows,
             )
         )
 

@@ -26,6 +26,8 @@ class TaskMeta(msgspec.Struct, array_like=True):
     inputs: `InputMemory.to_json`.
     history: the id of the history before the task's log; empty if there is none.
     leader_epoch: of the record before the position, as its broker gave it; -1 if it is not known.
+    saved_rows: numbers of the reservoir's files of open rows. None in the checkpoint of an earlier release, whose open
+        rows are read again from the log.
     """
 
     version: int
@@ -46,6 +48,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     inputs: dict[str, Any] = {}
     history: str = ""
     leader_epoch: int = -1
+    saved_rows: list[int] | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode

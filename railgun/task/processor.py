@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from railgun.catalog.model import LatePolicy, StreamDefinition
 from railgun.plan.program import TIME_MAX, TIME_MIN
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.paged.pool import PagePool
-from railgun.state.rocks import StoreLimits
 from railgun.state.rows.table import EntityTable
 from railgun.state.store import Store
 from railgun.task.admission import Admission, Admitted
@@ -60,11 +58,7 @@ from railgun.wire.reply import Partial
 from railgun.wire.schema import Schema
 from reservoir import layout as at
 from reservoir.cursors.held_frame import Ahead
-from reservoir.executor import Executor
-from reservoir.files import Files
 from reservoir.reservoir import Reservoir
-from reservoir.reservoir import Settings as ReservoirSettings
-from reservoir.segments.length import Length
 
 # A brief step is smaller by these factors. Checkpoints hold the interpreter lock while they write, so their steps are
 # even smaller.
@@ -243,7 +237,7 @@ class TaskProcessor:
         met = None if again is None else again.met
         admitted = admission.admit(decoded.status, decoded.time, decoded.id_hi, decoded.id_lo, n, met)
         self.journal.note(admitted.accepted)
-        self.append(decoded, admitted)
+        self.append(decoded)
         execution = runtime.execution
         execution.begin(n, admission, self.reservoir.words[at.OUT_SLOT], runtime.arrivals.columns)
         execution.bind_changelog(self.reservoir.changelog)
@@ -273,21 +267,33 @@ class TaskProcessor:
         """Return (front-end, reply record) for every front-end that waits for some of the replies just delivered."""
         return self._writer.records(replies)
 
-    def append(self, decoded: Decoded, admitted: Admitted, *, restoring: bool = False) -> None:
-        """Append a batch's accepted records to the reservoir."""
-        words, runtime, admission = self.reservoir.words, self.runtime, self.admission
-        _, accepted, times, clocks = admission.addresses
-        words[at.IN_N], words[at.IN_ACCEPTED] = decoded.n, accepted
-        words[at.IN_TIME], words[at.IN_CLOCK] = times, clocks
+    def append(self, decoded: Decoded) -> None:
+        """Append the records that the admission has just accepted to the reservoir."""
+        words = self.reservoir.words
+        _, accepted, times, clocks = self.admission.addresses
+        words[at.IN_ACCEPTED], words[at.IN_TIME], words[at.IN_CLOCK] = accepted, times, clocks
         words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = 0, self.position
+        self._bind(decoded)
+        self.reservoir.append()
+
+    def restore(self, decoded: Decoded, accepted: int, times: int, seqs: int) -> None:
+        """Put records that were accepted before back into the open region of the reservoir, unless they are sealed.
+
+        accepted, times, seqs: addresses of uint8[n], int64[n] and int64[n]; accepted 0: all were.
+        """
+        words = self.reservoir.words
+        words[at.IN_ACCEPTED], words[at.IN_TIME], words[at.IN_SEQ] = accepted, times, seqs
+        self._bind(decoded)
+        self.reservoir.restore()
+
+    def _bind(self, decoded: Decoded) -> None:
+        """Tell the reservoir where a decoded batch lies."""
+        words, arrivals = self.reservoir.words, self.runtime.arrivals
+        words[at.IN_N] = decoded.n
         words[at.IN_ID_HI], words[at.IN_ID_LO] = decoded.id_hi_at, decoded.id_lo_at
         words[at.IN_PAYLOAD], words[at.IN_PAYLOAD_OFFSETS] = decoded.buffer_at, decoded.offsets_at
-        words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = runtime.arrivals.heap_addresses
-        words[at.IN_COLUMNS] = runtime.arrivals.columns_address
-        if restoring:
-            self.reservoir.restore()
-        else:
-            self.reservoir.append()
+        words[at.IN_HEAP0], words[at.IN_HEAP1], words[at.IN_HEAP2] = arrivals.heap_addresses
+        words[at.IN_COLUMNS] = arrivals.columns_address
 
     def _settle(self, admitted: Admitted, n: int) -> None:
         """Finish a batch: advance the position, and seal the chunks that are due."""
@@ -454,37 +460,3 @@ class TaskProcessor:
             closing.callback(self.store.close)
             closing.callback(self.reservoir.close)
             closing.callback(self.checkpointer.close)
-
-
-def open_state(folder: Path, settings: TaskSettings) -> Store:
-    """Open the state store of a task's folder."""
-    limits = StoreLimits(settings.write_buffer_bytes, settings.block_cache_bytes)
-    return Store(folder / "state", limits)
-
-
-def open_reservoir(
-    folder: Path,
-    files: Files,
-    settings: TaskSettings,
-    key: bytes,
-    column_computer: ColumnComputer,
-    length: Length,
-    executor: Executor,
-) -> Reservoir:
-    """Open the reservoir of a task's folder, cut back to the length in a checkpoint."""
-    needed = ReservoirSettings(
-        stream_key=key,
-        chunk_events=settings.chunk_events,
-        segment_bytes=settings.segment_bytes,
-        cache_bytes=settings.chunk_cache_bytes,
-        changelog_entries=settings.crossings_max,
-    )
-    return Reservoir.open(
-        folder / "reservoir",
-        files,
-        compute_columns=column_computer,
-        executor=executor,
-        find_recipe=column_computer.find_recipe,
-        settings=needed,
-        length=length,
-    )

@@ -1,17 +1,21 @@
-"""Opens a task: a new one, or one that continues from its last durable checkpoint and its log.
+"""Opens a task: a new one, or one that continues from its last durable checkpoint.
 
-A recovery restores the state of the checkpoint. It then reads again the log of the journal's pages, to put back the
-events that were accepted but not yet sealed in chunks of the reservoir.
+A recovery restores the state of the checkpoint, and puts the events that no chunk holds yet back into the open region
+of the reservoir: from the reservoir's files of open rows. The checkpoint of an earlier release has no such files. Then
+the log is read again from the journal's first page on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from railgun.catalog.model import LatePolicy
 from railgun.catalog.stream_reading import stream_from_json
+from railgun.state.rocks import StoreLimits
+from railgun.state.store import Store
 from railgun.task.admission import Admission
 from railgun.task.computed_columns import ColumnComputer
 from railgun.task.environment import TaskEnvironment
@@ -20,14 +24,23 @@ from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
 from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.metrics import TaskMetrics
-from railgun.task.processor import TaskIdentity, TaskProcessor, open_reservoir, open_state
-from railgun.task.settings import TaskSettings
+from railgun.task.processor import TaskProcessor
+from railgun.task.settings import TaskIdentity, TaskSettings
+from railgun.wire.decode import Decoded
 from railgun.wire.records import EVENT, Records, runs_of
+from reservoir.executor import Executor
 from reservoir.files import Files
+from reservoir.native.jit import address
+from reservoir.open_region.saved_rows import SavedRows
+from reservoir.reservoir import Reservoir
+from reservoir.reservoir import Settings as ReservoirSettings
 from reservoir.segments.length import Length
 
 ReadLog = Callable[[int, int], Iterable[tuple[int, Records]]]
 """(first, end) -> consecutive pairs (offset of the first record, records) for the offsets from first to end - 1."""
+
+_Ids = tuple[NDArray[np.int64], NDArray[np.uint64]]
+"""Rows in the order of seq: their seqs int64[n], their ids uint64[n][2]."""
 
 CheckState = Callable[[int, int], None]
 """Called with the offset of the next record, and with the leader epoch of the record before it."""
@@ -48,7 +61,7 @@ def open_task(
     """Open a task from its last durable checkpoint, or a new one. The result's `position` is the offset it needs next.
 
     sync_log: see `CheckpointWork`.
-    log_start: the first offset that the log still has. LogGapError is raised if the checkpoint needs an earlier one,
+    log_start: the first offset that the log still has. LogGapError is raised if the task needs an earlier one next,
         or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
         the checkpoint's state.
@@ -66,7 +79,14 @@ def open_task(
             check_state(meta.position, meta.leader_epoch)
         column_computer = ColumnComputer()
         reservoir = open_reservoir(
-            folder, files, settings, identity.key, column_computer, length, environment.executor
+            folder,
+            files,
+            settings,
+            identity.key,
+            column_computer,
+            length,
+            None if meta is None else meta.saved_rows,
+            environment.executor,
         )
     except BaseException:
         store.close()
@@ -88,7 +108,9 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
     """
     needed = 0
     if meta is not None:
-        needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
+        needed = meta.position
+        if meta.saved_rows is None:
+            needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
     if log_start > needed:
         what = "its checkpoint is lost" if meta is None else "its newest checkpoint is lost"
         raise LogGapError(
@@ -127,9 +149,11 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.admission.restore(meta.clock_ms, meta.floor_ms)
     task.rebuild()
     task.journal = Journal.from_json(meta.journal)
-    _recall(task, meta, stream.dedup_events)
-    for page in task.journal.pages:
-        _reopen(task, page, read_log)
+    if meta.saved_rows is None:
+        open_ids = [_reopen(task, page, read_log) for page in task.journal.pages]
+    else:
+        open_ids = [_restore_rows(task, rows) for rows in task.reservoir.saved_rows()]
+    _recall(task, open_ids, stream.dedup_events)
     task.position = meta.position
     task.admission.least_ms = meta.least_ms
     task.admission.set_lateness(stream.lateness_ms, discard=discard)
@@ -137,42 +161,103 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.runtime.seek(meta.clock_ms)
 
 
-def _recall(task: TaskProcessor, meta: TaskMeta, dedup_events: int) -> None:
-    """Restore the duplicate memory from sealed events whose positions lie before the journal's first page."""
-    first = task.journal.first_offset
-    before = meta.position if first is None else first
-    task.admission.expect(min(dedup_events, task.reservoir.sealed_rows))
-    for seqs, ids in task.reservoir.recent_ids(dedup_events):
-        task.admission.recall(ids[: np.searchsorted(seqs, before)])
+def _restore_rows(task: TaskProcessor, rows: SavedRows) -> _Ids:
+    """Put rows of a checkpoint's files back into the open region. Returns the ids of those that are still open."""
+    decoded = task.runtime.arrivals.read(Records(rows.payload, rows.offsets))
+    task.restore(decoded, 0, address(rows.time), address(rows.seq))
+    is_open = task.reservoir.slots[: decoded.n] >= 0
+    return rows.seq[is_open], _ids(decoded, is_open)
 
 
-def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> None:
-    """Read the records of a journal's page again from the log.
-
-    Those that were accepted but not sealed are put back into the open region of the reservoir.
+def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> _Ids:
+    """Read the records of a journal's page again from the log, and put those that were accepted, and are not sealed,
+    back into the open region. Returns their ids.
     """
     admission = task.admission
     admission.set_lateness(page.lateness_ms, discard=page.discard)
     admission.restore(page.clock_ms, page.floor_ms)
     bits = np.frombuffer(bytes(page.accepted), np.uint8)
-    task.position = page.first_offset
+    position, found = page.first_offset, []
     for offset, records in read_log(page.first_offset, page.end_offset):
-        if offset != task.position:
-            raise LogGapError(str(task.identity), f"the log gives offset {offset}, {task.position} is needed")
+        if offset != position:
+            raise LogGapError(str(task.identity), f"the log gives offset {offset}, {position} is needed")
         for kind, run in runs_of(records):
             if kind == EVENT:
                 decoded = task.runtime.arrivals.read(run)
-                start = task.position - page.first_offset
-                admitted = admission.readmit(
-                    bits[start : start + decoded.n],
-                    decoded.status,
-                    decoded.time,
-                    decoded.id_hi,
-                    decoded.id_lo,
-                )
-                task.append(decoded, admitted, restoring=True)
-            task.position += len(run)
-    if task.position != page.end_offset:
+                start = position - page.first_offset
+                accepted = bits[start : start + decoded.n]
+                admission.readmit(accepted, decoded.status, decoded.time, decoded.id_hi, decoded.id_lo)
+                seqs = np.arange(position, position + decoded.n)
+                _, accepted_at, times_at, _ = admission.addresses
+                task.restore(decoded, accepted_at, times_at, address(seqs))
+                is_open = task.reservoir.slots[: decoded.n] >= 0
+                found.append((seqs[is_open], _ids(decoded, is_open)))
+            position += len(run)
+    if position != page.end_offset:
         raise LogGapError(
-            str(task.identity), f"the log ends at offset {task.position}, {page.end_offset} is needed"
+            str(task.identity), f"the log ends at offset {position}, {page.end_offset} is needed"
         )
+    return _joined(found)
+
+
+def _ids(decoded: Decoded, rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return the ids of some records of a batch, uint64[m][2]: hi, lo."""
+    n = decoded.n
+    return np.stack((decoded.id_hi[:n][rows], decoded.id_lo[:n][rows]), axis=1)
+
+
+def _joined(parts: Sequence[_Ids]) -> _Ids:
+    seqs = [each for each, _ in parts] or [np.zeros(0, np.int64)]
+    ids = [each for _, each in parts] or [np.zeros((0, 2), np.uint64)]
+    return np.concatenate(seqs), np.concatenate(ids)
+
+
+def _recall(task: TaskProcessor, open_ids: Sequence[_Ids], dedup_events: int) -> None:
+    """Restore the memory of duplicates from the ids of sealed and open rows, in the order of their positions."""
+    admission, reservoir = task.admission, task.reservoir
+    open_seqs, ids = _joined(open_ids)
+    admission.expect(min(dedup_events, reservoir.sealed_rows + len(open_seqs)))
+    taken = 0
+    for sealed_seqs, sealed_ids in reservoir.recent_ids(dedup_events):
+        if len(sealed_seqs):
+            behind = int(np.searchsorted(open_seqs, sealed_seqs[-1]))
+            places = np.searchsorted(sealed_seqs, open_seqs[taken:behind])
+            admission.recall(np.insert(sealed_ids, places, ids[taken:behind], axis=0))
+            taken = behind
+    admission.recall(ids[taken:])
+
+
+def open_state(folder: Path, settings: TaskSettings) -> Store:
+    """Open the state store of a task's folder."""
+    limits = StoreLimits(settings.write_buffer_bytes, settings.block_cache_bytes)
+    return Store(folder / "state", limits)
+
+
+def open_reservoir(
+    folder: Path,
+    files: Files,
+    settings: TaskSettings,
+    key: bytes,
+    column_computer: ColumnComputer,
+    length: Length,
+    saved_rows: Sequence[int] | None,
+    executor: Executor,
+) -> Reservoir:
+    """Open the reservoir of a task's folder, cut back to the length in a checkpoint, with its files of open rows."""
+    needed = ReservoirSettings(
+        stream_key=key,
+        chunk_events=settings.chunk_events,
+        segment_bytes=settings.segment_bytes,
+        cache_bytes=settings.chunk_cache_bytes,
+        changelog_entries=settings.crossings_max,
+    )
+    return Reservoir.open(
+        folder / "reservoir",
+        files,
+        compute_columns=column_computer,
+        executor=executor,
+        find_recipe=column_computer.find_recipe,
+        settings=needed,
+        length=length,
+        saved_rows=saved_rows,
+    )

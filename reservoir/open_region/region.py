@@ -1,7 +1,7 @@
 """The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,10 @@ class OpenRows:
     slots: NDArray[np.uint32]
     generation: int
     columns: tuple[HotColumn, ...] = field(default=())
+
+    def part(self, first: int, after: int) -> "OpenRows":
+        """Rows `first` to `after` - 1 of these."""
+        return replace(self, slots=self.slots[first:after])
 
     def span(self) -> tuple[int, ...]:
         """The number of rows, their first and last (time, seq), and their least and greatest seq."""
@@ -106,6 +110,16 @@ class OpenRegion:
         return self._words[at.OPEN_ORDER_END] - self._words[at.OPEN_ORDER_START]
 
     @property
+    def arrivals(self) -> int:
+        """How many rows were ever appended."""
+        return int(self._words[at.OPEN_NEXT])
+
+    @property
+    def last_sealed(self) -> tuple[int, int]:
+        """(time, seq) of the last sealed row."""
+        return self._words[at.OPEN_SEALED_TIME], self._words[at.OPEN_SEALED_SEQ]
+
+    @property
     def arena_bytes(self) -> int:
         """Bytes reserved for payloads and strings."""
         return len(self._ring.arena)
@@ -146,6 +160,13 @@ class OpenRegion:
     def all_rows(self) -> OpenRows:
         """Every open row in (time, seq) order; valid until the next append."""
         return self._rows_at(self._words[at.OPEN_ORDER_START], self._words[at.OPEN_ORDER_END])
+
+    def rows_since(self, arrivals: int) -> OpenRows:
+        """The open rows that were appended after so many others, in the order of seq; valid until `release`."""
+        numbers = np.arange(max(arrivals, self._words[at.OPEN_OLDEST]), self._words[at.OPEN_NEXT])
+        slots = (numbers & (self._ring.capacity - 1)).astype(np.uint32)
+        slots = slots[self._ring.state[slots] == at.SLOT_OPEN]
+        return OpenRows(self._ring, slots, self._generation, self.columns)
 
     def first_time(self) -> int | None:
         """Time of the first open row in (time, seq) order; None if there is none."""

@@ -88,7 +88,7 @@ class ChunkWriter:
         self._lane = executor.lane("chunk-writer")
 
     def delete(self, path: Path) -> None:
-        """Delete a segment that nothing reads any more."""
+        """Delete a file that nothing reads any more."""
         self._submit(0, "delete", partial(self._files.delete, path))
 
     def put(self, chunk: PendingChunk) -> None:
@@ -102,6 +102,14 @@ class ChunkWriter:
         """Raise the StorageFailedError of an earlier write, if there is one."""
         if self.failure is not None:
             raise self.failure
+
+    def fail(self, action: str, error: BaseException) -> StorageFailedError:
+        """Note a failure, after which nothing is written. Returns the error to raise: that of the first failure."""
+        with self._lock:
+            if self.failure is None:
+                self.failure = StorageFailedError(str(self._folder), action, error)
+                self.failure.__cause__ = error
+            return self.failure
 
     def copied(self) -> PendingChunk | None:
         """Return the next chunk that has been copied out of the open region; None if there is none."""
@@ -130,7 +138,7 @@ class ChunkWriter:
             if folder_too:
                 self._files.sync_folder(self._folder)
         except OSError as error:
-            raise self._fail("fsync", error) from error
+            raise self.fail("fsync", error) from error
         return length
 
     def close(self) -> None:
@@ -162,7 +170,7 @@ class ChunkWriter:
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - see `check`
-            self._fail(action, error)
+            self.fail(action, error)
 
     def _write(self, chunk: PendingChunk) -> None:
         rows = chunk.copy()
@@ -197,10 +205,3 @@ class ChunkWriter:
         with self._lock:
             self._segment, self._unsynced_folder = made, True
         return made
-
-    def _fail(self, action: str, error: BaseException) -> StorageFailedError:
-        with self._lock:
-            if self.failure is None:
-                self.failure = StorageFailedError(str(self._folder), action, error)
-                self.failure.__cause__ = error
-            return self.failure

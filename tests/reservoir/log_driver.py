@@ -1,6 +1,8 @@
 """Feeds an EventLog to a reservoir in batches, as a task would, and checks every entry against the oracle."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from reservoir.columns import ColumnKind, HotColumn
 from reservoir.executor import Executor
 from reservoir.files import DiskFiles, Files
 from reservoir.native.jit import address, array_at
+from reservoir.open_region.saved_rows import SavedRows
 from reservoir.reservoir import Reservoir, Settings
 from reservoir.segments.length import Length
 from reservoir.thread_executor import ThreadExecutor
@@ -19,10 +22,11 @@ from tests.reservoir.event_log import INT64_MIN, EventLog, columns_of, compute_c
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a task's checkpoint would keep of its reservoir."""
+    """What a task's checkpoint would keep of its reservoir. saved_rows: None as an earlier release would write it."""
 
     position: int
     length: Length
+    saved_rows: list[int] | None
     restore_from: int
     edges: tuple[tuple[int, int], ...]
     hot: tuple[HotColumn, ...]
@@ -51,7 +55,7 @@ class LogDriver:
         self.first_entry_limit: int | None = None
         self.open(Length())
 
-    def open(self, length: Length | None) -> None:
+    def open(self, length: Length | None, saved_rows: list[int] | None = None) -> None:
         self.reservoir = Reservoir.open(
             self.folder,
             self.files,
@@ -60,6 +64,7 @@ class LogDriver:
             find_recipe=find_recipe,
             settings=self.settings,
             length=length,
+            saved_rows=saved_rows,
         )
 
     # --- what a task does --------------------------------------------------------------------------
@@ -85,7 +90,7 @@ class LogDriver:
         end = min(self.position + records, len(self.log.records))
         if end == self.position:
             return
-        self._load(self.position, end)
+        self._load(range(self.position, end))
         self.reservoir.append()
         self._advance(end - self.position)
         self.position = end
@@ -107,9 +112,16 @@ class LogDriver:
         sealed = self.reservoir.last_sealed or (INT64_MIN, INT64_MIN)
         rows = enumerate(self.log.records[: self.position])
         assert least == min((seq for seq, r in rows if r.accepted and (r.time, seq) > sealed), default=None)
+        # The checkpoint before this one is durable.
+        self.reservoir.forget_saved_rows()
+        saving = self.reservoir.save_open_rows()
+        saving.write()
         length = self.reservoir.sync(self.reservoir.chunks)
         restore_from = self.position if least is None else least
-        return Checkpoint(self.position, length, restore_from, tuple(self.edges.values()), self.hot)
+        saved_rows = None if self.position % 4 == 0 else saving.files
+        return Checkpoint(
+            self.position, length, saved_rows, restore_from, tuple(self.edges.values()), self.hot
+        )
 
     def restart(self, checkpoint: Checkpoint) -> None:
         """As after a crash: back to the checkpoint, the open region from the log."""
@@ -117,11 +129,14 @@ class LogDriver:
         self.recover(checkpoint)
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        self.open(checkpoint.length)
+        self.open(checkpoint.length, checkpoint.saved_rows)
         self.set_hot(checkpoint.hot)
         self.position = checkpoint.position
-        if checkpoint.restore_from < checkpoint.position:
-            self._load(checkpoint.restore_from, checkpoint.position)
+        if checkpoint.saved_rows is not None:
+            for rows in self.reservoir.saved_rows():
+                self._restore_saved(rows)
+        elif checkpoint.restore_from < checkpoint.position:
+            self._load(range(checkpoint.restore_from, checkpoint.position))
             self.reservoir.restore()
         self.edges = {}
         for delta, born in checkpoint.edges:
@@ -217,8 +232,19 @@ class LogDriver:
         clock = self.log.clocks[self.position - 1] if self.position else INT64_MIN
         self.reservoir.seek(edge, max(INT64_MIN, clock - delta))
 
-    def _load(self, begin: int, end: int) -> None:
-        records, words = self.log.records[begin:end], self.reservoir.words
+    def _restore_saved(self, rows: SavedRows) -> None:
+        """Put rows from a file back, after a look at what the file has of them."""
+        seqs = rows.seq.tolist()
+        records = [self.log.records[seq] for seq in seqs]
+        assert all(record.accepted for record in records)
+        assert rows.time.tolist() == [record.time for record in records]
+        ends = pairwise(rows.offsets.tolist())
+        assert [rows.payload[a:b].tobytes() for a, b in ends] == [record.payload for record in records]
+        self._load(seqs)
+        self.reservoir.restore()
+
+    def _load(self, seqs: Sequence[int]) -> None:
+        records, words = [self.log.records[seq] for seq in seqs], self.reservoir.words
         payloads = [record.payload for record in records]
         buffer = np.frombuffer(b"".join(payloads) + b"\0", np.uint8)
         offsets = np.cumsum([0, *map(len, payloads)], dtype=np.int64)
@@ -238,12 +264,15 @@ class LogDriver:
             at.IN_ID_LO: ids[1],
             at.IN_PAYLOAD: buffer,
             at.IN_PAYLOAD_OFFSETS: offsets,
-            at.IN_CLOCK: np.array(self.log.clocks[begin:end], np.int64),
+            at.IN_CLOCK: np.array([self.log.clocks[seq] for seq in seqs], np.int64),
+            at.IN_SEQ: np.array(seqs, np.int64),
             at.IN_COLUMNS: table,
         }
         for word, array in arrays.items():
             words[word] = address(array)
         for heap, where in heaps.items():
             words[at.IN_HEAP0 + heap] = where
-        words[at.IN_N], words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = len(records), 0, begin
+        words[at.IN_N] = len(records)
+        if isinstance(seqs, range):
+            words[at.IN_SEQ], words[at.IN_FIRST_SEQ] = 0, seqs.start
         self._keep = (arrays, made)

@@ -62,6 +62,10 @@ class MemoryFiles:
         with self._lock:
             self.journal.append((action, name, what))
 
+    def segments(self) -> dict[str, bytes]:
+        """The bytes of the segments. Those of other files are no function of the log."""
+        return {name: bytes(inode.data) for name, inode in self.names.items() if name.endswith(".seg")}
+
     def make_folder(self, folder: Path) -> None:
         """There is one folder."""
 

@@ -23,7 +23,7 @@ def run(
     cache_bytes: int = 1 << 20,
     set_after: int = SETTINGS.chunk_events,
 ) -> dict[str, bytes]:
-    """The files after a log of 500 records whose hot columns change at given positions.
+    """The segments after a log of 500 records whose hot columns change at given positions.
 
     set_after: the setting of events per chunk after a restart.
     """
@@ -47,7 +47,7 @@ def run(
             saved = driver.checkpoint()
     driver.check_rows()
     driver.reservoir.close()
-    return {name: bytes(inode.data) for name, inode in files.names.items()}
+    return files.segments()
 
 
 @pytest.mark.parametrize("seed", range(3))

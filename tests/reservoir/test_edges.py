@@ -1,5 +1,7 @@
 """Edges where it is hard: clocks that jump, small limits, small caches, the ends of time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_smaller_deltas_are_drained_first() -> None:
     driver.set_hot(())
     late, soon = driver.add_edge(5_000), driver.add_edge(1_000)
     driver.run_all_until(200, [50])
-    driver._load(200, 201)
+    driver._load(range(200, 201))
     driver.reservoir.append()
     given = []
     while driver.reservoir.advance(0, 1) == 0:
@@ -132,9 +134,9 @@ def test_a_set_holds_only_its_columns() -> None:
 def _loader(driver: LogDriver):  # type: ignore[no-untyped-def]
     load = type(driver)._load
 
-    def both(begin: int, end: int) -> None:
+    def both(seqs: Sequence[int]) -> None:
         driver.hot = (AMOUNT, CARD)
-        load(driver, begin, end)
+        load(driver, seqs)
 
     return both
 

@@ -65,10 +65,6 @@ class Run:
         self.to_the_end()
 
 
-def files_of(files: MemoryFiles) -> dict[str, bytes]:
-    return {name: bytes(inode.data) for name, inode in files.names.items()}
-
-
 def whole_run() -> tuple[int, dict[str, bytes]]:
     """Calls that a run makes, and the files it leaves."""
     files = MemoryFiles()
@@ -77,7 +73,7 @@ def whole_run() -> tuple[int, dict[str, bytes]]:
     run.to_the_end()
     assert run.driver is not None
     run.driver.reservoir.close()
-    return counting.calls, files_of(files)
+    return counting.calls, files.segments()
 
 
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.torture)])
@@ -110,7 +106,7 @@ def check_kth_call(
     assert failing.misuse == [], f"k={k}"
     assert run.driver is not None
     run.driver.reservoir.close()
-    assert files_of(files) == wanted, f"k={k}"
+    assert files.segments() == wanted, f"k={k}"
 
 
 def run_with_checkpoints(driver: LogDriver) -> None:

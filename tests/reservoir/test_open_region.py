@@ -109,7 +109,7 @@ def test_rows_that_cannot_be_placed_are_refused_whole() -> None:
         (31, "log position 31: not after the last sealed row"),
         (32, "position 32: not after the record"),
     ):
-        driver._load(begin, 40)
+        driver._load(range(begin, 40))
         with pytest.raises(RowOrderError, match=reason):
             driver.reservoir.append()
         assert driver.reservoir.stats().open_rows == open_rows
