@@ -100,13 +100,29 @@ class TaskLog:
         if position > end:
             reason = f"its state is at offset {position}, its log ends at {end}; restore the whole folder from one copy"
             raise LogCutError(place, reason, position, leader_epoch)
-        if leader_epoch < 0 or position <= self.start:
+        start = self.start
+        if leader_epoch < 0 or position < start:
+            return
+        if position == start:
+            self._check_next(place, position, leader_epoch, end)
             return
         last = self.log.read(*self.where, position - 1, 1, _READ_BYTES)
         if len(last) and last.leader_epoch not in (-1, leader_epoch):
             reason = (
                 f"the record before offset {position} is not the one that its state was made of (leader epoch "
                 f"{last.leader_epoch}, not {leader_epoch}): the broker has lost records"
+            )
+            raise LogCutError(place, reason, position, leader_epoch)
+
+    def _check_next(self, place: str, position: int, leader_epoch: int, end: int) -> None:
+        """Raise LogCutError if the next record is of an earlier epoch than the state's last one, which is deleted."""
+        if position == end:
+            return
+        following = self.log.read(*self.where, position, 1, _READ_BYTES)
+        if len(following) and 0 <= following.leader_epoch < leader_epoch:
+            reason = (
+                f"the record at offset {position} is older than the one before it, of which its state was made "
+                f"(leader epoch {following.leader_epoch}, not {leader_epoch} or later): the log is another one"
             )
             raise LogCutError(place, reason, position, leader_epoch)
 

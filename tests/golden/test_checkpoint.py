@@ -63,7 +63,18 @@ PLACES = (
         "journal",
         "stream",
     ),
-    *("schemas", "metrics", "groups", "next_group", "cells", "pool", "inputs", "history", "leader_epoch"),
+    *(
+        "schemas",
+        "metrics",
+        "groups",
+        "next_group",
+        "cells",
+        "pool",
+        "inputs",
+        "history",
+        "leader_epoch",
+        "saved_rows",
+    ),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
 SETTINGS = TaskSettings(chunk_events=16, segment_bytes=1 << 12, checkpoint_interval_s=1e9)

@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.history.open_records import log_reader_with_history
 from railgun.task.environment import TaskEnvironment
-from railgun.task.processor import TaskIdentity, TaskProcessor
+from railgun.task.meta import TaskMeta, encode_meta
+from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task
 from railgun.task.replies import Replies
-from railgun.task.settings import TaskSettings
+from railgun.task.settings import TaskIdentity, TaskSettings
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
@@ -97,6 +99,15 @@ def stream_text(settings: Sequence[str] = (), window: str = "SLIDING 1 SECOND") 
             f'sql = "SELECT count(*) AS n FROM s GROUP BY k OVER {window}"',
         ]
     )
+
+
+def keep_no_open_rows(patch: pytest.MonkeyPatch) -> None:
+    """Checkpoints are from now on as an earlier release writes them: their open rows are in the log alone."""
+
+    def encode(meta: TaskMeta) -> bytes:
+        return encode_meta(msgspec.structs.replace(meta, saved_rows=None))
+
+    patch.setattr("railgun.task.checkpoints.encode_meta", encode)
 
 
 def rows_filled(task: TaskProcessor, patch: pytest.MonkeyPatch) -> list[int]:

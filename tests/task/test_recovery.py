@@ -8,7 +8,7 @@ import pytest
 from railgun.task.errors import LogGapError
 from railgun.task.settings import TaskSettings
 from reservoir.reservoir import Reservoir
-from tests.task.small_log import SmallLog, stream_text
+from tests.task.small_log import SmallLog, keep_no_open_rows, stream_text
 
 SMALL = TaskSettings(chunk_events=16, segment_bytes=1 << 12, checkpoint_interval_s=0.0)
 BY_HAND = TaskSettings(chunk_events=16, checkpoint_interval_s=3_600.0, replay_s=3_600.0)
@@ -57,16 +57,21 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.parametrize("is_of_now", [True, False])
 @pytest.mark.parametrize("short_by", [1, 40])
-def test_a_log_that_begins_behind_what_the_checkpoint_needs(tmp_path: Path, short_by: int) -> None:
+def test_a_log_that_begins_behind_what_the_checkpoint_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_by: int, is_of_now: bool
+) -> None:
+    if not is_of_now:
+        keep_no_open_rows(monkeypatch)
     log = SmallLog(stream_text(['lateness = "1s"']))
     task = log.open(tmp_path, BY_HAND)
     for n in range(4_000):
         log.event(f"e{n}", 1_000_000 + 10 * n)
     log.feed(task)
     task.checkpoints.take()
-    needed = task.checkpoints.durable_log_start
-    assert 1_000 < needed < task.position, "some rows are sealed, some are open"
+    assert 1_000 < task.checkpoints.durable_log_start < task.position, "some rows are sealed, some are open"
+    needed = task.position if is_of_now else task.checkpoints.durable_log_start
     for n in range(4_000, 4_100):
         log.event(f"e{n}", 1_000_000 + 10 * n)
     log.feed(task)
@@ -75,7 +80,9 @@ def test_a_log_that_begins_behind_what_the_checkpoint_needs(tmp_path: Path, shor
     with pytest.raises(LogGapError, match=f"begins at offset {needed + short_by}, offset {needed} is needed"):
         log.open(tmp_path, BY_HAND, log_start=needed + short_by)
     assert bytes_of(tmp_path) == before, "nothing was cut"
+    log.read_from.clear()
     task = log.open(tmp_path, BY_HAND, log_start=needed)
+    assert bool(log.read_from) != is_of_now
     log.feed(task)
     assert task.position == len(log.records)
     task.close()
@@ -87,7 +94,10 @@ def test_a_log_that_has_lost_its_beginning_and_no_checkpoint(tmp_path: Path) -> 
         log.open(tmp_path, BY_HAND, log_start=3)
 
 
-def test_a_log_that_ends_before_the_checkpoint(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_the_checkpoint_of_an_earlier_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_no_open_rows(monkeypatch)
     log = SmallLog(stream_text(['lateness = "1s"']))
     task = log.open(tmp_path, BY_HAND)
     for n in range(50):
