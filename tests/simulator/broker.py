@@ -28,11 +28,12 @@ _UNANSWERED_S = 30.0
 
 @dataclass
 class Log:
-    """A partition. records: from offset `start` on, each with its leader epoch."""
+    """A partition. records: from offset `start` on, each with its leader epoch. deleted: those before."""
 
     start: int = 0
     records: list[tuple[bytes, int]] = field(default_factory=list)
     epoch: int = 0
+    deleted: list[tuple[bytes, int]] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -73,6 +74,14 @@ class SimulatedBroker:
         first = log.end
         log.records += [(record, log.epoch) for record in records]
         return first
+
+    def delete_before(self, where: TopicPartition, offset: int) -> None:
+        """Delete the first records of a log, as its retention does in time."""
+        log = self.logs[where]
+        count = max(0, offset - log.start)
+        log.deleted += log.records[:count]
+        del log.records[:count]
+        log.start += count
 
     def cut_end(self, where: TopicPartition, records: int) -> None:
         """Lose the last records of a log, as if a broker without them had become its leader."""

@@ -23,10 +23,11 @@ def check_replies(simulation: Simulation, *, has_lost_records: bool = False) -> 
     compared = 0
     for task in simulation.tasks:
         where = TopicPartition(simulation.topics.tasks(task.stream, task.partitioner), task.partition)
+        log = simulation.broker.logs[where]
         compared += check_answers(
             DEFINITIONS,
             task,
-            [record for record, _ in simulation.broker.logs[where].records],
+            [record for record, _ in (*log.deleted, *log.records)],
             lambda number, sequence: by_id[front_ends[number].sent[sequence][0]["id"]],
             lambda number, sequence, name=task.partitioner: front_ends[number].answers.get((sequence, name)),  # type: ignore[misc]
             has_lost_records=has_lost_records,
