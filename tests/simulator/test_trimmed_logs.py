@@ -8,13 +8,11 @@ import pytest
 
 from railgun.host.place import task_folder
 from railgun.messaging.transport import TopicPartition
-from railgun.state.stored import StoredState
-from railgun.task.meta import decode_meta
-from railgun.task.recovery import split_meta
 from tests.counts import seeds
 from tests.simulator import faults
 from tests.simulator.checks import check_copies, check_derived, check_quiet, check_replies
 from tests.simulator.simulation import Simulation
+from tests.task.committed import committed_at
 from tests.task.small_log import keep_no_open_rows
 
 _FAULTS = (
@@ -30,18 +28,6 @@ _FAULTS = (
 )
 _DAYS_S = 5 * 86_400.0
 _EVENTS_PER_S = 20.0
-
-
-def committed_at(folder: Path) -> int:
-    """The position of the checkpoint that a task's folder has; 0 without one."""
-    if not (folder / "state").is_dir():
-        return 0
-    stored = StoredState(folder / "state")
-    try:
-        found = stored.commit()
-    finally:
-        stored.close()
-    return 0 if found is None else decode_meta(split_meta(found[1])[0], str(folder)).position
 
 
 def empty_logs(simulation: Simulation) -> int:
