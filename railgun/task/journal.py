@@ -1,10 +1,9 @@
-"""The part of a checkpoint that restores the open region. The records are in the log; this says which were accepted.
+"""Says which records of the log were accepted, from the oldest row on that is not sealed.
 
-The open rows are not stored. Recovery reads the log again from the oldest unsealed position. For that the checkpoint
-keeps one accepted bit per position and, at the start of each page of bits, the clock and the settings in force there
-(Retention, docs/architecture.md). Pages without an accepted record are left out. So a flood of duplicates behind one
-open row takes no memory and is not read again. But it does hold the log back: the log is kept from the oldest open
-row on, until its chunk has its number of events.
+An earlier release stores no open rows. It reads the log again from that position, and needs one accepted bit per
+position and, at the start of each page of bits, the clock and the settings in force there. Checkpoints have them, so
+that it may go on with a folder of this one. An embedded log is kept from there on. Pages without an accepted record are
+left out, so a flood of duplicates behind one open row takes no memory.
 """
 
 from collections import deque
