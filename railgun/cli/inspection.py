@@ -18,7 +18,12 @@ from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
 from reservoir.errors import CorruptionError
 from reservoir.files import DiskFiles
-from reservoir.segments.describe import FolderDescription, SegmentDescription, describe_folder
+from reservoir.segments.describe import (
+    FolderDescription,
+    SegmentDescription,
+    damaged_open_rows,
+    describe_folder,
+)
 from reservoir.segments.length import Length
 from reservoir.segments.segment import SegmentScanner, segment_numbers, segment_path
 
@@ -121,8 +126,9 @@ def inspect_task(folder: Path) -> TaskReport:
     try:
         found = _state(folder)
         if found is not None:
-            state, length = found
+            state, length, saved_rows = found
             damage += _missing(folder / RESERVOIR, files, events, length)
+            damage += _damaged_open_rows(folder, files, state.epoch, saved_rows)
     except StoreVersionError:
         raise
     except StoreError as error:
@@ -157,7 +163,8 @@ def _check_versions(folder: Path, files: DiskFiles) -> None:
             continue
 
 
-def _state(folder: Path) -> tuple[StateReport, Length] | None:
+def _state(folder: Path) -> tuple[StateReport, Length, list[int]] | None:
+    """Return the state of the last checkpoint, the length of the reservoir, and its files of open rows."""
     if not any((folder / STATE).iterdir()):
         return None
     stored = StoredState(folder / STATE)
@@ -183,7 +190,18 @@ def _state(folder: Path) -> tuple[StateReport, Length] | None:
         pages=amounts.pages,
         strings=amounts.strings,
     )
-    return report, Length(*msgspec.msgpack.decode(length_bytes))
+    return report, Length(*msgspec.msgpack.decode(length_bytes)), meta.saved_rows or []
+
+
+def _damaged_open_rows(folder: Path, files: DiskFiles, epoch: int, saved_rows: list[int]) -> list[str]:
+    """Return what is wrong with the files of open rows. A task that runs may take a checkpoint meanwhile, and delete
+    the files of the one before.
+    """
+    damage = damaged_open_rows(folder / RESERVOIR, files, saved_rows)
+    found = _state(folder) if damage else None
+    if found is not None and found[0].epoch > epoch:
+        return _damaged_open_rows(folder, files, found[0].epoch, found[2])
+    return damage
 
 
 def _history(folder: Path) -> HistoryReport | None:

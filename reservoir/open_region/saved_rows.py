@@ -189,9 +189,10 @@ def write_rows(files: Files, path: Path, stream_key: bytes, rows: OpenRows) -> N
         file.close()
 
 
-def read_rows(files: Files, path: Path, stream_key: bytes) -> Iterator[SavedRows]:
+def read_rows(files: Files, path: Path, stream_key: bytes | None) -> Iterator[SavedRows]:
     """Iterate over the rows of a file, some thousand at a time.
 
+    stream_key: the key that the file must have; None: any.
     Raises CorruptionError, FormatVersionError, ForeignSegmentError and OSError.
     """
     file, place = files.open_read(path), str(path)
@@ -202,7 +203,7 @@ def read_rows(files: Files, path: Path, stream_key: bytes) -> Iterator[SavedRows
             raise CorruptionError(place, 0, "not a file of open rows: the magic bytes are wrong")
         if version > VERSION:
             raise FormatVersionError(place, version, VERSION)
-        if key != stream_key:
+        if stream_key is not None and key != stream_key:
             raise ForeignSegmentError(place, "stream key", key.hex(), stream_key.hex())
         offset, size = HEADER_BYTES, file.size()
         while expected > 0:

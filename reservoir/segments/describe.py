@@ -1,10 +1,12 @@
 """Describes what a folder of segments holds, without changing it: for `railgun inspect`, and to find damage."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir.errors import CorruptionError, FormatVersionError
 from reservoir.files import Files
+from reservoir.open_region.saved_rows import read_rows, saved_rows_path
 from reservoir.segments.index import IndexedChunk
 from reservoir.segments.recovery import check_numbers, check_order
 from reservoir.segments.segment import SegmentScan, SegmentScanner, segment_numbers, segment_path
@@ -69,6 +71,24 @@ def describe_folder(folder: Path, files: Files) -> FolderDescription:
             damage = str(error)
         described.append(_describe(str(segment_path(folder, number)), scanner.size_bytes, scan, damage))
     return FolderDescription(tuple(described))
+
+
+def damaged_open_rows(folder: Path, files: Files, numbers: Sequence[int]) -> list[str]:
+    """Read the files of open rows that a checkpoint names. Returns what is wrong with them.
+
+    Raises FormatVersionError for a file that a newer release wrote, and OSError.
+    """
+    damage = []
+    for number in numbers:
+        path = saved_rows_path(folder, number)
+        try:
+            for _ in read_rows(files, path, None):
+                pass
+        except FileNotFoundError:
+            damage.append(f"{path}: the checkpoint names this file of open rows, which is missing")
+        except CorruptionError as error:
+            damage.append(str(error))
+    return damage
 
 
 def _describe(file: str, size_bytes: int, scan: SegmentScan | None, damage: str | None) -> SegmentDescription:

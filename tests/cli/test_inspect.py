@@ -106,7 +106,7 @@ def test_a_task_that_was_never_checkpointed(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_every_flipped_byte_of_a_segment_is_found(task: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for segment in sorted((task / "reservoir").iterdir()):
+    for segment in sorted((task / "reservoir").glob("*.seg")):
         whole = segment.read_bytes()
         for place in [*range(0, HEADER_BYTES, 7), *range(HEADER_BYTES, len(whole), 997), len(whole) - 1]:
             segment.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
@@ -120,7 +120,7 @@ def test_every_flipped_byte_of_a_segment_is_found(task: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("cut", [1, 100, 5000])
 def test_what_the_checkpoint_has_and_the_segments_lack_is_damage(task: Path, cut: int) -> None:
-    last = sorted((task / "reservoir").iterdir())[-1]
+    last = sorted((task / "reservoir").glob("*.seg"))[-1]
     last.write_bytes(last.read_bytes()[:-cut])
     [damage] = inspect_task(task).damage
     assert damage.startswith(f"{last}, byte ")
@@ -129,7 +129,7 @@ def test_what_the_checkpoint_has_and_the_segments_lack_is_damage(task: Path, cut
 
 @pytest.mark.parametrize("which", [0, 1, -1])
 def test_a_missing_segment_is_damage(task: Path, which: int) -> None:
-    segments = sorted((task / "reservoir").iterdir())
+    segments = sorted((task / "reservoir").glob("*.seg"))
     segments[which].unlink()
     report = inspect_task(task)
     if which == 0:
@@ -141,16 +141,25 @@ def test_a_missing_segment_is_damage(task: Path, which: int) -> None:
 
 
 def test_all_segments_missing_is_damage(task: Path) -> None:
-    for segment in (task / "reservoir").iterdir():
+    for segment in (task / "reservoir").glob("*.seg"):
         segment.unlink()
     [damage] = inspect_task(task).damage
     assert damage.endswith(".seg: the segment is missing")
 
 
+def test_damaged_and_missing_open_rows_are_damage(task: Path) -> None:
+    (path,) = (task / "reservoir").glob("*.open")
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert "CRC of open rows" in inspect_task(task).damage[0]
+    path.unlink()
+    assert "names this file of open rows, which is missing" in inspect_task(task).damage[0]
+
+
 def test_bytes_behind_the_checkpoint_are_torn_not_damaged(
     task: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    last = sorted((task / "reservoir").iterdir())[-1]
+    last = sorted((task / "reservoir").glob("*.seg"))[-1]
     with last.open("ab") as file:
         file.write(b"half a frame")
     assert main(["inspect", str(task)]) == 0
@@ -193,7 +202,7 @@ def test_damaged_state_is_found(
 
 
 def test_a_segment_of_a_newer_release_is_no_damage(task: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = sorted((task / "reservoir").iterdir())[0]
+    first = sorted((task / "reservoir").glob("*.seg"))[0]
     whole = first.read_bytes()
     head = bytearray(whole[: PREAMBLE_BYTES - 4])
     struct.pack_into("<H", head, 8, 99)
