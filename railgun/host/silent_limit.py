@@ -1,5 +1,6 @@
 """Tells how far a silent copy may process what was read for it: to its limit, and to a `warm` record whose metric it
-has not filled yet. A `warm` record completes a fill at once, and the other tasks of the unit would wait for it.
+has not filled yet. Processing such a record would do the rest of the fill on the spot, and the other tasks of the unit
+would have to wait.
 """
 
 from railgun.catalog.changes import Warm, change_from_json
@@ -13,9 +14,10 @@ _WARM = Warm.kind.encode()
 
 
 def parted_at_limit(task: TaskProcessor, fetched: Fetched, limit: int) -> tuple[Fetched, Fetched | None]:
-    """Return what a silent copy may process now, and what it has to keep for later; None if that is nothing.
+    """Return what a silent copy may process now, and what it has to keep for later (None: nothing).
 
-    What it may process has a `warm` record in no place but the first: the records before it may add the metric.
+    A `warm` record is only processed as the first one: until those before it are processed, the task may not have the
+    metric, so whether it is filled cannot be told.
     limit: the offset from which on the copy must not process records.
     """
     now, later = fetched.parted(limit)

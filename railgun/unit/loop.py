@@ -330,7 +330,7 @@ class UnitLoop:
             _log.warning("nothing can be read for now: %s", error)
             self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
-            if not self._queries.is_at_fault(error):
+            if not self._queries.handle_fault(error):
                 _log.warning("something is wrong with a log: %s", error)
                 self._faults.ask(error, running)
 
