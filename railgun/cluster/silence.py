@@ -47,6 +47,11 @@ UNSTEADY_BEGINNINGS: Final = 3
 STEADY_S: Final = 600.0
 """A unit that has lived for this long is unsteady no more."""
 
+# --- heartbeats of a unit to its node --------------------------------------------------------------------------
+
+UNIT_SILENT_S: Final = 5.0
+"""A unit whose node has heard no heartbeat for longer than this does not count as ready."""
+
 # --- what a node says of itself --------------------------------------------------------------------------------
 
 JOINS_S: Final = 3.0

@@ -51,9 +51,16 @@ class Story:
                 task.checkpoints.take()
                 state = folder / f"checkpoint-{len(self.saved)}"
                 shutil.copytree(folder / "whole", state)
-                self.saved.append(Durable(state, len(self.files.journal), task.position))
+                self.saved.append(Durable(state, self._changes(), task.position))
         task.close()
         self.compare(player.answers)
+
+    def _changes(self) -> int:
+        """How many changes preceded the commit just made. The files that it does not name are deleted after it."""
+        changes = len(self.files.journal)
+        while self.files.journal[changes - 1][0] == "delete":
+            changes -= 1
+        return changes
 
     def compare(self, answers: dict[int, dict[str, Any]]) -> None:
         for at, answer in answers.items():
