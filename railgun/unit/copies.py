@@ -86,6 +86,11 @@ class UnitCopies:
         """Note that a report of this unit is in the log."""
         self._hearing.acknowledge(number, self._clock.now())
 
+    @property
+    def reached_since_s(self) -> float:
+        """Since when the broker has taken this unit's reports without a pause; infinity if it does not now."""
+        return self._hearing.reached_since_s(self._clock.now())
+
     def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         """Take over the plan for this unit: its tasks, each with all its copies in order of preference.
 

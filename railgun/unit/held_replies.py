@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from railgun.messaging.errors import TopicMissingError, TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.reply_partitions import Sent
 
 GONE_S = 3.0
 _RETRY_S = 0.3
 # The bytes that are held for all front-ends together. Beyond this, those that were missing first count as gone.
 _LIMIT_BYTES = 64 << 20
-
-Sent = Future[list[int]]
 
 
 @dataclass

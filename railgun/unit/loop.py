@@ -165,6 +165,7 @@ class UnitLoop:
         # A host that another thread opens meanwhile is for the next round: it is not decided yet whether it answers.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._decide()
+        self._sending.look(self._copies.reached_since_s)
         has_more = self._work(running)
         may_answer = self._sending.has_room
         self._read(running, 0.0 if has_more or (may_answer and self._queries.has_work) else _IDLE_S)
@@ -265,7 +266,7 @@ class UnitLoop:
 
         A task that answers must not wait for room while it processes: the others, and the reports, would wait too.
         """
-        return host.limit is not None or self._sending.has_room
+        return host.limit is not None or host.sink.has_room()
 
     def _process(self, host: TaskHost, position: int, fetched: Fetched) -> None:
         """Have a task process records that were fetched for it at a position."""

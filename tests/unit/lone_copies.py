@@ -15,6 +15,7 @@ class LoneCopies:
     answers_anything = False
     plan = Plan()
     takeover_s, units = 1.0, 1
+    reached_since_s = 0.0
 
     def __init__(self, generation: int) -> None:
         self.generation = generation

@@ -55,6 +55,7 @@ class StillHost:
 
     is_ready, is_running, failure, limit = True, False, None, None
     take_over = SimpleNamespace(step=lambda: False)
+    sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
 
     def __init__(self, place: Place) -> None:
@@ -406,12 +407,13 @@ class TalkingHost(SlowHost):
 
     def __init__(self, place: Place, time_s: list[float], sending: Sending) -> None:
         super().__init__(place, time_s)
-        self._sending = sending
+        self._sending, self._outstanding = sending, Outstanding("here")
+        self.sink = SimpleNamespace(has_room=lambda: sending.has_room_for(self._outstanding))
 
     def take(self, fetched: Fetched) -> None:
         position = self.position
         super().take(fetched)
-        self._sending.answer(Outstanding("here"), "a", position, [(1, bytes(1 << 20))])
+        self._sending.answer(self._outstanding, "a", position, [(1, bytes(1 << 20))])
 
 
 def test_while_there_is_no_room_for_replies_the_unit_goes_on_reporting(tmp_path: Path) -> None:
