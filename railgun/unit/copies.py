@@ -160,6 +160,9 @@ class UnitCopies:
             answered = copy.is_answering
             if not host.is_running:
                 copy.is_answering = False
+            elif host.is_filling:
+                # It can process nothing for now: another copy may have filled the metric already.
+                copy.is_answering, host.limit = False, copy.limit
             else:
                 answers = copy.decide(now_s, host.position, host.position + host.lag)
                 host.limit = None if answers else copy.limit
@@ -181,7 +184,7 @@ class UnitCopies:
         if host.failure is not None:
             return CopyState.FAILED
         copy = self._answering.get(host.place.key)
-        if copy is None or not host.is_running:
+        if copy is None or not host.is_running or host.is_filling:
             return CopyState.BEHIND
         return copy.state(self._clock.now())
 

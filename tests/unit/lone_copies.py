@@ -50,7 +50,7 @@ class LoneCopies:
     def state(self, host: Any) -> CopyState:
         if host.failure is not None:
             return CopyState.FAILED
-        return CopyState.ANSWERING if host.is_ready else CopyState.BEHIND
+        return CopyState.ANSWERING if host.is_ready and not host.is_filling else CopyState.BEHIND
 
 
 def lone_copies(generation: int = 1) -> UnitCopies:

@@ -53,7 +53,8 @@ sql = "SELECT count(*) AS n FROM {name} GROUP BY card OVER SLIDING 1 MINUTE"
 class StillHost:
     """A task that has caught up and does nothing more."""
 
-    is_ready, is_running, failure, limit = True, False, None, None
+    is_ready, is_running, is_changing, is_filling = True, False, False, False
+    failure, limit = None, None
     take_over = SimpleNamespace(step=lambda: False)
     sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
@@ -99,6 +100,7 @@ class RunningHost(StillHost):
     """A task that reads its log, and has more to do or not."""
 
     is_running, position, has_more = True, 0, False
+    task: Any = None
 
     def work(self) -> bool:
         return self.has_more
