@@ -1,5 +1,5 @@
 """Tells how far a copy may process what was read for it: to its limit, if it is silent, and to a `warm` record whose
-metric it has not filled yet. A `warm` record completes a fill at once, and the other tasks of the unit would wait for it.
+metric it has not filled yet. A `warm` record completes a fill at once, and the other tasks of the unit would wait.
 """
 
 from railgun.catalog.changes import Warm, change_from_json

@@ -67,8 +67,8 @@ class UnitHosts:
         return bool(new or dropped)
 
     def advance(self) -> None:
-        """Note which hosts have been opened, changed or closed since the last call, and open hosts again whose folder was
-        locked, or whose broker was away.
+        """Note which hosts have been opened, changed or closed since the last call, and open hosts again whose folder
+        was locked, or whose broker was away.
         """
         for key, opening in list(self._opening.items()):
             if opening.done():

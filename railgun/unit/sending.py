@@ -40,7 +40,8 @@ class DeadLetter:
 class Sending:
     """Sends records through the unit's producer.
 
-    Back-pressure: a call blocks while the transport is full, and while a broker that has to be asked is away.
+    Back-pressure: replies that the transport has no room for are held, and `has_room` says so. A dead letter blocks
+    while the transport is full, and while a broker that has to be asked is away.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
@@ -57,7 +58,7 @@ class Sending:
     @property
     def has_room(self) -> bool:
         """Whether so little is unacknowledged that the replies to another batch need not wait for room."""
-        return self._unacknowledged_bytes < _ROOM_BYTES
+        return self._unacknowledged_bytes < _ROOM_BYTES and not self.held.is_full
 
     def has_room_for(self, outstanding: Outstanding) -> bool:
         """Whether the replies of a task to another batch need not wait for room.
@@ -68,7 +69,8 @@ class Sending:
             return True
         slow = self._partitions.slow
         others_bytes = self._unacknowledged_bytes - self._partitions.slow_bytes
-        return bool(slow) and others_bytes < _ROOM_BYTES and not outstanding.has_sent_to(slow)
+        is_full = self.held.is_full
+        return bool(slow) and not is_full and others_bytes < _ROOM_BYTES and not outstanding.has_sent_to(slow)
 
     def look(self, reached_since_s: float) -> None:
         """Give up the replies to partitions that take none. Called in every round, by the thread of the loop.
@@ -90,17 +92,17 @@ class Sending:
             started_s = perf_counter()
             where = TopicPartition(self._topics.replies(front_end), 0)
             entry = Entry(where, Records.of([record]))
-            sent = self._when_there_is_room(partial(self.held.send, front_end, entry))
+            sent = self.held.send(front_end, entry)
             outstanding.add(first, where, sent)
             sent.add_done_callback(partial(_note, acknowledged, started_s))
             self.figures.replies += 1
 
     def answer_query(self, front_end: int, record: bytes) -> None:
-        """Send the answer to a value query. If that is not possible now it is dropped: the front-end asks again."""
-        entry = Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
-        with contextlib.suppress(TransportFullError, TransportUnavailableError):
-            self.held.send(front_end, entry)
-            self.figures.query_answers += 1
+        """Send the answer to a value query. Nobody waits until it is acknowledged: the front-end asks again."""
+        self.held.send(
+            front_end, Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
+        )
+        self.figures.query_answers += 1
 
     def retry(self) -> None:
         """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
