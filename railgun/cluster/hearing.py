@@ -62,6 +62,7 @@ class Hearing:
         self._interval_s = 0.0
         # Since when a report has been acknowledged that has not come back, and when one was acknowledged last.
         self._missing_since_s, self._acknowledged_s = math.inf, -math.inf
+        self._reached_since_s = math.inf
 
     def write(self, now_s: float, interval_s: float) -> int:
         """Return the number of a report that is being written.
@@ -75,13 +76,22 @@ class Hearing:
 
     def acknowledge(self, number: int, now_s: float) -> None:
         """Note that a report of this unit is in the log, so that it has to come back."""
-        pause_s = max(self._timing.patience_s, 2 * self._interval_s)
-        if now_s - self._acknowledged_s > pause_s:
+        if now_s - self._acknowledged_s > self._pause_s:
             # The broker was away: what it had before then could not come back either.
             self._missing_since_s = math.inf
+            self._reached_since_s = now_s
         self._acknowledged_s = now_s
         if self._written and self._written[0][0] <= number:
             self._missing_since_s = min(self._missing_since_s, now_s)
+
+    @property
+    def _pause_s(self) -> float:
+        """If no report is acknowledged for this long, the broker is away."""
+        return max(self._timing.patience_s, 2 * self._interval_s)
+
+    def reached_since_s(self, now_s: float) -> float:
+        """Return since when reports of this unit have been acknowledged without a pause; infinity if none is now."""
+        return self._reached_since_s if now_s - self._acknowledged_s <= self._pause_s else math.inf
 
     def is_deaf(self, now_s: float) -> bool:
         """Whether the unit's own reports do not come back, though they are in the log: so others cannot be heard.

@@ -35,6 +35,10 @@ PUT_ASIDE_S: Final = 120.0
 """Once a job has asked for it, each task has put aside the events that it accepted within this time. If not, its node
 does not run, or has another data folder."""
 
+REPLIES_STUCK_S: Final = 10.0
+"""A front-end whose partition has taken no reply for this long, while the broker takes a unit's reports, counts as gone
+for that unit."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0

@@ -268,7 +268,7 @@ UNIT = (
         "railgun_reply_records_dropped_total",
         FamilyKind.COUNTER,
         (),
-        "those to front-ends whose topic is gone",
+        "those to front-ends whose topic is gone, or takes none",
     ),
 )
 
