@@ -8,7 +8,7 @@ from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.histories import Histories, Unable, nodes_without
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
-from railgun.cluster.plan import Plan
+from railgun.cluster.plan import Copies, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
@@ -193,9 +193,19 @@ class ObservedCluster:
             plan.lost.get(name, {}),
             unable,
             lambda copy: now_s - self._well_s(name, copy),
-            lambda copy: copy in heard and heard[copy].state is CopyState.FAILED,
+            lambda copy: (
+                (copy in heard and heard[copy].state is CopyState.FAILED)
+                or self._flaps_everywhere(name, planned, heard)
+            ),
         )
         return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
+
+    def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
+        """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""
+        copies = [each.copy for each in planned]
+        flapping = [copy for copy in copies if self._progress.flaps(name, copy)]
+        well = [copy for copy in copies if copy in heard and heard[copy].state.is_caught_up]
+        return bool(flapping) and set(well) <= set(flapping)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
         """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
