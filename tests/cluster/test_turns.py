@@ -8,7 +8,7 @@ from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.turns import Turns
-from tests.cluster.world import ModelCopy, World
+from tests.cluster.world import ModelCopy, World, healed
 from tests.counts import seeds
 
 A, B, C = (CopyName(f"node-{number}", 0) for number in range(3))
@@ -165,6 +165,40 @@ class TestTheOneThatTookOver:
 
     def test_it_stops_for_one_that_was_started_again(self, second: Watched) -> None:
         assert not second.run(0.1, CopyState.ANSWERING, copy=A, generation=2)
+
+
+# --- amid copies of an earlier release ------------------------------------------------------------------
+
+
+class _FormerTurns(Turns):
+    """As in an earlier release: a copy takes activity back at once, and stops at once for one that comes before it."""
+
+    def begin(self, now_s: float) -> None:
+        pass
+
+    def hear_begin(self, now_s: float) -> None:
+        pass
+
+
+@pytest.fixture
+def mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some copies of the model are of an earlier release."""
+    right = ModelCopy.open
+
+    def begun(self: ModelCopy, now: int) -> None:
+        right(self, now)
+        if (self.name + now) % 2:
+            self.answering._turns = _FormerTurns(TIMING)
+
+    monkeypatch.setattr(ModelCopy, "open", begun)
+
+
+@pytest.mark.usefixtures("mixed")
+@pytest.mark.parametrize("seed", seeds(range(10), range(1_000)))
+def test_after_faults_everything_is_answered_and_by_one_copy(seed: int) -> None:
+    outcome = healed(seed)
+    assert outcome.lost == 0
+    assert outcome.answering == 1
 
 
 # --- a slow disk ---------------------------------------------------------------------------------------
