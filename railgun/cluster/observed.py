@@ -112,10 +112,18 @@ class ObservedCluster:
             or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
         losses, unable = self._losses(plan, now_s), self.unable(tasks, plan)
+        shaky = _shaky(nodes, self.policy.copies)
         return ClusterView(
             nodes,
             [
-                self._task(name, plan, losses, unable.get(name, frozenset()), is_new=is_new, now_s=now_s)
+                self._task(
+                    name,
+                    plan,
+                    losses,
+                    unable.get(name, frozenset()) | (shaky - self._planned_nodes(name, plan)),
+                    is_new=is_new,
+                    now_s=now_s,
+                )
                 for name, is_new in sorted(tasks.items())
             ],
             self.policy if copies is None else replace(self.policy, copies=copies),
@@ -228,3 +236,10 @@ class ObservedCluster:
                 positions[node] = max(status.position, positions.get(node, 0))
         end = max([status.end for _, status in copies] + list(positions.values()), default=0)
         return {node: end - position for node, position in positions.items()}
+
+
+def _shaky(nodes: Iterable[NodeView], copies: int) -> frozenset[str]:
+    """The nodes whose units are all unsteady, if enough others live: they get no copies that they do not have."""
+    alive = [each.node for each in nodes if each.is_alive]
+    shaky = frozenset(node.name for node in alive if len(node.unsteady) >= node.units)
+    return shaky if len(alive) - len(shaky) >= copies else frozenset()

@@ -56,7 +56,7 @@ def _play(folder: Path, seed: int, full_s: float) -> None:
             {task for task, nodes in _copies(simulation) if full.name in nodes},
         )
         full.full_disk_s = until_s = simulation.now_s + full_s
-        while simulation.now_s < until_s + 3 * POLICY.replace_after_s:
+        while simulation.now_s < until_s:
             simulation.run(0.05, _EVENTS_PER_S)
             places.look()
             if simulation.waiting_s() > _LONGEST_WAIT_S:
@@ -67,6 +67,8 @@ def _play(folder: Path, seed: int, full_s: float) -> None:
         if others != [unit for node in simulation.nodes if node is not full for unit in node.live_units]:
             raise Broken("a unit on another node has ended")
         simulation.run_until(simulation.is_steady, _BACK_S, "all is well again")
+        if any(full.name in nodes for task, nodes in _copies(simulation) if task in on_it):
+            raise Broken(f"made on it again: {simulation.shown()}")
         check_quiet(simulation, 2.0, _EVENTS_PER_S)
         check_copies(simulation)
         check_replies(simulation)
