@@ -20,6 +20,10 @@ class Timing:
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
     deaf_s: a unit whose own reports are written and have not come back for this long cannot hear others.
+    back_s: a copy that another one took over from takes activity back after it has been at its limit for this long. The
+        time is doubled each time.
+    back_most_s: it is doubled up to this.
+    forgiven_s: a take-over is forgotten after this time.
     warm_wait_s: a metric begins to answer at the latest this long after the answering copy has filled it, even if other
         copies still fill it.
     """
@@ -29,6 +33,9 @@ class Timing:
     ahead_s: float = 0.2
     leave_s: float = 10.0
     deaf_s: float = 15.0
+    back_s: float = 10.0
+    back_most_s: float = 300.0
+    forgiven_s: float = 3600.0
     warm_wait_s: float = 600.0
 
     def stuck_s(self, interval_s: float) -> float:

@@ -48,6 +48,10 @@ reader was away, or the broker: nobody could be heard."""
 UNSTEADY_BEGINNINGS: Final = 3
 """A unit that began so many times within `replace_after_s` is unsteady."""
 
+VAIN_BEGINNINGS: Final = 2
+"""If a unit began so many times since a copy's last checkpoint, the copy's checkpoints fail. One that is killed begins
+once."""
+
 STEADY_S: Final = 600.0
 """A unit that has lived for this long is unsteady no more."""
 
