@@ -7,25 +7,25 @@ that waits there would keep the loop from writing anything.
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from railgun.state.resident import Image
 from railgun.state.store import Store
 from railgun.unit.__main__ import main
 
 
-class _Stuck:
-    def __init__(self, while_there: Path) -> None:
-        self._while_there, self._write = while_there, Store.write
+def _stuck_write(while_there: Path) -> Callable[..., None]:
+    write = Store.write
 
-    def write(self, store: Store, images: Sequence[Image], next_epoch: int | None = None) -> None:
-        while self._while_there.exists() and threading.current_thread() is threading.main_thread():
+    def stuck(store: Store, *images: Any, **options: Any) -> None:
+        while while_there.exists() and threading.current_thread() is threading.main_thread():
             time.sleep(0.01)
-        self._write(store, images, next_epoch)
+        write(store, *images, **options)
+
+    return stuck
 
 
 if __name__ == "__main__":
-    stuck = _Stuck(Path(sys.argv[1]))
-    Store.write = lambda *given: stuck.write(*given)  # type: ignore[method-assign]
+    Store.write = _stuck_write(Path(sys.argv[1]))  # type: ignore[method-assign]
     sys.exit(main(sys.argv[2:]))
