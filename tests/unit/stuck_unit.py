@@ -1,7 +1,7 @@
 """A unit on a disk that may stop to answer: `python -m tests.unit.stuck_unit FILE ...` in the place of `railgun.unit`.
 
-While the file is there, whatever the unit's loop writes to the state of a task waits. What lanes write does not: a commit
-that waits there would keep the loop from writing anything.
+While the file is there, what the loop of the unit writes to the state of a task waits. What lanes write does not: a
+commit that waits there would keep the loop from writing anything.
 """
 
 import sys
