@@ -124,6 +124,40 @@ class KafkaTopics:
         start, end = self._offsets(where, (_FIRST, _AFTER_LAST), within_s)
         return start, end
 
+    def bounds_of(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return `bounds` of many partitions, asked for together. Those whose leader does not say are left out."""
+        partitions = {where: KafkaTopicPartition(*where) for where in wheres}
+        if not partitions:
+            return {}
+        starts, ends = (
+            self._client.list_offsets(
+                dict.fromkeys(partitions.values(), spec),
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=self._timeout_s,
+            )
+            for spec in (_FIRST, _AFTER_LAST)
+        )
+        found = {}
+        for where, partition in partitions.items():
+            with contextlib.suppress(KafkaException):
+                start = _checked(_FIRST, starts[partition].result().offset)
+                found[where] = start, _checked(_AFTER_LAST, ends[partition].result().offset)
+        return found
+
+    def retentions(self, topics: Sequence[str]) -> dict[str, int | None]:
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        left out.
+        """
+        resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
+        if not resources:
+            return {}
+        answers = self._client.describe_configs(list(resources.values()), request_timeout=self._timeout_s)
+        found = {}
+        for topic, resource in resources.items():
+            with contextlib.suppress(KafkaException):
+                found[topic] = topic_settings.retention_ms(answers[resource].result())
+        return found
+
     def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
         """Return the first offset that was appended at a time (ms since 1970) or later; the end if there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(appended_ms)
