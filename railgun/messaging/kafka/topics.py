@@ -273,6 +273,19 @@ class KafkaTopics:
 
     def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
         """Change settings of a topic. If that fails, a warning is logged: no result depends on these settings."""
+        try:
+            self._set(topic, settings)
+        except TransportError as error:
+            wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
+            _log.warning(
+                "topic %s: set %s on the broker; it could not be set from here: %s", topic, wanted, error
+            )
+
+    def set_retention(self, topic: str, retention_ms: int | None) -> None:
+        """Have the broker keep the records of a topic for so long; None: for ever."""
+        self._set(topic, topic_settings.retention(retention_ms))
+
+    def _set(self, topic: str, settings: Mapping[str, str]) -> None:
         if not settings:
             return
         entries = [
@@ -281,13 +294,7 @@ class KafkaTopics:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         answer = self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
-        try:
-            self._result(topic, answer.result, "AlterConfigs")
-        except TransportError as error:
-            wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
-            _log.warning(
-                "topic %s: set %s on the broker; it could not be set from here: %s", topic, wanted, error
-            )
+        self._result(topic, answer.result, "AlterConfigs")
 
     def _replicas(self, topic: str) -> int:
         return min(len(each.replicas) for each in self._described(topic).partitions)

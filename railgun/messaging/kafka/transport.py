@@ -90,6 +90,11 @@ class KafkaTransport:
         self._check_open()
         return self._topics.retentions(topics)
 
+    def set_retention(self, topic: str, retention_ms: int | None) -> None:
+        """Have the broker keep the records of a topic for so long, in ms; None: for ever."""
+        self._check_open()
+        self._topics.set_retention(topic, retention_ms)
+
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
         if self._producer is None:

@@ -84,7 +84,7 @@ def run_leader(
     topics = Topics(cluster.topic_prefix)
     with (
         KafkaTransport(kafka) as transport,
-        KafkaRegistry(kafka, cluster.topic_prefix) as registry,
+        KafkaRegistry(kafka, cluster.topic_prefix, log_retention_ms=cluster.log_retention) as registry,
     ):
         make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
