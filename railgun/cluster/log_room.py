@@ -75,16 +75,18 @@ def log_rooms(
 ) -> dict[TaskKey, LogRoom]:
     """Return the room of each task whose log is known. now_ms: the time, in ms since 1970.
 
-    A copy whose node is away counts as long as the plan names it: it has to come back before its records go.
+    A copy whose node is away counts as long as the plan names it, or names too few others: it has to come back before
+    its records go.
     """
     return {
-        task: log_room(of, _planned(reports.copies(task), plan, task), now_ms) for task, of in bounds.items()
+        task: log_room(of, _counted(reports.copies(task), plan, task), now_ms) for task, of in bounds.items()
     }
 
 
-def _planned(copies: Iterable[ReportedCopy], plan: Plan, task: TaskKey) -> Iterator[ReportedCopy]:
+def _counted(copies: Iterable[ReportedCopy], plan: Plan, task: TaskKey) -> Iterator[ReportedCopy]:
     planned = {each.copy for each in plan.copies.get(task, ())}
-    return (each for each in copies if not planned or each.copy in planned)
+    has_enough = bool(planned) and len(planned) >= plan.wanted
+    return (each for each in copies if each.copy in planned or not has_enough)
 
 
 def log_room(bounds: LogBounds, copies: Iterable[ReportedCopy], now_ms: int) -> LogRoom:

@@ -11,6 +11,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.log_room import LogBounds, LogRoom, log_room, log_rooms, log_warning, short_logs
 from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.cluster.reports import encode_report
 from tests.cluster.some_reports import report, status
@@ -88,8 +89,11 @@ def test_copies_that_the_plan_does_not_name_any_more_do_not_count() -> None:
         table.take(encode_report(report(said, node=name.node)))
     bounds = {TASK: LOG}
     assert log_rooms(bounds, table, Plan(), NOW_MS)[TASK].copy == B
-    plan = Plan(1, {TASK: (PlannedCopy(A, "f"),)}, {TASK: (A,)})
+    plan = Plan(1, {TASK: (PlannedCopy(A, "f"),)}, {TASK: (A,)}, policy=ClusterPolicy(copies=1))
     assert log_rooms(bounds, table, plan, NOW_MS)[TASK].copy == A
+    # Where the plan has too few, those that were given up are wanted back.
+    short = replace(plan, policy=ClusterPolicy(copies=2))
+    assert log_rooms(bounds, table, short, NOW_MS)[TASK].copy == B
 
 
 def test_a_node_that_is_away_counts_by_its_last_report() -> None:
