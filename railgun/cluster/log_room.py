@@ -48,16 +48,14 @@ class LogRoom:
 
     @property
     def is_short(self) -> bool:
-        """Whether less than half of the retention is left.
+        """Whether less than half of the retention is left, or what is needed may be lost already.
 
         A copy that runs takes a checkpoint every few seconds or minutes, so that nearly the whole retention is left.
         Half of it is far from both ends: at a week it is time for a weekend, and at a day for a night.
         """
-        return (
-            self.left_ms is not None
-            and self.retention_ms is not None
-            and 2 * self.left_ms < self.retention_ms
-        )
+        if self.left_ms is None:
+            return False
+        return self.left_ms == 0 or (self.retention_ms is not None and 2 * self.left_ms < self.retention_ms)
 
     def shown(self) -> dict[str, Any]:
         """Return it as JSON."""

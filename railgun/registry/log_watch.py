@@ -14,6 +14,8 @@ from railgun.registry.topics import Topics
 
 # Time is counted in hours here, and each question goes to all brokers.
 _LOOK_S = 30.0
+# How soon it looks again while there is nothing to ask for, or no answer yet.
+_SOON_S = 1.0
 
 _log = logging.getLogger("railgun.registry")
 
@@ -84,4 +86,4 @@ class LogWatch:
                 return
             except TransportError as error:
                 _log.debug("where logs begin is not known for now: %s", error)
-            self._stopped.wait(_LOOK_S)
+            self._stopped.wait(_LOOK_S if self._known else _SOON_S)

@@ -45,7 +45,7 @@ def test_a_log_that_is_kept_for_ever_has_no_end() -> None:
     assert (room.left_ms, room.is_short) == (None, False)
     # Somebody may have deleted records all the same.
     gone = log_room(LogBounds(301, 1_000, None), [_copy(checkpoint=300, checkpoint_ms=1)], NOW_MS)
-    assert gone.left_ms == 0
+    assert (gone.left_ms, gone.is_short) == (0, True)
 
 
 def test_what_the_log_does_not_have_any_more_may_be_lost() -> None:

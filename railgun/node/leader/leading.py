@@ -310,8 +310,8 @@ class Leading:
 
     def _look_at_logs(self) -> None:
         """Log a warning if logs may soon begin behind what copies need."""
-        now_s = self._now_s()
-        if now_s - self._logs_seen_s >= _LOGS_S:
+        now_s, logs = self._now_s(), self._log_bounds()
+        if logs and now_s - self._logs_seen_s >= _LOGS_S:
             self._logs_seen_s = now_s
             self._cluster_log.logs(self._logs(), now_s)
 
