@@ -32,6 +32,12 @@ class DirectReplies:
     def note(self, fetched: Fetched, took_s: float) -> None:
         """Do nothing: the callers count."""
 
+    def has_room(self) -> bool:
+        return True
+
+    def drops_replies(self) -> bool:
+        return False
+
     def replied(self, position: int) -> int:
         return position
 
