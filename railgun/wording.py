@@ -17,6 +17,18 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
+_SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+
+
+def span_text(span_ms: int) -> str:
+    """Return a length of time in a unit of which there are two at least, rounded down: `6 d`, `47 h`, `90 s`."""
+    for unit, size_ms in _SPANS[:-1]:
+        if span_ms >= 2 * size_ms:
+            return f"{span_ms // size_ms} {unit}"
+    unit, size_ms = _SPANS[-1]
+    return f"{span_ms // size_ms} {unit}"
+
+
 def time_text(time_ms: int) -> str:
     """Return a time as `2024-01-31T12:00:00.250Z`, with whole seconds as `2024-01-31T12:00:00Z`.
 

@@ -10,6 +10,7 @@ from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.operations import KafkaOperations
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.scoring import KafkaScoring
+from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.topics.inputs import Inputs
 from railgun.catalog.model import Definitions
@@ -83,6 +84,11 @@ class KafkaBackend:
     def unanswered_tasks(self) -> UnansweredTasks | None:
         """The tasks that nobody answers; None before the start and after the end."""
         return None if self.running.parts is None else self.running.parts.unanswered
+
+    @property
+    def task_logs(self) -> TaskLogs | None:
+        """The logs of tasks; None before the start and after the end."""
+        return None if self.running.parts is None else self.running.parts.task_logs
 
     @property
     def place(self) -> int:

@@ -77,11 +77,11 @@ class KafkaCatalogue:
         return await self._running.call(self._status)
 
     def _status(self, parts: Parts) -> dict[str, Any]:
-        known = parts.intakes.now.catalog
+        known, logs = parts.intakes.now.catalog, parts.task_logs.rooms()
         streams: list[dict[str, Any]] = [
             {
                 "name": name,
-                "tasks": list(parts.task_states.tasks(entry)),
+                "tasks": list(parts.task_states.tasks(entry, logs)),
                 "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
             }
             for name, entry in known.streams.items()
@@ -96,6 +96,7 @@ class KafkaCatalogue:
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
                 {} if self._running.is_away else parts.weak_topics.among(_logs(parts)),
+                logs,
             ),
             "streams": streams,
         }

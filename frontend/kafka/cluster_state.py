@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from frontend.kafka.followed_plan import PlanNotReadError
@@ -12,6 +12,7 @@ from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Cut, LogPoint
+from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
 from railgun.cluster.plan import Drain, Plan
@@ -60,10 +61,12 @@ class ClusterState:
         self._refreshed_s = -math.inf
         self._lock = threading.Lock()
 
-    def overview(self, catalog: Catalog, unanswered: Sequence[TaskKey]) -> dict[str, Any]:
+    def overview(
+        self, catalog: Catalog, unanswered: Sequence[TaskKey], logs: Mapping[TaskKey, LogRoom]
+    ) -> dict[str, Any]:
         """Return what `GET /v1/cluster` shows; while the broker is away, or the plan is not read, what is known.
 
-        catalog: the newest that is known.  unanswered: the tasks that nobody answers.
+        catalog: the newest that is known.  unanswered: the tasks that nobody answers.  logs: those that are known.
         """
         with self._lock:
             outdated = []
@@ -82,7 +85,7 @@ class ClusterState:
                 outdated.append(f"{why}: nodes and plan are as they were {ago_s:.0f} s ago")
             self._observed.histories = catalog.histories
             tasks, now_s = catalog.task_keys, time.monotonic()
-            found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered)
+            found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
             return {**found, "warnings": [*outdated, *found["warnings"]]}
 
     def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:

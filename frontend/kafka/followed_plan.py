@@ -49,6 +49,11 @@ class FollowedPlan:
         """The policy of the plan that was read last; None before the first plan."""
         return self._reading[1].policy
 
+    @property
+    def known(self) -> Plan:
+        """The plan that was read last."""
+        return self._reading[1].plan
+
     def look(self) -> None:
         """Take what is new, without waiting. Why nothing can be read is logged once while that lasts, not raised.
 

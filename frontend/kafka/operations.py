@@ -15,7 +15,9 @@ class KafkaOperations:
 
     async def overview(self) -> dict[str, Any]:
         return await self._running.call(
-            lambda parts: parts.cluster_state.overview(parts.intakes.now.catalog, parts.unanswered.tasks())
+            lambda parts: parts.cluster_state.overview(
+                parts.intakes.now.catalog, parts.unanswered.tasks(), parts.task_logs.rooms()
+            )
         )
 
     async def what_if(self, change: str) -> dict[str, Any]:

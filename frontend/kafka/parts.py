@@ -11,6 +11,7 @@ from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
 from frontend.kafka.weak_topics import WeakTopics
@@ -37,6 +38,7 @@ class Parts:
     exchange: Exchange
     intakes: StreamIntakes
     task_states: TaskStates
+    task_logs: TaskLogs
     cluster_state: ClusterState
     unanswered: UnansweredTasks
     inputs: Inputs
@@ -93,12 +95,17 @@ def open_parts(
             means = dataclasses.replace(means, now_ms=now_ms)
         inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
         opening.callback(inputs.close)
+        task_logs = TaskLogs(
+            transport, registry.topics, task_states, lambda: list(intakes.now.catalog.task_keys), is_away
+        )
+        opening.callback(task_logs.close)
         return Parts(
             registry=registry,
             follower=follower,
             exchange=exchange,
             intakes=intakes,
             task_states=task_states,
+            task_logs=task_logs,
             cluster_state=ClusterState(transport, cluster.kafka, registry.topics, task_states),
             unanswered=unanswered,
             inputs=inputs,

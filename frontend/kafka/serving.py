@@ -12,7 +12,7 @@ from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.kafka.backend import KafkaBackend
 from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.node_beside import NodeBeside
-from frontend.kafka.telemetry import ExchangeCollector, UnansweredCollector
+from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
@@ -52,6 +52,7 @@ def serve_frontend(
             [
                 ExchangeCollector(lambda: backend.exchange),
                 UnansweredCollector(lambda: backend.unanswered_tasks),
+                LogsCollector(lambda: backend.task_logs),
                 InputCollector(lambda: backend.inputs),
             ],
             reload if reload is None or beside is None else beside.reloading_too(reload),

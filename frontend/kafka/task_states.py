@@ -17,6 +17,7 @@ from frontend.kafka.unanswered import listed
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
+from railgun.cluster.log_room import LogRoom, log_warning
 from railgun.cluster.overview import heard_copies, shown_copy
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.errors import TransportError, TransportUnavailableError
@@ -33,14 +34,16 @@ def at_a_glance(
     waiting: PendingTable,
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
+    logs: Mapping[TaskKey, LogRoom],
 ) -> dict[str, Any]:
     """Return the summary of a cluster for `railgun status`.
 
     tasks: the states of all tasks, from `TaskStates.tasks`.
     unanswered: the tasks that nobody answers.
     waiting: the requests that wait for answers.
-    log_retention_ms: of new streams' logs; if it is set, a task whose copies are all lost cannot be rebuilt wholly.
+    log_retention_ms: of the logs of new streams that do not say it themselves; None: for ever.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
+    logs: the logs of tasks, as far as they are known.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     units: dict[str, set[int]] = {}
@@ -54,6 +57,7 @@ def at_a_glance(
         "lag": sum(task["lag"] for task in tasks),
         "unreadable_records": sum(task["unreadable_records"] for task in tasks),
         "log_retention_ms": log_retention_ms,
+        "log_warning": log_warning(logs),
         "weak_topics": dict(weak_topics),
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
@@ -148,9 +152,12 @@ class TaskStates:
         self._warm &= living
         self._due = {metric: due for metric, due in self._due.items() if metric in living}
 
-    def tasks(self, entry: StreamEntry) -> Iterable[dict[str, Any]]:
+    def tasks(self, entry: StreamEntry, logs: Mapping[TaskKey, LogRoom]) -> Iterable[dict[str, Any]]:
         """Yield the state of each task of a stream, for people. A task that no unit runs is `unknown` or `stopped`, and
-        its lag counts to the present end of its log."""
+        its lag counts to the present end of its log.
+
+        logs: the logs of tasks, as far as they are known.
+        """
         stream, ends = entry.stream, _LogEnds(self._transport, answers=not self._is_away())
         for key in entry.task_keys:
             heard = self._heard(key)
@@ -170,6 +177,7 @@ class TaskStates:
                 "state": state,
                 "unreadable_records": 0 if status is None else status.unreadable,
                 "copies": self._copies(key),
+                "log": logs[key].shown() if key in logs else None,
             }
 
     def filled(self, entry: StreamEntry, name: str) -> float:

@@ -19,7 +19,7 @@ from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
 from railgun.catalog.registrations import Registered, Registrations
-from railgun.catalog.stream_reading import check_partitioner_names, stream_to_json
+from railgun.catalog.stream_reading import check_partitioner_names, definition_to_json, stream_to_json
 from railgun.catalog.task_key import TaskKey
 from railgun.language.derive import Known, ResolvedDerived
 from railgun.wire.schema import Schema
@@ -352,7 +352,9 @@ def _check_types(
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
     """Returns the registered stream with the wanted one's new fields, and all other differences."""
-    before, after = stream_to_json(old), stream_to_json(wanted)
+    before, after = definition_to_json(old), definition_to_json(wanted)
+    # A definition that does not say how long logs are kept has no opinion.
+    after.setdefault("log_retention", before.get("log_retention"))
     differences = [
         Difference(old.name, what, _describe(before.get(what)), _describe(after.get(what)))
         for what in {**before, **after}

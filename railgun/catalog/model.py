@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
@@ -12,6 +13,10 @@ from railgun.wire.schema import Field, FieldType, Schema, WireKind
 
 ALL = "*"
 DAY_MS = 86_400_000
+
+
+LOGS_FOREVER: Final = -1
+"""As `log_retention_ms`: the broker keeps the logs of a stream's tasks for ever."""
 
 
 class LatePolicy(StrEnum):
@@ -39,6 +44,8 @@ class StreamDefinition:
         task gets all events.
     max_future_ms: how far an event may be ahead; None: see `future_limit_ms`.
     retention_ms: None: for ever.
+    log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
+        `cluster.log_retention` said when the stream was made. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -56,6 +63,7 @@ class StreamDefinition:
     partitions: int = 1
     record_replies: bool = False
     dedup_events: int = 1_000_000
+    log_retention_ms: int | None = None
 
     @property
     def future_limit_ms(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from railgun.catalog.errors import DefinitionError, Location, meant
-from railgun.catalog.model import ALL, FieldDefinition, LatePolicy, StreamDefinition
+from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_name, check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
 from railgun.language.duration import format_duration
@@ -14,6 +14,7 @@ PARTITIONS_LIMIT = 4_096
 PARTITIONERS_LIMIT = 32
 DEDUP_EVENTS_LIMIT = 100_000_000
 FIELDS_LIMIT = 1_000
+LOG_RETENTION_LEAST_MS = 3_600_000
 
 KEYS = (
     "name",
@@ -24,6 +25,7 @@ KEYS = (
     "late_policy",
     "max_future",
     "retention",
+    "log_retention",
     "partitions",
     "record_replies",
     "dedup_events",
@@ -47,8 +49,36 @@ def stream_from_json(body: object) -> StreamDefinition:
     return _stream(name, table)
 
 
-def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
+def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     """Returns a body from which `stream_from_json` reads an equal definition."""
+    kept = stream.log_retention_ms
+    return stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
+
+
+def log_retention_text(log_retention_ms: int) -> str:
+    """Returns how long logs are kept, as definitions have it."""
+    return FOREVER if log_retention_ms == LOGS_FOREVER else format_duration(log_retention_ms)
+
+
+def log_retention_from(table: Table) -> int | None:
+    """Returns how long logs are kept, in ms, or LOGS_FOREVER; None if the table does not say.
+
+    Raises DefinitionError.
+    """
+    if table.get("log_retention") == FOREVER:
+        return LOGS_FOREVER
+    kept_ms = table.duration_ms("log_retention")
+    if kept_ms is not None and kept_ms < LOG_RETENTION_LEAST_MS:
+        raise DefinitionError(
+            table.at("log_retention"),
+            f"{format_duration(kept_ms)} is shorter than {format_duration(LOG_RETENTION_LEAST_MS)}",
+            "a copy of a task that is away for longer than logs are kept cannot go on",
+        )
+    return kept_ms
+
+
+def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
+    """Returns the body of a stream as tasks know it: without `log_retention`, which older releases would refuse."""
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
         body["time"] = stream.time
@@ -83,6 +113,7 @@ def _stream(name: str, table: Table) -> StreamDefinition:
         partitions=table.integer("partitions", _DEFAULT.partitions, 1, PARTITIONS_LIMIT),
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
+        log_retention_ms=log_retention_from(table),
     )
     check_stream(stream, table.loc)
     return stream

@@ -9,7 +9,7 @@ from typing import Any
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import size_text, table_lines
+from railgun.cli.wording import log_columns, size_text, table_lines
 from railgun.wording import counted
 
 _PLAN, _ACCEPT_CUT = "plan", "accept-cut"
@@ -41,7 +41,9 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
     ]
     lines += [f"WARNING: {warning}" for warning in cluster["warnings"]]
     if with_tasks and tasks:
-        lines += ["", *table_lines([("task", "copies"), *((_name(task), _copies(task)) for task in tasks)])]
+        rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
+        logs = log_columns(tasks)
+        lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +122,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what-if", metavar="CHANGE", help="remove=NODE, add=NUMBER or copies=NUMBER; nothing is changed"
     )
-    parser.add_argument("--tasks", action="store_true", help="show the copies of each task")
+    parser.add_argument("--tasks", action="store_true", help="show the copies and the log of each task")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_server(parser)
 

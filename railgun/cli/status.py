@@ -7,8 +7,7 @@ from typing import Any
 
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import size_text, table_lines
-from railgun.language.duration import format_duration
+from railgun.cli.wording import log_columns, size_text, table_lines
 from railgun.wording import counted, listed, time_text
 
 _SQL_WIDTH = 100
@@ -55,11 +54,8 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
         parts.append(_unanswered(cluster["unanswered"]))
     if cluster.get("unreadable_records"):
         parts.append(f"{counted(cluster['unreadable_records'], 'record')} could not be read")
-    if cluster.get("log_retention_ms"):
-        kept = format_duration(cluster["log_retention_ms"])
-        parts.append(
-            f"WARNING: logs are kept for {kept}: a task that loses its folder cannot be rebuilt wholly"
-        )
+    if cluster.get("log_warning"):
+        parts.append(f"WARNING: {cluster['log_warning']}")
     if cluster.get("weak_topics"):
         parts.append(_weak(cluster["weak_topics"]))
     return f"cluster: {'; '.join(parts)}"
@@ -83,10 +79,7 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         lines.append(_deepening(stream["deepening"]))
     lines += table_lines([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
     if tasks and "state" in tasks[0]:
-        head = ("task", "node", "unit", "state", "position", "lag", "checkpoint", "other copies")
-        rows = [head, *map(_cluster_task, tasks)]
-        has_others = any(row[-1] for row in rows[1:])
-        return lines + table_lines(rows if has_others else [row[:-1] for row in rows])
+        return lines + table_lines(_cluster_tasks(tasks))
     return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
 
 
@@ -120,6 +113,14 @@ def _task(task: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _cluster_tasks(tasks: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the rows of a cluster's tasks, with a head. Columns in which nothing would stand are left out."""
+    head = ("task", "node", "unit", "state", "position", "lag", "checkpoint")
+    rows = [own + log for own, log in zip([head, *map(_cluster_task, tasks)], log_columns(tasks))]
+    others = ["other copies", *(", ".join(_other_copies(task)) for task in tasks)]
+    return [(*row, other) for row, other in zip(rows, others)] if any(others[1:]) else rows
+
+
 def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the row of a task of a cluster, with the unit that runs it."""
     unit, node = task.get("unit"), task.get("node")
@@ -131,7 +132,6 @@ def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
         f"{task['position']:,}",
         f"{task['lag']:,}",
         f"{task['checkpoint']:,}",
-        ", ".join(_other_copies(task)),
     )
 
 

@@ -1,9 +1,10 @@
 """Reads and writes numbers, sizes, durations and times in forms for people."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from railgun.wording import counted
+from railgun.wording import counted, span_text
 from reservoir.layout import INT64_MAX, INT64_MIN
 
 
@@ -65,3 +66,26 @@ def duration_text(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+_LOG_HEAD = ("log from", "needed from", "left")
+
+
+def log_columns(tasks: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the head of the columns about logs, and the cells of each task: where its log begins, from where on it is
+    needed, and how much time is left. They are all empty if the server says nothing of logs.
+    """
+    if not any(task.get("log") for task in tasks):
+        return [()] * (1 + len(tasks))
+    return [_LOG_HEAD, *(_log_cells(task.get("log")) for task in tasks)]
+
+
+def _log_cells(log: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if log is None:
+        return ("?",) * len(_LOG_HEAD)
+    needed, left_ms = log["needed"], log["left_ms"]
+    if left_ms is not None:
+        left = span_text(left_ms)
+    else:
+        left = "for ever" if log["retention_ms"] is None else "?"
+    return f"{log['start']:,}", "-" if needed is None else f"{needed:,}", left

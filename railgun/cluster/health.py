@@ -1,11 +1,12 @@
 """Tells what is wrong with a cluster, for monitoring and for people who look at it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.histories import irreplaceable, remarks
+from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.wording import counted
@@ -21,21 +22,25 @@ class ClusterHealth:
     tasks_short: tasks of which fewer copies than are wanted could answer.
     copies_lost: copies that the plan has given up though their nodes live.
     copies_to_make: copies of the target that are not planned yet, or that could not answer yet.
+    logs_short: logs that may soon begin behind what a copy needs.
     """
 
     tasks_short: int
     copies_lost: int
     copies_to_make: int
+    logs_short: int = 0
 
 
-def cluster_health(observed: ObservedCluster, plan: Plan, now_s: float) -> ClusterHealth:
-    """Return how a cluster stands by what was heard of the copies."""
+def cluster_health(
+    observed: ObservedCluster, plan: Plan, now_s: float, logs: Mapping[TaskKey, LogRoom] | None = None
+) -> ClusterHealth:
+    """Return how a cluster stands by what was heard of the copies. logs: those that are known."""
     short = to_make = 0
     for task, copies in plan.copies.items():
         able = able_copies(observed, task, now_s)
         short += len(able & {each.copy for each in copies}) < plan.wanted
         to_make += len(set(plan.target.get(task, ())) - able)
-    return ClusterHealth(short, sum(map(len, plan.lost.values())), to_make)
+    return ClusterHealth(short, sum(map(len, plan.lost.values())), to_make, len(short_logs(logs or {})))
 
 
 def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[CopyName]:
@@ -54,8 +59,12 @@ def warnings(
     now_s: float,
     tasks: Iterable[TaskKey],
     unanswered: Sequence[TaskKey],
+    logs: Mapping[TaskKey, LogRoom],
 ) -> Iterator[str]:
-    """Yield warnings that somebody should act on. tasks: all tasks. unanswered: the tasks that nobody answers."""
+    """Yield warnings that somebody should act on. tasks: all tasks. unanswered: the tasks that nobody answers.
+
+    logs: those that are known.
+    """
     if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
@@ -73,6 +82,9 @@ def warnings(
     if short:
         wanted = counted(plan.wanted, "copy", "copies")
         yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
+    losing = log_warning(logs)
+    if losing:
+        yield losing
     yield from remarks(observed.unable(tasks, plan), observed.histories, able)
     yield from irreplaceable(observed.histories, nodes)
     if unanswered:

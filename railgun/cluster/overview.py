@@ -7,6 +7,7 @@ from typing import Any
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.health import warnings
+from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
@@ -24,6 +25,7 @@ def overview(
     tasks: Iterable[TaskKey],
     now_s: float,
     unanswered: Sequence[TaskKey] = (),
+    logs: Mapping[TaskKey, LogRoom] | None = None,
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster` shows.
 
@@ -31,7 +33,9 @@ def overview(
     leader: the node that leads; None if none does.
     tasks: all tasks of the catalogue.
     unanswered: those that nobody answers.
+    logs: the logs of tasks, and what copies need of them, as far as they are known.
     """
+    logs = logs or {}
     known = sorted(tasks)
     shown = {task: list(_copies(observed, plan, task, now_s)) for task in known}
     states = Counter(copy["state"] for copies in shown.values() for copy in copies)
@@ -42,7 +46,7 @@ def overview(
         "moves": sum(map(plan.moves, known)),
         "behind": states[str(CopyState.BEHIND)],
         "unheard": states[None],
-        "warnings": list(warnings(observed, plan, leader, now_s, known, unanswered)),
+        "warnings": list(warnings(observed, plan, leader, now_s, known, unanswered, logs)),
         "nodes": [_node(observed, plan, name, shown) for name in _names(observed, plan)],
         "tasks": [
             {
@@ -50,6 +54,7 @@ def overview(
                 "partitioner": task.partitioner,
                 "partition": task.partition,
                 "copies": copies,
+                "log": logs[task].shown() if task in logs else None,
             }
             for task, copies in shown.items()
         ],

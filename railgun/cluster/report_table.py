@@ -20,12 +20,14 @@ class ReportedCopy:
     reported_s: when it was read, in seconds of the reader's clock; -infinity if it was written before the reader
     started.
     interval_s: the next report was to follow within this time.
+    said_ms: when it was written, in ms since 1970; 0 if it does not say.
     """
 
     copy: CopyName
     status: CopyStatus
     reported_s: float
     interval_s: float
+    said_ms: int = 0
 
     @property
     def silence_s(self) -> float:
@@ -70,7 +72,7 @@ class ReportTable:
         self._of_unit[unit] = named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
-            heard = ReportedCopy(unit, status, reported_s, report.announced_s)
+            heard = ReportedCopy(unit, status, reported_s, report.announced_s, report.said_ms)
             self._of_task[status.task] = {**self._of_task.get(status.task, {}), unit: heard}
             if status.state is CopyState.ANSWERING:
                 self._answering_s[status.task] = reported_s

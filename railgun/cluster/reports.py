@@ -48,12 +48,14 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     following: dict[str, Any] | None = None
     unreadable: int = 0
     lost: tuple[int, int] | None = None
+    checkpoint_ms: int = 0
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One record: a unit, and all copies that it has.
 
     number: counts the reports of one run of the unit.
+    said_ms: when it was written, in ms since 1970; 0 if it does not say.
     """
 
     node: str
@@ -62,6 +64,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: int = 0
     interval_ms: int
     copies: list[CopyStatus]
+    said_ms: int = 0
 
     @property
     def copy(self) -> CopyName:

@@ -116,7 +116,7 @@ class ClusterSettings:
 
     broker: HOST:PORT, or several with commas.
     replication: of new topics; -1 leaves it to the broker.
-    log_retention: how long the topics of new streams keep what tasks read, in ms; None: for ever.
+    log_retention: how long the topics of new streams that do not say it keep what tasks read, in ms; None: for ever.
     node_name: "auto" is the name of the machine at the first start.
     units: processes of a node; 0: one for each core.
     rack: copies of a task are on nodes of different racks, as far as there are; "none" if it does not matter.

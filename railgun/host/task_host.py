@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
+from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.take_over import TakeOver
@@ -76,7 +77,8 @@ class TaskHost:
         self.export = AcceptedEventsExport(place, copy, lane)
         self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
-        self._epochs = LeaderEpochs(0, -1)
+        self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
+        self._known_durable = (0, 0)
 
     # --- state -------------------------------------------------------------------------------------
 
@@ -117,6 +119,18 @@ class TaskHost:
         """The offset of the next record to be processed."""
         task = self._task
         return self._known_position if task is None else task.position
+
+    @property
+    def durable(self) -> tuple[int, int]:
+        """The position of the last durable checkpoint, and when the record there was appended, in ms since 1970. 0: not
+        known, or no record is there yet.
+        """
+        # Another thread may close it.
+        task = self._task
+        if task is not None:
+            position = task.checkpoints.durable_position
+            self._known_durable = position, self._appended.at(position)
+        return self._known_durable
 
     @property
     def task(self) -> TaskProcessor:
@@ -233,6 +247,9 @@ class TaskHost:
             return
         first, records = self.position, fetched.records
         self._epochs.note(first, fetched.leader_epoch)
+        self._appended.note(
+            first, fetched.next_offset, fetched.appended_ms, self.task.checkpoints.durable_position
+        )
         try:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:
@@ -313,10 +330,11 @@ class TaskHost:
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
         self._trimmed_at = 0
-        self._epochs = LeaderEpochs(task.position, task.leader_epoch)
+        self._epochs, self._appended = LeaderEpochs(task.position, task.leader_epoch), AppendTimes()
         task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:
+        self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
             self._known_position = task.position

@@ -18,7 +18,7 @@ from railgun.catalog.changes import (
     PutStream,
 )
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.stream_reading import stream_to_json
+from railgun.catalog.stream_reading import definition_to_json
 from railgun.registry.origin import Made
 from railgun.wording import counted
 
@@ -99,7 +99,7 @@ def _created(stream: StreamDefinition) -> str:
 
 
 def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
-    before, after = stream_to_json(old), stream_to_json(new)
+    before, after = definition_to_json(old), definition_to_json(new)
     parts = [
         f"{key} {_shown(before.get(key))} -> {_shown(after.get(key))}"
         for key in dict.fromkeys((*before, *after))

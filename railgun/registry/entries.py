@@ -1,7 +1,7 @@
 """The entries of the catalogue's log, and what they add up to. See FORMAT.md. Does no I/O."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -23,6 +23,8 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import StreamDefinition
+from railgun.catalog.stream_reading import log_retention_from, log_retention_text
+from railgun.catalog.tables import Table
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
 from railgun.registry.origin import Made
@@ -31,6 +33,7 @@ VERSION = 1
 KEY_BYTES = 16
 # For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
+_KEPT = "log_retention"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -101,6 +104,8 @@ class CatalogState:
         change = change_from_json(entry["change"], self.catalog.definitions)
         if isinstance(change, Warm):
             raise CatalogError("it belongs into a task's log")
+        if isinstance(change, PutStream):
+            change = self._with_log_retention(change, entry)
         name = change_stream(change)
         if "key" in entry:
             self.keys[name] = bytes.fromhex(entry["key"])
@@ -114,6 +119,14 @@ class CatalogState:
             self._made_by.setdefault(entry["by"], []).append(change)
             while len(self._made_by) > _AUTHORS:
                 del self._made_by[next(iter(self._made_by))]
+
+    def _with_log_retention(self, change: PutStream, entry: Mapping[str, Any]) -> PutStream:
+        """Return a change with what its entry says beside it. An entry that says nothing leaves it as it was."""
+        known = self.catalog.streams.get(change.stream.name)
+        kept_ms = log_retention_from(Table({_KEPT: entry.get(_KEPT)}, (), (_KEPT,)))
+        if kept_ms is None and known is not None:
+            kept_ms = known.stream.log_retention_ms
+        return replace(change, stream=replace(change.stream, log_retention_ms=kept_ms))
 
     def _finish(self, place: int) -> None:
         for change in self.pending:
@@ -143,6 +156,9 @@ def begin_entry(
     due_ms: see `Removal`.
     """
     entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change), **made.to_json()}
+    if isinstance(change, PutStream) and change.stream.log_retention_ms is not None:
+        # Not in the definition: releases that do not know it would refuse that, and pass over this.
+        entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
     if key is not None:
         entry["key"] = key.hex()
     if author is not None:

@@ -16,7 +16,7 @@ from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, D
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import definition_to_json, stream_from_json, stream_to_json
 from railgun.registry.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
@@ -132,7 +132,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     Raises DefinitionError, UnknownNameError, and CatalogError for a setting that is fixed at creation.
     """
     entry = stream_entry(catalog, stream)
-    requested = stream_from_json({**stream_to_json(entry.stream), **settings})
+    requested = stream_from_json({**definition_to_json(entry.stream), **settings})
     check_evolution(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
 

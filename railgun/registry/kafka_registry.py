@@ -15,6 +15,7 @@ from typing import Self
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.catalog.model import StreamDefinition
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -56,7 +57,7 @@ class KafkaRegistry:
     """The catalogue of a cluster. Any thread may call any method.
 
     drop_grace_s: how long the topics of a dropped stream stay.
-    log_retention_ms: how long records of tasks are kept; None: for ever.
+    log_retention_ms: how long records of tasks are kept, of new streams that do not say it; None: for ever.
     Raises TransportError, RegistryError (for CatalogDamagedError and CatalogVersionError somebody has to mend it).
     """
 
@@ -207,15 +208,24 @@ class KafkaRegistry:
         time.sleep(longest_s * random.random())
 
     def _clear_the_ground(self, writer: KafkaSoleWriter, changes: Sequence[Change]) -> None:
-        """Make sure that nobody else uses the topics of new streams."""
+        """Make sure that nobody else uses the topics of new streams, and that logs are kept as changed ones say."""
         known = self._state.catalog.streams
         new = [
             each.stream for each in changes if isinstance(each, PutStream) and each.stream.name not in known
         ]
+        for change in changes:
+            if isinstance(change, PutStream) and self._keeps_logs_otherwise(change.stream):
+                # Now: if the broker refuses it, nothing has begun yet.
+                self._telling.keep_logs(change.stream)
         for stream in new:
             for removal in [each for each in self._state.removals if each.stream.name == stream.name]:
                 self._remove(writer, removal.place)
             self._telling.check_free(stream)
+
+    def _keeps_logs_otherwise(self, stream: StreamDefinition) -> bool:
+        """Whether a registered stream is to have its logs kept for another time."""
+        entry = self._state.catalog.streams.get(stream.name)
+        return entry is not None and entry.stream.log_retention_ms != stream.log_retention_ms
 
     def _begin(self, writer: KafkaSoleWriter, changes: Sequence[Change], author: str, origin: Origin) -> None:
         known, made = set(self._state.catalog.streams), Made(int(1000 * self._now()), origin)

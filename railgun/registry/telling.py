@@ -1,10 +1,11 @@
 """Brings changes of the catalogue to the tasks: makes topics, writes changes to the tasks' logs, deletes topics."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from railgun.catalog.changes import Change, DropStream, PutStream, change_to_json
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.model import LOGS_FOREVER, StreamDefinition
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicSettings
 from railgun.registry.entries import change_stream
@@ -20,6 +21,7 @@ _QUERIES = TopicSettings(retention_ms=3_600_000)
 class Telling:
     """Makes and deletes the topics of tasks, and tells tasks of changes. `KafkaRegistry` makes one.
 
+    settings: of the logs of streams that do not say how long they are kept.
     Each step may be repeated, by a process that finishes another one's change. Raises TransportError.
     """
 
@@ -68,10 +70,23 @@ class Telling:
         existing = self._transport.topics()
         for topic, partitions in self._topics.of_tasks(layout).items():
             if topic not in existing:
-                self._transport.create_topic(topic, partitions, self._settings)
+                self._transport.create_topic(topic, partitions, self._settings_of(layout))
         self.make_query_topics(layout, existing)
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
         self._transport.submit([Entry(where, records) for where in self._topics.partitions(layout)]).result()
+
+    def keep_logs(self, stream: StreamDefinition) -> None:
+        """Have the broker keep the logs of a stream's tasks as long as the stream says."""
+        existing = self._transport.topics()
+        for topic in self._topics.of_tasks(stream):
+            if topic in existing:
+                self._transport.set_retention(topic, self._settings_of(stream).retention_ms)
+
+    def _settings_of(self, stream: StreamDefinition) -> TopicSettings:
+        kept_ms = stream.log_retention_ms
+        if kept_ms is None:
+            return self._settings
+        return replace(self._settings, retention_ms=None if kept_ms == LOGS_FOREVER else kept_ms)
 
     def make_query_topics(self, stream: StreamDefinition, existing: Mapping[str, int]) -> None:
         """Make the missing topics for a stream's value queries. existing: the number of partitions of every topic."""
@@ -90,5 +105,5 @@ class Telling:
 
 
 def _layout(changes: Sequence[Change], stream: StreamDefinition | None) -> StreamDefinition | None:
-    """Return a definition of the stream. Any will do: partitioners and partitions are fixed at creation."""
-    return next((each.stream for each in changes if isinstance(each, PutStream)), stream)
+    """Return the newest definition of the stream: it says how long its logs are kept. All else here is fixed."""
+    return next((each.stream for each in reversed(changes) if isinstance(each, PutStream)), stream)

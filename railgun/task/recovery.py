@@ -112,7 +112,11 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
         if meta.saved_rows is None:
             needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
     if log_start > needed:
-        what = "its checkpoint is lost" if meta is None else "its newest checkpoint is lost"
+        what = (
+            "its checkpoint is lost"
+            if meta is None
+            else "its newest checkpoint is lost, or its log was not kept for long enough"
+        )
         raise LogGapError(
             str(folder),
             f"{what}: the log begins at offset {log_start}, offset {needed} is needed; restore the whole data "

@@ -137,6 +137,27 @@ ANSWERED = (
     ),
 )
 
+LOGS = (
+    Family(
+        "railgun_log_start_position",
+        FamilyKind.GAUGE,
+        _TASK,
+        "the first offset that the broker has of the log",
+    ),
+    Family(
+        "railgun_log_needed_position",
+        FamilyKind.GAUGE,
+        _TASK,
+        "the least position of its copies' last checkpoints: from here on the log is needed",
+    ),
+    Family(
+        "railgun_log_left_seconds",
+        FamilyKind.GAUGE,
+        _TASK,
+        "how long the broker keeps the record there, at least; left out where it is kept for ever, or not known",
+    ),
+)
+
 TASK = (
     Family("railgun_task_position", FamilyKind.GAUGE, _TASK, "offset of the next record that the task takes"),
     Family("railgun_task_checkpoint_position", FamilyKind.GAUGE, _TASK, "what the last checkpoint covers"),
@@ -302,18 +323,24 @@ NODE = (
         (),
         "copies that are to be made, or have not caught up yet",
     ),
+    Family(
+        "railgun_cluster_logs_short",
+        FamilyKind.GAUGE,
+        (),
+        "logs that are to lose records a copy's checkpoint needs, with less than half of the retention left",
+    ),
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)
 """The metrics of every HTTP server, beside ACCESS. A server with TLS also has TLS; a front-end on Kafka also has
-FRONT_END, ANSWERED and INPUT.
+FRONT_END, ANSWERED, LOGS and INPUT.
 """
 IN_UNIT = (*PROCESS, *TASK, *UNIT_TASK, *UNIT)
 ON_NODE = (_BUILD, *DISK, *NODE)
 """The metrics of a node beside those of its units."""
 FAMILIES = (
     *SERVED[: -len(TASK)],
-    *(*ACCESS, *TLS, *FRONT_END, *ANSWERED, *INPUT),
+    *(*ACCESS, *TLS, *FRONT_END, *ANSWERED, *LOGS, *INPUT),
     *(*TASK, *UNIT_TASK, *UNIT, *NODE),
 )
 """All metrics, as docs/telemetry.md lists them."""

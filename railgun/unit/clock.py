@@ -9,12 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 
+def _date_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of a unit. now: returns the seconds of a clock that never goes back.  sleep: waits for some seconds."""
+    """The clock of a unit.
+
+    now: returns the seconds of a clock that never goes back.
+    sleep: waits for some seconds.
+    date_ms: returns the time, in ms since 1970. It may go back, and differ from that of other machines.
+    """
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    date_ms: Callable[[], int] = _date_ms
 
 
 CLOCK = Clock()

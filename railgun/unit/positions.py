@@ -131,6 +131,7 @@ class Positions:
             number=number,
             interval_ms=max(1, round(self._promised_s * 1000)),
             copies=copies,
+            said_ms=self._clock.date_ms(),
         )
         records = Records.of([encode_report(report)])
         self._size_bytes = records.size_bytes
@@ -155,6 +156,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
     key, position = host.place.key, host.position
     running = host.task if host.is_running else None
     replied = host.replied()
+    checkpoint, checkpoint_ms = host.durable
     return CopyStatus(
         stream=key.stream,
         created=key.created,
@@ -166,7 +168,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         position=position,
         replied=replied,
         epoch=host.epoch_before(replied),
-        checkpoint=0 if running is None else running.checkpoints.durable_position,
+        checkpoint=checkpoint,
         end=position + host.lag,
         warming=[] if running is None else sorted(running.metrics.warming),
         filled={} if running is None else _rounded(filled(running)),
@@ -174,6 +176,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         following=host.following,
         unreadable=0 if running is None else running.unreadable_records,
         lost=host.lost,
+        checkpoint_ms=checkpoint_ms,
     )
 
 

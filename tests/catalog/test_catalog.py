@@ -72,6 +72,22 @@ def test_what_differs_is_said_and_left_alone() -> None:
     assert "SLIDING 2 HOURS" in said[2]
 
 
+def test_a_file_that_does_not_say_how_long_logs_are_kept_does_not_differ() -> None:
+    def kept(duration: str) -> Definitions:
+        return parse_definitions(
+            TEXT.replace("[streams.clicks]", f'[streams.clicks]\nlog_retention = "{duration}"', 1)
+        )
+
+    catalog = applied(kept("7d"))
+    assert missing_changes(catalog, DEFINITIONS) == ([], [])
+    assert missing_changes(catalog, kept("7d")) == ([], [])
+    changes, (difference,) = missing_changes(catalog, kept("14d"))
+    assert changes == []
+    assert str(difference) == "clicks: log_retention is 7d, the definition says 14d"
+    _, (unset,) = missing_changes(applied(DEFINITIONS), kept("14d"))
+    assert str(unset) == "clicks: log_retention is not set, the definition says 14d"
+
+
 def test_new_fields_make_a_schema_version() -> None:
     catalog = applied(DEFINITIONS)
     grown = parse_definitions(TEXT.replace('n = "long"', 'country = "string"\nn = "long"'))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,15 @@ from hypothesis import strategies as st
 
 from railgun.catalog.definitions import load_definitions, parse_definitions
 from railgun.catalog.errors import DefinitionError
-from railgun.catalog.model import FieldDefinition, LatePolicy, StreamDefinition, home_partitioner
+from railgun.catalog.model import (
+    LOGS_FOREVER,
+    FieldDefinition,
+    LatePolicy,
+    StreamDefinition,
+    home_partitioner,
+)
 from railgun.catalog.names import column_name
-from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import definition_to_json, stream_from_json, stream_to_json
 from railgun.language.types import DOUBLE, LONG, STRING, TIMESTAMP, decimal
 from tests.catalog.metrics_of_query import metrics_from_sql
 
@@ -288,3 +295,25 @@ def test_any_stream_survives_json(
         late_policy=policy,
     )
     assert stream_from_json(json.loads(json.dumps(stream_to_json(stream)))) == stream
+
+
+@pytest.mark.parametrize(
+    ("text", "kept_ms"), [("7d", 604_800_000), ("1h", 3_600_000), ("forever", LOGS_FOREVER), (None, None)]
+)
+def test_how_long_logs_are_kept(text: str | None, kept_ms: int | None) -> None:
+    line = "" if text is None else f'log_retention = "{text}"'
+    stream = parse_definitions(f"[streams.s]\n{line}\nfields = {{a = 'long'}}").streams["s"]
+    assert stream.log_retention_ms == kept_ms
+    body = definition_to_json(stream)
+    assert body.get("log_retention") == text
+    assert stream_from_json(body) == stream
+    # Tasks do not know it, so that releases that would refuse it read their logs and checkpoints.
+    assert stream_to_json(stream) == stream_to_json(replace(stream, log_retention_ms=None))
+    assert "log_retention" not in stream_to_json(stream)
+
+
+@pytest.mark.parametrize("text", ["59m", "never", ""])
+def test_how_long_logs_are_not_kept(text: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        stream_from_json({"name": "s", "log_retention": text, "fields": {"a": "long"}})
+    assert caught.value.loc == ("log_retention",)

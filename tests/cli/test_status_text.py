@@ -83,8 +83,10 @@ def test_a_cluster_at_a_glance() -> None:
     many = as_text({"cluster": {**cluster, "unanswered": unanswered}}).splitlines()[1]
     assert "nobody answers 10 tasks: payments/card-0, payments/card-1, " in many
     assert "payments/card-7 and 2 more; " in many
-    short = as_text({"cluster": {**cluster, "log_retention_ms": 604_800_000}}).splitlines()[1]
-    assert "WARNING: logs are kept for 7d: " in short
+    kept = as_text({"cluster": {**cluster, "log_retention_ms": 604_800_000}})
+    assert "WARNING" not in kept
+    losing = as_text({"cluster": {**cluster, "log_warning": "1 log will lose records"}}).splitlines()[1]
+    assert "; WARNING: 1 log will lose records" in losing
     weak = as_text(
         {"cluster": {**cluster, "weak_topics": {"r.p.card": "it has no second replica", "r.p.all": "x"}}}
     )
@@ -140,6 +142,18 @@ def test_the_other_copies_of_a_cluster_s_tasks() -> None:
     assert alone[-2:] == [
         "  task    node  unit  state    position  lag  checkpoint",
         "  card-0  a     1     running  1,200     0    1,000",
+    ]
+    log = {"start": 7, "needed": 900, "needed_by": "c/2", "left_ms": 500_000_000, "retention_ms": 604_800_000}
+    for_ever = {**log, "needed": None, "left_ms": None, "retention_ms": None}
+    with_logs = [
+        {**task, "log": each, "copies": []} for each in (log, for_ever, {**log, "left_ms": None}, None)
+    ]
+    assert as_text({"streams": [{"name": "s", "tasks": with_logs}]}).splitlines()[-5:] == [
+        "  task    node  unit  state    position  lag  checkpoint  log from  needed from  left",
+        "  card-0  a     1     running  1,200     0    1,000       7         900          5 d",
+        "  card-0  a     1     running  1,200     0    1,000       7         -            for ever",
+        "  card-0  a     1     running  1,200     0    1,000       7         900          ?",
+        "  card-0  a     1     running  1,200     0    1,000       ?         ?            ?",
     ]
     more = as_text({"streams": [{"name": "s", "tasks": [{**task, "copies": copies}]}]}).splitlines()
     assert more[-1].endswith("1,000       b/0 silent, c/2 behind by 1,150")

@@ -3,7 +3,7 @@
 import pytest
 
 from railgun.cli.wording import duration_text, size_text
-from railgun.wording import counted, time_text
+from railgun.wording import counted, span_text, time_text
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (1234567, "1,234,567 rows")])
@@ -49,3 +49,19 @@ def test_times(time_ms: int, text: str) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "text"),
+    [
+        (0, "0 s"),
+        (119_999, "119 s"),
+        (120_000, "2 min"),
+        (7_199_999, "119 min"),
+        (7_200_000, "2 h"),
+        (172_799_999, "47 h"),
+        (604_799_999, "6 d"),
+    ],
+)
+def test_spans_of_time_are_rounded_down(span_ms: int, text: str) -> None:
+    assert span_text(span_ms) == text

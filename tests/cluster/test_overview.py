@@ -6,11 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cli.cluster import as_text
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.drains import decided
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.inventory import ClusterNode
+from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import overview
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
@@ -266,3 +268,26 @@ def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
     assert "nobody answers" not in as_text(shown)
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, [OTHER])
     assert f"WARNING: nobody answers 1 task: {OTHER}\n" in as_text(shown)
+
+
+def test_logs_that_will_lose_what_a_copy_needs_are_shown_counted_and_warned_of() -> None:
+    room = LogRoom(3, 5, B, retention_ms=604_800_000, left_ms=100_000_000)
+    well = replace(room, left_ms=604_800_000)
+    observed = _observed(PLAN, {**STATES, (A, OTHER): CopyState.SILENT})
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, (), {ONE: room})
+    assert [task["log"] for task in shown["tasks"]] == [room.shown(), None]
+    (warning,) = shown["warnings"]
+    assert f"{ONE} (node-b/0, 27 h left)" in warning
+    assert f"WARNING: {warning}" in as_text(shown)
+    table = as_text(shown, with_tasks=True).splitlines()[-3:]
+    assert [line.split()[:5] for line in table] == [
+        ["task", "log", "from", "needed", "from"],
+        [_text(ONE), "3", "5", "27", "h"],
+        [_text(OTHER), "?", "?", "?", "node-b/0"],
+    ]
+    assert cluster_health(observed, PLAN, 10.0, {ONE: room, OTHER: well}).logs_short == 1
+    assert overview(observed, PLAN, "node-a", [ONE], 10.0, (), {ONE: well})["warnings"] == []
+
+
+def _text(task: TaskKey) -> str:
+    return f"{task.stream}/{task.partitioner}/{task.partition}"

@@ -1,9 +1,12 @@
 """Control records of tasks' logs and entries of the catalogue: maps that every later version must read."""
 
+from dataclasses import replace
+
 import msgspec
 
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
+from railgun.catalog.model import LOGS_FOREVER
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.zones import zone_of
@@ -82,7 +85,15 @@ def entries() -> dict[str, bytes]:
         "a stream begins in a cluster": begin_entry(put, Made(), KEY, AUTHOR),
         "a stream is dropped in a cluster": begin_entry(drop, Made(), None, AUTHOR, DUE_MS),  # type: ignore[arg-type]
         "topics are removed": removed_entry(10),
+        "a stream begins that says how long its logs are kept": begin_entry(
+            keeping(put, 604_800_000), Made(), KEY
+        ),
     }
+
+
+def keeping(put: PutStream, kept_ms: int | None) -> PutStream:
+    """The change with another time for which logs are kept."""
+    return replace(put, stream=replace(put.stream, log_retention_ms=kept_ms))
 
 
 def test_entries_of_the_catalogue() -> None:
@@ -127,3 +138,34 @@ def test_keys_of_an_entry_that_are_not_known_are_passed_over() -> None:
     state = CatalogState("place")
     state.take(0, msgspec.json.encode({**bodies["a stream begins"], "of_a_later_release": [1]}))
     assert list(state.catalog.streams) == ["payments"]
+
+
+def test_how_long_logs_are_kept_stands_beside_the_change() -> None:
+    """Releases that do not know it pass over it, and what they write of the stream leaves it as it is."""
+    put = changes()[0]
+    assert isinstance(put, PutStream)
+    kept, plain = (
+        msgspec.json.decode(begin_entry(each, Made())) for each in (keeping(put, 604_800_000), put)
+    )
+    assert kept == {**plain, "log_retention": "7d"}
+    assert change_to_json(keeping(put, 604_800_000)) == change_to_json(put)
+
+    state = CatalogState("place")
+
+    def kept_ms(change: PutStream) -> int | None:
+        state.take(0, begin_entry(replace(change, place=state.catalog.last_place + 1), Made()))
+        state.take(0, done_entry(state.catalog.last_place))
+        found = state.catalog.streams["payments"].stream
+        assert found == state.done.streams["payments"].stream
+        return found.log_retention_ms
+
+    assert kept_ms(put) is None
+    assert kept_ms(keeping(put, 604_800_000)) == 604_800_000
+    assert kept_ms(put) == 604_800_000
+    assert kept_ms(keeping(put, LOGS_FOREVER)) == LOGS_FOREVER
+    assert [each.what for each in state.log.newest(9)] == [
+        "log_retention 7d -> forever",
+        "put again",
+        "log_retention unset -> 7d",
+        f"created with {len(put.stream.fields)} fields",
+    ]

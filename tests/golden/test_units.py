@@ -16,6 +16,7 @@ from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.changes import AddMetric, BeginDeepening, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.cluster.copies import CopyName
+from railgun.cluster.log_room import LogRoom
 from railgun.history.plan_file import deepening_folder
 from railgun.history.request_files import OFFER
 from railgun.host.deepening.built_task import BuiltTask
@@ -155,7 +156,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         unit.say("failed")
         unit.beat("failed")
         unit.stop()
-        unit.positions = masked(unit.positions, "failure")
+        unit.positions = masked(unit.positions, "failure", "said_ms")
         yield unit
 
 
@@ -165,21 +166,27 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
     for change in missing_changes(catalog, DEFINED)[0]:
         catalog.apply(change)
     known = TaskStates(cast(KafkaTransport, AsOfKafka(unit.rig.log)), TOPICS)
+    task, *_ = catalog.entry("s").task_keys
+    logs = {task: LogRoom(3, 5, CopyName(NODE, UNIT), 86_400_000, 0)}
     try:
         # Only what is said from now on tells that the task runs.
         unit.say("followed, with a metric that is warming")
-        awaited(lambda: "running" in {each["state"] for each in known.tasks(catalog.entry("s"))})
-        tasks = list(known.tasks(catalog.entry("s")))
+        awaited(lambda: "running" in {each["state"] for each in known.tasks(catalog.entry("s"), logs)})
+        tasks = list(known.tasks(catalog.entry("s"), logs))
     finally:
         known.close()
     return {
         "tasks": tasks,
-        "cluster": at_a_glance(
-            tasks,
-            catalog.entry("s").task_keys,
-            PendingTable(1, 10, 10),
-            86_400_000,
-            {"t": "it has no second replica"},
+        "cluster": masked(
+            at_a_glance(
+                tasks,
+                catalog.entry("s").task_keys,
+                PendingTable(1, 10, 10),
+                86_400_000,
+                {"t": "it has no second replica"},
+                logs,
+            ),
+            "log_warning",
         ),
     }
 

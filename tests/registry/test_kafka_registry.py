@@ -12,7 +12,7 @@ import pytest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
-from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
+from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -27,7 +27,7 @@ from railgun.registry.errors import (
     DifferentDefinitionsError,
     UnknownNameError,
 )
-from railgun.registry.evolution import dropped_stream, missing, new_metrics
+from railgun.registry.evolution import changed_stream, dropped_stream, missing, new_metrics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.origin import Origin
@@ -346,6 +346,57 @@ def test_entries_that_cannot_be_read(kafka: str, prefix: str, entry: bytes, erro
         awaited(lambda: transport.end_offset(topic, 0) > 0)
     with pytest.raises(error, match="offset 0"):
         KafkaRegistry(KafkaSettings(kafka), prefix)
+
+
+def test_logs_are_kept_as_the_stream_says_or_the_setting(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    """What tasks are told does not have it: it is the broker's affair."""
+    registry = opened(log_retention_ms=7_200_000)
+    other = opened()
+    stated = _STREAM.replace("[streams.s]", '[streams.t]\nlog_retention = "7d"').replace(
+        "streams.s", "streams.t"
+    )
+    registry.change(create())
+    registry.change(create(stated))
+    names = Topics(prefix)
+
+    def kept() -> list[int | None]:
+        with KafkaTransport(KafkaSettings(kafka)) as transport:
+            topics = [names.tasks(stream, by) for stream in "st" for by in ("card", "*")]
+            found = transport.retentions(topics)
+            return [found[topic] for topic in topics]
+
+    assert kept() == [7_200_000, 7_200_000, 604_800_000, 604_800_000]
+    # Whichever process changes it, with whatever setting of its own.
+    other.change(lambda catalog: changed_stream(catalog, "s", {"log_retention": "2d"}))
+    other.change(lambda catalog: changed_stream(catalog, "t", {"log_retention": "forever"}))
+    assert kept() == [172_800_000, 172_800_000, None, None]
+    assert other.change(lambda catalog: changed_stream(catalog, "s", {"log_retention": "2d"})) == []
+    other.change(lambda catalog: changed_stream(catalog, "s", {"lateness": "9s"}))
+    assert kept() == [172_800_000, 172_800_000, None, None]
+    assert registry.snapshot().catalog.entry("s").stream.log_retention_ms == 172_800_000
+    told = controls(kafka, TopicPartition(names.tasks("s", "card"), 0))
+    assert [each["kind"] for each in told] == ["stream", "stream", "stream"]
+    assert not any("log_retention" in each["stream"] for each in told)
+
+
+def test_a_broker_that_refuses_how_long_logs_are_kept_changes_nothing(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = opened()
+    registry.change(create())
+
+    def refuse(*_: object) -> None:
+        raise TransportRefusedError(
+            "topic", "Topic authorization failed", "Give this user the right AlterConfigs"
+        )
+
+    monkeypatch.setattr(KafkaTransport, "set_retention", refuse)
+    with pytest.raises(TransportRefusedError, match="AlterConfigs"):
+        registry.change(lambda catalog: changed_stream(catalog, "s", {"log_retention": "2d"}))
+    assert registry.snapshot().begun.entry("s").stream.log_retention_ms is None
+    registry.change(lambda catalog: changed_stream(catalog, "s", {"lateness": "9s"}))
 
 
 def test_of_two_writers_of_one_name_the_later_one_writes(kafka: str, prefix: str) -> None:

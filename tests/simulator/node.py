@@ -126,7 +126,7 @@ class SimulatedUnit:
         self.executor = InlineExecutor(around.chance.randrange)
         self._next_s = self._look_s = around.now()
         self.transport, self.reports = (around.broker.client(f"{name} {use}") for use in ("log", "reports"))
-        topics, clock = around.topics, Clock(around.now, self.stall)
+        topics, clock = around.topics, Clock(around.now, self.stall, lambda: int(1000 * around.now()))
         self._reader = ReportReader(
             self.reports,
             [TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)],

@@ -33,6 +33,20 @@ class Copy(BaseModel):
     planned: bool = Field(description="false: the plan does not name it any more")
 
 
+class TaskLog(BaseModel):
+    """The log of a task, and what its copies need of it."""
+
+    start: int = Field(description="the first offset that the broker still has")
+    needed: int | None = Field(
+        description="the least position of the copies' last durable checkpoints: the log is needed from here on"
+    )
+    needed_by: str | None = Field(description="the copy whose checkpoint that is, as node/unit")
+    left_ms: int | None = Field(
+        description="the broker keeps the record at `needed` for at least this long; null: for ever, or not known"
+    )
+    retention_ms: int | None = Field(description="how long the broker keeps records; null: for ever")
+
+
 class Task(BaseModel):
     """A task, and its copies in order of preference."""
 
@@ -40,6 +54,7 @@ class Task(BaseModel):
     partitioner: str
     partition: int
     copies: list[Copy]
+    log: TaskLog | None = Field(description="null while the broker has not said where it begins")
 
 
 class Cluster(BaseModel):

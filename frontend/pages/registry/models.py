@@ -14,6 +14,9 @@ class Stream(BaseModel):
     late_policy: str = Field("rewrite", description="rewrite or discard")
     max_future: str | None = Field(None, description="how far ahead of the server's clock events may be")
     retention: str = Field("30d", description="how long events are kept for later metrics, or forever")
+    log_retention: str | None = Field(
+        None, description="how long the broker keeps the logs of the stream's tasks, or forever"
+    )
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
@@ -29,6 +32,7 @@ class StreamChange(BaseModel):
     fields: dict[str, str] | None = Field(None, description="fields to add: types by name")
     lateness: str | None = Field(None, description="how late events may be")
     retention: str | None = Field(None, description="how long events are kept, or forever")
+    log_retention: str | None = Field(None, description="how long the broker keeps logs, or forever")
 
 
 class Query(BaseModel):

@@ -23,12 +23,12 @@ from frontend.problems import refusal, refused
 from frontend.scoring.scoring import Scoring
 from railgun.access.guard import forbidden
 from railgun.catalog.errors import DefinitionError
-from railgun.catalog.stream_reading import KEYS, stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import KEYS, definition_to_json, stream_from_json
 from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
-_EVOLVABLE = ("fields", "lateness", "retention")
+_EVOLVABLE = ("fields", "lateness", "retention", "log_retention")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 
@@ -53,20 +53,20 @@ def _add_streams(page: PageHandlers, catalogue: StreamCatalogue, scoring: Scorin
         _check_may_define(request, definition.name)
         if not await catalogue.create_stream(definition, origin_of(request.scope)):
             response.status_code = 200
-        return stream_to_json(definition)
+        return definition_to_json(definition)
 
     @page(response_model=StreamList, response_model_exclude_none=True)
     async def list_streams(request: Request) -> dict[str, Any]:
         """All streams that the token may read."""
         may_read = caller_of(request.scope).scopes.may_read
         return {
-            "streams": [stream_to_json(each) for each in await catalogue.streams() if may_read(each.name)]
+            "streams": [definition_to_json(each) for each in await catalogue.streams() if may_read(each.name)]
         }
 
     @page(response_model=Stream, response_model_exclude_none=True)
     async def show_stream(stream: str) -> dict[str, Any]:
         """A stream."""
-        return stream_to_json(scoring.view(stream).definition)
+        return definition_to_json(scoring.view(stream).definition)
 
     @page(
         response_model=Stream,
@@ -74,9 +74,9 @@ def _add_streams(page: PageHandlers, catalogue: StreamCatalogue, scoring: Scorin
         openapi_extra=body_of(StreamChange),
     )
     async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
-        """Add fields, change lateness or retention."""
+        """Add fields, change lateness, retention, or how long logs are kept."""
         settings = checked(_evolution, await read_json(request))
-        return stream_to_json(await catalogue.evolve_stream(stream, settings, origin_of(request.scope)))
+        return definition_to_json(await catalogue.evolve_stream(stream, settings, origin_of(request.scope)))
 
     @page(status_code=204)
     async def drop_stream(stream: str, request: Request) -> Response:

@@ -1,6 +1,9 @@
 """A topic's settings by Kafka's names: those that a topic must have, and those that are set if it has others."""
 
+from collections.abc import Mapping
 from typing import Final
+
+from confluent_kafka.admin._config import ConfigEntry
 
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
 from railgun.messaging.transport import TopicSettings
@@ -20,10 +23,25 @@ def required(settings: TopicSettings) -> dict[str, str]:
     return {
         "cleanup.policy": ",".join(policies),
         "message.timestamp.type": "LogAppendTime",
-        "retention.ms": "-1" if settings.retention_ms is None else str(settings.retention_ms),
+        **retention(settings.retention_ms),
         "retention.bytes": "-1",
         "max.message.bytes": str(MESSAGE_LIMIT_BYTES),
     }
+
+
+_RETENTION: Final = "retention.ms"
+_FOREVER: Final = "-1"
+
+
+def retention(retention_ms: int | None) -> dict[str, str]:
+    """Return the setting by which a topic keeps records for so long; None: for ever."""
+    return {_RETENTION: _FOREVER if retention_ms is None else str(retention_ms)}
+
+
+def retention_ms(found: Mapping[str, ConfigEntry]) -> int | None:
+    """Return for how long a topic keeps records, in ms; None: for ever. found: its settings, as the broker has them."""
+    value = str(found[_RETENTION].value)
+    return None if value == _FOREVER else int(value)
 
 
 def preferred(settings: TopicSettings) -> dict[str, str]:

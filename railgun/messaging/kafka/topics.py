@@ -124,6 +124,40 @@ class KafkaTopics:
         start, end = self._offsets(where, (_FIRST, _AFTER_LAST), within_s)
         return start, end
 
+    def bounds_of(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return `bounds` of many partitions, asked for together. Those whose leader does not say are left out."""
+        partitions = {where: KafkaTopicPartition(*where) for where in wheres}
+        if not partitions:
+            return {}
+        starts, ends = (
+            self._client.list_offsets(
+                dict.fromkeys(partitions.values(), spec),
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=self._timeout_s,
+            )
+            for spec in (_FIRST, _AFTER_LAST)
+        )
+        found = {}
+        for where, partition in partitions.items():
+            with contextlib.suppress(KafkaException):
+                start = _checked(_FIRST, starts[partition].result().offset)
+                found[where] = start, _checked(_AFTER_LAST, ends[partition].result().offset)
+        return found
+
+    def retentions(self, topics: Sequence[str]) -> dict[str, int | None]:
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        left out.
+        """
+        resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
+        if not resources:
+            return {}
+        answers = self._client.describe_configs(list(resources.values()), request_timeout=self._timeout_s)
+        found = {}
+        for topic, resource in resources.items():
+            with contextlib.suppress(KafkaException):
+                found[topic] = topic_settings.retention_ms(answers[resource].result())
+        return found
+
     def offset_at(self, where: TopicPartition, appended_ms: int) -> int:
         """Return the first offset that was appended at a time (ms since 1970) or later; the end if there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(appended_ms)
@@ -239,6 +273,19 @@ class KafkaTopics:
 
     def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
         """Change settings of a topic. If that fails, a warning is logged: no result depends on these settings."""
+        try:
+            self._set(topic, settings)
+        except TransportError as error:
+            wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
+            _log.warning(
+                "topic %s: set %s on the broker; it could not be set from here: %s", topic, wanted, error
+            )
+
+    def set_retention(self, topic: str, retention_ms: int | None) -> None:
+        """Have the broker keep the records of a topic for so long; None: for ever."""
+        self._set(topic, topic_settings.retention(retention_ms))
+
+    def _set(self, topic: str, settings: Mapping[str, str]) -> None:
         if not settings:
             return
         entries = [
@@ -247,13 +294,7 @@ class KafkaTopics:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         answer = self._client.incremental_alter_configs([resource], request_timeout=self._timeout_s)[resource]
-        try:
-            self._result(topic, answer.result, "AlterConfigs")
-        except TransportError as error:
-            wanted = ", ".join(f"{name}={value}" for name, value in settings.items())
-            _log.warning(
-                "topic %s: set %s on the broker; it could not be set from here: %s", topic, wanted, error
-            )
+        self._result(topic, answer.result, "AlterConfigs")
 
     def _replicas(self, topic: str) -> int:
         """Return the number of replicas of a topic's partitions; the least one if they differ."""

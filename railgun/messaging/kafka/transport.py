@@ -78,6 +78,23 @@ class KafkaTransport:
         self._check_open()
         return self._topics.weakness(topic)
 
+    def bounds_of(self, wheres: Sequence[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return (start, end) of many partitions, asked for together. Those whose leader does not say are left out."""
+        self._check_open()
+        return self._topics.bounds_of(wheres)
+
+    def retentions(self, topics: Sequence[str]) -> Mapping[str, int | None]:
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        left out.
+        """
+        self._check_open()
+        return self._topics.retentions(topics)
+
+    def set_retention(self, topic: str, retention_ms: int | None) -> None:
+        """Have the broker keep the records of a topic for so long, in ms; None: for ever."""
+        self._check_open()
+        self._topics.set_retention(topic, retention_ms)
+
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         self._check_open()
         if self._producer is None:

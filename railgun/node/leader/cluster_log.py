@@ -9,11 +9,14 @@ from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
+from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.plan import Plan
 from railgun.wording import counted, listed
 
 # While the plan goes to the same target, it is logged no more often than this.
 _PLAN_S = 10.0
+# While the same logs are about to lose records, that is logged so often.
+_SHORT_S = 3_600.0
 
 _log = logging.getLogger("railgun.node")
 
@@ -23,6 +26,8 @@ class ClusterLog:
 
     def __init__(self) -> None:
         self._planned_s = 0.0
+        self._short: Collection[TaskKey] = ()
+        self._short_said_s = 0.0
 
     def members(self, before: Collection[str], after: Collection[str]) -> None:
         """Log which nodes have come and gone."""
@@ -51,6 +56,14 @@ class ClusterLog:
                 counted(sum(map(plan.moves, plan.target)), "move"),
                 counted(sum(map(plan.to_make, plan.target)), "copy to make", "copies to make"),
             )
+
+    def logs(self, rooms: Mapping[TaskKey, LogRoom], now_s: float) -> None:
+        """Warn of logs that may soon begin behind what copies need: when there are others, and now and then again."""
+        short = short_logs(rooms).keys()
+        if short and (short != self._short or now_s - self._short_said_s >= _SHORT_S):
+            self._short_said_s = now_s
+            _log.warning("%s", log_warning(rooms))
+        self._short = short
 
     def _drains(self, before: Plan, after: Plan) -> None:
         """Log what has become of the orders to empty nodes."""

@@ -15,6 +15,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.departed import departed
 from railgun.cluster.health import ClusterHealth, cluster_health
+from railgun.cluster.log_room import LogBounds, LogRoom, log_rooms
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
@@ -57,6 +58,8 @@ _MEMBERS_S = 1.0
 _PLAN_S, _REST = 0.1, 10.0
 # How often the leader deletes the records of nodes and units that are gone for good.
 _TIDY_S = 60.0
+# How often the leader looks whether logs are about to lose what copies need.
+_LOGS_S = 60.0
 
 _log = logging.getLogger("railgun.node")
 
@@ -72,6 +75,7 @@ class Leading:
     ended: units of this node whose processes have ended. Any thread may append to it; each round empties it.
     checked_end: the offset up to which the topic `nodes` was read before this node took its name; infinity if no other
         node can have the name.
+    log_bounds: returns where the logs of tasks begin and end, as far as that is known.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class Leading:
         now_s: Callable[[], float],
         ended: deque[UnitEnded],
         checked_end: float = math.inf,
+        log_bounds: Callable[[], Mapping[TaskKey, LogBounds]] = dict,
     ) -> None:
         self._transport, self._topics, self._membership = transport, topics, membership
         self._observed, self._catalog, self._record = observed, catalog, record
@@ -97,6 +102,7 @@ class Leading:
         self._said_s = -math.inf
         # If another node has taken this one's name between these two offsets, it was first.
         self._checked_end, self._said_at = checked_end, math.inf
+        self._log_bounds = log_bounds
         self._plan = PlanReader()
         self._writer: KafkaSoleWriter | None = None
         self._tail = Tail(
@@ -115,7 +121,7 @@ class Leading:
         self._other_policy: ClusterPolicy | None = None
         self._cluster_log = ClusterLog()
         self._due_s = 0.0
-        self._tidied_s = -math.inf
+        self._tidied_s = self._logs_seen_s = -math.inf
 
     @property
     def leads(self) -> bool:
@@ -129,7 +135,12 @@ class Leading:
 
     def health(self) -> ClusterHealth | None:
         """Return the health of the cluster, if this node leads it."""
-        return cluster_health(self._observed, self.plan, self._now_s()) if self.leads else None
+        if not self.leads:
+            return None
+        return cluster_health(self._observed, self.plan, self._now_s(), self._logs())
+
+    def _logs(self) -> dict[TaskKey, LogRoom]:
+        return log_rooms(self._log_bounds(), self._observed.reports, self.plan, _now_ms())
 
     def round(self) -> None:
         """Take part in the group, read new records, and write the next plan if this node leads.
@@ -258,6 +269,7 @@ class Leading:
             )
             return
         self._tidy()
+        self._look_at_logs()
         if self._now_s() < self._due_s:
             return
         tasks, started_s = self._tasks(), self._now_s()
@@ -298,6 +310,13 @@ class Leading:
         ).result()
         self._observed.forget(gone.nodes, gone.units)
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
+
+    def _look_at_logs(self) -> None:
+        """Log a warning if logs may soon begin behind what copies need."""
+        now_s, logs = self._now_s(), self._log_bounds()
+        if logs and now_s - self._logs_seen_s >= _LOGS_S:
+            self._logs_seen_s = now_s
+            self._cluster_log.logs(self._logs(), now_s)
 
     def _tasks(self) -> Mapping[TaskKey, bool]:
         """Return all tasks. True: nobody can have data of the task, since no plan and no report has named it."""

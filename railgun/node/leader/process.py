@@ -34,6 +34,7 @@ from railgun.node.parent import UnitEnded
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.log_watch import LogWatch
 from railgun.registry.topics import Topics
 
 _FOLDERS_S = 5.0
@@ -83,7 +84,7 @@ def run_leader(
     topics = Topics(cluster.topic_prefix)
     with (
         KafkaTransport(kafka) as transport,
-        KafkaRegistry(kafka, cluster.topic_prefix) as registry,
+        KafkaRegistry(kafka, cluster.topic_prefix, log_retention_ms=cluster.log_retention) as registry,
     ):
         make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
@@ -92,6 +93,7 @@ def run_leader(
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
         ) as membership:
+            watch = LogWatch(transport, topics, lambda: known.catalog.task_keys if leading.leads else ())
             leading = Leading(
                 transport,
                 topics,
@@ -103,10 +105,12 @@ def run_leader(
                 time.monotonic,
                 ended,
                 before.end,
+                lambda: watch.bounds,
             )
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
             follower = registry.follow(known.follow)
+            watch.start()
             try:
                 while not stopped.is_set():
                     leading.round()
@@ -115,6 +119,7 @@ def run_leader(
                         raise follower.error
             finally:
                 watchdog.stop()
+                watch.close()
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")

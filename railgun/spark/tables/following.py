@@ -81,7 +81,8 @@ class FollowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if str(partition) in start and start[str(partition)] < kept_from:
                 raise PlaceError(
                     f"partition {partition}: records from offset {start[str(partition)]} on were to be read next, and "
-                    f"those before {kept_from} are gone; begin anew with another checkpoint folder"
+                    f"those before {kept_from} are gone; begin anew with another checkpoint folder, and give the "
+                    'stream a longer log_retention. What its tasks still hold is in source = "reservoir"'
                 )
         bounds = dataclasses.replace(
             self._options.bounds,

@@ -96,7 +96,12 @@ class TaskLogReader(DataSourceReader):
     @property
     def _remedy(self) -> str:
         if isinstance(self._place, BrokerPlace):
-            return 'Keep the whole log: log_retention = "forever", from the stream\'s beginning'
+            return (
+                "The whole log is needed: give streams that are to be validated a longer log_retention, from their "
+                'beginning. What the tasks of this one still hold can be read with source = "reservoir" from their '
+                "folders; a stream that is made anew with these events as its history (railgun backfill) can be "
+                "validated"
+            )
         return (
             "An embedded engine lets go of what its tasks no longer need, after some thousand events or once a "
             "deepening has taken over: validate such a stream before, or its events as files, by railgun run and "

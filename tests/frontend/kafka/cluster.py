@@ -13,7 +13,7 @@ from frontend.http.service import Service, listen
 from frontend.kafka.backend import KafkaBackend
 from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.kafka.telemetry import ExchangeCollector, UnansweredCollector
+from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions
@@ -53,6 +53,7 @@ def front_end(
     collectors = (
         ExchangeCollector(lambda: backend.exchange),
         UnansweredCollector(lambda: backend.unanswered_tasks),
+        LogsCollector(lambda: backend.task_logs),
         InputCollector(lambda: backend.inputs),
     )
     service = Service(settings, backend, listener, collectors=collectors)

@@ -176,6 +176,21 @@ def test_a_topic_with_other_settings_is_refused(kafka: str, transport: KafkaTran
         transport.create_topic("é", 1)
 
 
+def test_the_bounds_and_retentions_of_many_logs_are_asked_for_together(
+    transport: KafkaTransport, t: str
+) -> None:
+    transport.create_topic(t, 2, TopicSettings(retention_ms=86_400_000))
+    transport.create_topic(f"{t}.kept", 1)
+    logs = [TopicPartition(t, 0), TopicPartition(t, 1), TopicPartition(f"{t}.kept", 0)]
+    transport.append(t, 1, [b"a", b"b", b"c"])
+    transport.trim(t, 1, 2)
+    missing = [TopicPartition(f"{t}.missing", 0), TopicPartition(t, 2)]
+    assert transport.bounds_of([*logs, *missing]) == {logs[0]: (0, 0), logs[1]: (2, 3), logs[2]: (0, 0)}
+    found = transport.retentions([t, f"{t}.kept", f"{t}.missing"])
+    assert found == {t: 86_400_000, f"{t}.kept": None}
+    assert (transport.bounds_of([]), transport.retentions([])) == ({}, {})
+
+
 def test_what_another_process_changes_is_noticed(kafka: str, transport: KafkaTransport, t: str) -> None:
     where = TopicPartition(t, 0)
     with KafkaTransport(KafkaSettings(kafka)) as other:

@@ -4,13 +4,14 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.log_room import LogBounds
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
@@ -35,7 +36,7 @@ GONE_S = 2.0
 
 class Node:
     """The leading part of a node, in a thread. It has no units: nobody makes its copies. disk: tasks whose data it
-    has."""
+    has. logs: what it takes the broker to say of the logs of tasks."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class Node:
             disk=[DiskCopy(**task._asdict(), size_bytes=100) for task in disk],
         )
         self.ended = deque[UnitEnded]()
+        self.logs: Mapping[TaskKey, LogBounds] = {}
         self.leading = Leading(
             self._transport,
             topics,
@@ -76,6 +78,7 @@ class Node:
             time.monotonic,
             self.ended,
             checked_end,
+            lambda: self.logs,
         )
         self.error: Exception | None = None
         self.is_halted = False

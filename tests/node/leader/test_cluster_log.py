@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from railgun.cluster.copies import CopyName
+from railgun.cluster.log_room import LogRoom
 from railgun.cluster.plan import Drain, LostCopy, Plan, PlannedCopy
 from railgun.node.leader.cluster_log import ClusterLog
 from tests.cluster.clusters import task_names
@@ -80,3 +81,23 @@ def test_copies_that_are_made_elsewhere(log: ClusterLog, caplog: pytest.LogCaptu
     log.plan(PLAN, replace(elsewhere, lost={}), {"a", "c"}, 200.0)
     stays = "b stays away: its 20 copies are made on other nodes, as far as there are some"
     assert caplog.messages[0] == stays
+
+
+def test_logs_that_will_lose_records_are_logged_when_there_are_others_and_every_hour(
+    log: ClusterLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    rooms = {task: LogRoom(0, 5, A, 1_000, 499) for task in TASKS[:2]}
+    log.logs({}, 0.0)
+    log.logs(dict([*rooms.items()][:1]), 60.0)
+    log.logs(dict([*rooms.items()][:1]), 120.0)
+    assert len(caplog.messages) == 1
+    log.logs(rooms, 180.0)
+    assert [text.split()[0] for text in caplog.messages] == ["1", "2"]
+    log.logs(rooms, 180.0 + 3_599.0)
+    assert len(caplog.messages) == 2
+    log.logs(rooms, 180.0 + 3_600.0)
+    assert len(caplog.messages) == 3
+    log.logs({}, 4_000.0)
+    log.logs(rooms, 4_060.0)
+    assert len(caplog.messages) == 4
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}

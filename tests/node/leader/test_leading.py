@@ -1,13 +1,16 @@
 """Nodes on a real broker: one leads, its plan places every task, and another goes on with it when it is gone."""
 
 import logging
+import time
 from dataclasses import replace
 
 import pytest
 
 from railgun.cluster.copies import CopyState
+from railgun.cluster.log_room import LogBounds
 from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.cluster.reports import UnitReport, decode_report, encode_report, unit_key
+from railgun.node.leader import leading
 from railgun.node.parent import UnitEnded
 from tests.cluster.some_reports import LEFT_OVER, report, status
 from tests.node.leader.leading_nodes import Nodes
@@ -149,3 +152,38 @@ def test_a_leader_that_halts_is_replaced_and_writes_nothing_more(nodes: Nodes) -
     nodes.stop(1)
     awaited(lambda: nodes.leaders() == [2] and any("node-3" in each for each in nodes.places()))
     assert nodes.running[2].plan.epoch > written.epoch
+
+
+def test_the_leader_warns_of_logs_that_will_lose_what_a_copy_needs(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leading, "_LOGS_S", 0.0)
+    node = nodes.start(1)
+    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
+    task, *_ = sorted(node.plan.copies)
+    (copy,) = (each.copy for each in node.plan.copies[task])
+    said = status(**task._asdict(), checkpoint=5, checkpoint_ms=time.time_ns() // 1_000_000)
+    nodes.write(
+        nodes.player.registry.topics.positions,
+        unit_key(*copy),
+        encode_report(report(said, node=copy.node, unit=copy.unit)),
+    )
+    awaited(lambda: bool([*node.leading._observed.reports.copies(task)]))
+
+    def warned() -> list[str]:
+        return [each for each in caplog.messages if "log_retention" in each]
+
+    def short() -> int:
+        health = node.leading.health()
+        assert health is not None
+        return health.logs_short
+
+    node.logs = {task: LogBounds(0, 9, 3_600_000)}
+    assert (short(), warned()) == (0, [])
+    node.logs = {task: LogBounds(6, 9, 3_600_000)}
+    awaited(lambda: bool(warned()))
+    assert short() == 1
+    assert f"{task} ({copy}, may be lost already)" in warned()[0]
+    rounds = node.leading._cluster_log
+    rounds.logs({}, time.monotonic())
+    awaited(lambda: len(warned()) == 2)

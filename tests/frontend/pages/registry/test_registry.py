@@ -45,6 +45,20 @@ def test_a_stream_through_its_life(shared: Server) -> None:
     made(shared, "life")
 
 
+def test_how_long_logs_are_kept_is_shown_though_it_has_no_effect_here(shared: Server) -> None:
+    """So that one file of definitions serves a cluster and an engine."""
+    place = made(shared, "kept", log_retention="7d")
+    assert shared.client.get(place).json()["log_retention"] == "7d"
+    assert shared.post("/v1/streams", {"name": "kept", **STREAM}).status_code == 200
+    changed = shared.client.patch(place, json={"log_retention": "forever"})
+    assert (changed.status_code, changed.json()["log_retention"]) == (200, "forever")
+    listed = {each["name"]: each for each in shared.client.get("/v1/streams").json()["streams"]}
+    assert listed["kept"]["log_retention"] == "forever"
+    assert "log_retention" not in shared.client.get(made(shared, "unsaid")).json()
+    told = refused(shared.client.patch(place, json={"log_retention": "10m"}), 422)
+    assert told["errors"][0]["loc"] == ["log_retention"]
+
+
 def test_a_stream_that_is_there_otherwise(shared: Server) -> None:
     made(shared, "other")
     told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "lateness": "7s"}), 409)

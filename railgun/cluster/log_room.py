@@ -1,0 +1,147 @@
+"""Tells how far the log of each task is from losing records that a copy still needs. Pure: times are handed in."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.plan import Plan
+from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.wording import counted, listed, span_text
+
+# This many tasks are named.
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """What the broker says of a task's log.
+
+    start: the first offset that it still has.
+    end: the offset behind its last record.
+    retention_ms: how long it keeps records; None: for ever.
+    """
+
+    start: int
+    end: int
+    retention_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogRoom:
+    """A task's log, and what its copies need of it.
+
+    start: the first offset that the log still has.
+    needed: the least position of the copies' last durable checkpoints; None if no copy has one.
+    copy: the copy whose checkpoint that is.
+    retention_ms: how long the broker keeps records; None: for ever.
+    left_ms: the broker keeps the record at `needed` for at least this long, in which the copy should come back or take
+        another checkpoint. 0: the log may begin behind it already. None: for ever, or not known.
+    """
+
+    start: int
+    needed: int | None
+    copy: CopyName | None
+    retention_ms: int | None
+    left_ms: int | None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether less than half of the retention is left, or what is needed may be lost already.
+
+        A copy that runs takes a checkpoint every few seconds or minutes, so that nearly the whole retention is left.
+        Half of it is far from both ends: at a week it is time for a weekend, and at a day for a night.
+        """
+        if self.left_ms is None:
+            return False
+        return self.left_ms == 0 or (self.retention_ms is not None and 2 * self.left_ms < self.retention_ms)
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "start": self.start,
+            "needed": self.needed,
+            "needed_by": None if self.copy is None else str(self.copy),
+            "left_ms": self.left_ms,
+            "retention_ms": self.retention_ms,
+        }
+
+
+def log_rooms(
+    bounds: Mapping[TaskKey, LogBounds], reports: ReportTable, plan: Plan, now_ms: int
+) -> dict[TaskKey, LogRoom]:
+    """Return the room of each task whose log is known. now_ms: the time, in ms since 1970.
+
+    A copy whose node is away counts as long as the plan names it, or names too few others: it has to come back before
+    its records go.
+    """
+    return {
+        task: log_room(of, _counted(reports.copies(task), plan, task), now_ms) for task, of in bounds.items()
+    }
+
+
+def _counted(copies: Iterable[ReportedCopy], plan: Plan, task: TaskKey) -> Iterator[ReportedCopy]:
+    planned = {each.copy for each in plan.copies.get(task, ())}
+    has_enough = bool(planned) and len(planned) >= plan.wanted
+    return (each for each in copies if each.copy in planned or not has_enough)
+
+
+def log_room(bounds: LogBounds, copies: Iterable[ReportedCopy], now_ms: int) -> LogRoom:
+    """Return the room of one task. A copy without a checkpoint needs nothing that it could lose."""
+    oldest = min(
+        (each for each in copies if each.status.checkpoint > 0),
+        key=lambda each: (each.status.checkpoint, each.copy),
+        default=None,
+    )
+    if oldest is None:
+        return LogRoom(bounds.start, None, None, bounds.retention_ms, None)
+    needed = oldest.status.checkpoint
+    return LogRoom(
+        bounds.start, needed, oldest.copy, bounds.retention_ms, _left_ms(bounds, oldest, needed, now_ms)
+    )
+
+
+def _left_ms(bounds: LogBounds, oldest: ReportedCopy, needed: int, now_ms: int) -> int | None:
+    if needed < bounds.start:
+        return 0
+    if bounds.retention_ms is None:
+        return None
+    if needed >= bounds.end:
+        # The record there is still to come.
+        return bounds.retention_ms
+    appended_ms = oldest.status.checkpoint_ms or _not_before_ms(oldest)
+    return None if appended_ms is None else max(0, min(appended_ms - now_ms, 0) + bounds.retention_ms)
+
+
+def _not_before_ms(copy: ReportedCopy) -> int | None:
+    """Return a time before which the record at a copy's checkpoint was not appended; None if there is none.
+
+    A copy that had caught up when it reported, or closed, had seen the log end there.
+    """
+    status = copy.status
+    has_seen = status.state.is_caught_up or (status.state is CopyState.CLOSED and status.leaving)
+    return copy.said_ms if has_seen and copy.said_ms and status.end <= status.checkpoint else None
+
+
+def short_logs(rooms: Mapping[TaskKey, LogRoom]) -> dict[TaskKey, LogRoom]:
+    """Return those of which less than half of the retention is left, those with the least time first."""
+    short = [(room.left_ms or 0, task) for task, room in rooms.items() if room.is_short]
+    return {task: rooms[task] for _, task in sorted(short)}
+
+
+def log_warning(rooms: Mapping[TaskKey, LogRoom]) -> str | None:
+    """Return a warning about the logs that may soon begin behind what a copy needs; None if there are none."""
+    short = short_logs(rooms)
+    if not short:
+        return None
+    named = [f"{task} ({room.copy}, {_time_left(room)})" for task, room in short.items()]
+    return (
+        f"{counted(len(short), 'log')} will lose records that a copy's last checkpoint needs, with less than half "
+        f"of log_retention left: {listed(named, _SHOWN)}; have these nodes run and catch up before that, or give the "
+        "streams a longer log_retention"
+    )
+
+
+def _time_left(room: LogRoom) -> str:
+    return f"{span_text(room.left_ms)} left" if room.left_ms else "may be lost already"
