@@ -190,6 +190,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)
             cancellation.begin()
             self._begin(writer, changes, author, origin)
@@ -235,7 +236,9 @@ class KafkaRegistry:
         if pending:
             streams = {name: entry.stream for name, entry in self._state.catalog.streams.items()}
             dropped = {each.place: each.stream for each in self._state.removals}
-            self._telling.tell(pending, streams, dropped)
+            begun = {each.place for each in pending}
+            new = {name for name, entry in self._state.catalog.streams.items() if entry.created in begun}
+            self._telling.tell(pending, streams, dropped, new)
             self._append(writer, [(b"done", done_entry(pending[-1].place))])
 
     def _sweep(self) -> None:

@@ -25,6 +25,7 @@ from railgun.registry.errors import (
     ChangeWithdrawnError,
     DefinitionsError,
     DifferentDefinitionsError,
+    TopicGoneError,
     UnknownNameError,
 )
 from railgun.registry.evolution import dropped_stream, missing, new_metrics
@@ -326,6 +327,69 @@ def test_topics_of_somebody_else_are_left_alone(
     with pytest.raises(DefinitionsError, match=topic):
         registry.change(create())
     assert registry.snapshot().catalog.last_place == 0
+
+
+def test_a_topic_that_is_gone_is_not_made_anew(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry, topics = opened(), Topics(prefix)
+    registry.change(create())
+    gone = topics.tasks("s", "card")
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.delete_topic(gone)
+        with pytest.raises(DefinitionsError, match=rf"{gone} is gone.*accept-cut s/card/N") as raised:
+            registry.change(add("a"))
+        assert "nothing was changed" in str(raised.value)
+        assert registry.snapshot().begun.last_place == 1
+        assert gone not in transport.topics()
+        # Others can be changed, and the stream itself can be dropped.
+        registry.change(create(_STREAM.replace("streams.s", "streams.other")))
+        registry.change(drop)
+        assert gone not in transport.topics()
+        assert controls(kafka, TopicPartition(topics.tasks("s", "*"), 0))[-1]["kind"] == DropStream.kind
+        registry.change(create())
+        assert controls(kafka, TopicPartition(gone, 0))[0]["place"] == 4
+
+
+def test_a_new_streams_topics_are_made_by_whoever_finishes_it(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> None:
+        raise TransportUnavailableError("t", "it does not answer", "Try again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Telling, "tell", cut)
+        with pytest.raises(TransportUnavailableError):
+            opened().change(create(f'{_STREAM}\n[[metrics]]\nsql = "{_METRIC.format("a")}"'))
+    second = opened()
+    second.change(add("b"))
+    for where in Topics(prefix).partitions(second.snapshot().catalog.streams["s"].stream):
+        assert places(controls(kafka, where)) == [1, 2, 3]
+
+
+def test_a_topic_that_goes_before_a_change_is_told_is_waited_for(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, gone = opened(), Topics(prefix).tasks("s", "card")
+    registry.change(create())
+    begin = KafkaRegistry._begin
+
+    def deleted(self: KafkaRegistry, *arguments: Any) -> None:
+        begin(self, *arguments)
+        transport.delete_topic(gone)
+
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        with monkeypatch.context() as patch:
+            patch.setattr(KafkaRegistry, "_begin", deleted)
+            with pytest.raises(TopicGoneError, match="is gone"):
+                registry.change(add("a"))
+        follower = registry.follow(lambda _: None)
+        with pytest.raises(TopicGoneError, match="is gone"):
+            registry.change(())
+        assert follower.error is None
+        transport.create_topic(gone, 2)
+    registry.change(())
+    assert places(controls(kafka, TopicPartition(gone, 1))) == [2]
 
 
 @pytest.mark.parametrize(
