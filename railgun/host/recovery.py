@@ -22,15 +22,15 @@ def recovered(
 
     If its log has lost records that the state was made of, and that was accepted, the task's folder is emptied: the log
     is processed from its beginning.
-    Raises LogCutError, StoreLockedError, TransportError, OSError, and what tasks raise.
+    Raises LogReplacedError, LogCutError, StoreLockedError, TransportError, OSError, and what tasks raise.
     """
 
-    def check_state(position: int, leader_epoch: int) -> None:
+    def check_state(position: int, leader_epoch: int, topic_id: str) -> None:
         cut = place.cut
         if cut is not None and cut.has_lost(LogPoint(position, leader_epoch)):
             reason = f"its state is at offset {position}, the log has lost its records from {cut.offset} on"
             raise LogCutError(str(place.identity), reason, position, leader_epoch)
-        log.check_continues(str(place.identity), position, leader_epoch)
+        log.check_continues(str(place.identity), position, leader_epoch, topic_id)
 
     def task() -> TaskProcessor:
         return log.recover(current_folder(place.folder), place.identity, settings, sync_log, check_state)
