@@ -48,6 +48,7 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     following: dict[str, Any] | None = None
     unreadable: int = 0
     lost: tuple[int, int] | None = None
+    replaced: str | None = None
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):

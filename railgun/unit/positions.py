@@ -174,6 +174,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         following=host.following,
         unreadable=0 if running is None else running.unreadable_records,
         lost=host.lost,
+        replaced=host.replaced,
     )
 
 
