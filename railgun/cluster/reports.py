@@ -49,6 +49,7 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     unreadable: int = 0
     lost: tuple[int, int] | None = None
     replaced: str | None = None
+    topic_id: str = ""
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -102,6 +103,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.end,
                     self.announced_s,
                     status.filled,
+                    status.topic_id,
                 ),
             )
 

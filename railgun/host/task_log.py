@@ -78,11 +78,13 @@ class TaskLog:
         settings: TaskSettings,
         sync_log: Callable[[int], None],
         check_state: CheckState | None = None,
+        begin: int = 0,
     ) -> TaskProcessor:
         """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
         raises; LogReplacedError and LogCutError if the log does not continue the task's state.
 
         check_state: checks more of the state than that.
+        begin: the offset at which a task begins that has processed no record.
         """
         return open_task(
             folder,
@@ -93,6 +95,7 @@ class TaskLog:
             sync_log=sync_log,
             log_start=self.start,
             topic_id=self.topic_id,
+            begin=begin,
             check_state=check_state or partial(self.check_continues, str(identity)),
             environment=self.environment,
         )

@@ -6,7 +6,7 @@ from itertools import groupby
 from railgun.catalog.changes import Change, DropStream, PutStream, change_to_json
 from railgun.catalog.model import StreamDefinition
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import Entry, TopicSettings
+from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry.entries import change_stream
 from railgun.registry.errors import DefinitionsError, TopicGoneError
 from railgun.registry.topics import Topics
@@ -116,6 +116,17 @@ class Telling:
         for topic, partitions in self._topics.of_tasks(stream).items():
             if topic not in existing:
                 self._transport.create_topic(topic, partitions, self._settings)
+
+    def make_task_topic(self, stream: StreamDefinition, partitioner: str) -> None:
+        """Make the topic of a partitioner's tasks, if it is missing."""
+        topic = self._topics.tasks(stream.name, partitioner)
+        if topic not in self._transport.topics():
+            self._transport.create_topic(topic, stream.partitions_of(partitioner), self._settings)
+
+    def tell_one(self, where: TopicPartition, changes: Sequence[Change]) -> int:
+        """Write changes to the log of one task. Return the offset of the first."""
+        records = Records.of([encode_control(change_to_json(change)) for change in changes])
+        return self._transport.submit([Entry(where, records)]).result()[0]
 
     def make_query_topics(self, stream: StreamDefinition, existing: Mapping[str, int]) -> None:
         """Make the missing topics for a stream's value queries. existing: the number of partitions of every topic."""

@@ -56,6 +56,7 @@ def open_task(
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
     topic_id: str = "",
+    begin: int = 0,
     check_state: CheckState | None = None,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
@@ -63,8 +64,9 @@ def open_task(
 
     sync_log: see `CheckpointWork`.
     log_start: the first offset that the log still has. LogGapError is raised if the task needs an earlier one next,
-        or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
+        or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
     topic_id: of the topic of the log, for the task's next checkpoints.
+    begin: the offset at which a task begins that has processed no record.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
         the checkpoint's state.
     environment: clocks, randomness and executor of the task; those of this process if None.
@@ -78,7 +80,7 @@ def open_task(
         meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch, meta.topic_id)
-        _check_log(folder, meta, log_start)
+        _check_log(folder, meta, log_start, begin)
         column_computer = ColumnComputer()
         reservoir = open_reservoir(
             folder,
@@ -98,6 +100,8 @@ def open_task(
     try:
         if meta is not None:
             _restore(task, meta, read_log)
+        if task.position == 0:
+            task.position = begin
         task.begin_checkpoints(sync_log)
     except BaseException:
         task.close()
@@ -105,12 +109,12 @@ def open_task(
     return task
 
 
-def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
+def _check_log(folder: Path, meta: TaskMeta | None, log_start: int, begin: int) -> None:
     """Raise LogGapError if the log lacks records that are needed after a checkpoint. This is checked before any file
     is changed.
     """
-    needed = 0
-    if meta is not None:
+    needed = begin
+    if meta is not None and meta.position:
         needed = meta.position
         if meta.saved_rows is None:
             needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))

@@ -154,7 +154,7 @@ class Positions:
 def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus:
     key, position = host.place.key, host.position
     running = host.task if host.is_running else None
-    replied = host.replied()
+    replied, cut = host.replied(), host.place.cut
     return CopyStatus(
         stream=key.stream,
         created=key.created,
@@ -175,6 +175,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         unreadable=0 if running is None else running.unreadable_records,
         lost=host.lost,
         replaced=host.replaced,
+        topic_id="" if running is None or cut is None or not cut.topic_id else running.topic_id,
     )
 
 

@@ -1,4 +1,6 @@
-"""The topic of a task is deleted and made anew under two copies: they stop, and neither reads the new one on."""
+"""The topic of a task is deleted, or made anew, under two copies: they stop, neither reads the new one on, and both
+begin anew once that is accepted.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from railgun.catalog.changes import change_to_json
 from railgun.cluster.copies import CopyState
@@ -15,6 +18,9 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.wire.control_records import encode_control
 from tests.broker.own_topics import own_prefix
 from tests.failover.running_cluster import Node
+from tests.oracle.compare import differences
+from tests.oracle.stream import Oracle
+from tests.strategies.case import STREAM
 from tests.task.committed import committed_at
 from tests.unit.cluster_player import ClusterPlayer
 from tests.unit.local_units import awaited, quick_settings
@@ -50,6 +56,7 @@ class Cluster:
         stack.callback(self.transport.close)
         self.states = TaskStates(self.transport, topics)
         stack.callback(self.states.close)
+        self._state = ClusterState(self.transport, quick_settings(kafka), topics, self.states)
         self.nodes = [Node(folder / name, name, kafka, self._prefix, 1) for name in ("node-1", "node-2")]
         for node in self.nodes:
             stack.callback(lambda node=node: node.kill() if node.process.poll() is None else None)
@@ -82,6 +89,19 @@ class Cluster:
         for number in range(events):
             self.player.score({"id": 10_000 + number, "ts": 1_700_000_000_000, "card": "c0", "x": 1.0})
         self.player.flush()
+
+    def accept(self) -> dict[str, Any]:
+        return self._state.accept_cut(self.task, self.player.registry)
+
+    def check(self, first: int, count: int) -> None:
+        """Send events, and compare the answers to them with those of a stream that begins with them. The front-end has
+        written to the topic before.
+        """
+        events, model = self.send(first, count), Oracle(_DEFINITIONS).streams[STREAM]
+        got = self.player.replies()[-count:]
+        assert [differences(model.score(event), reply) for event, reply in zip(events, got, strict=True)] == [
+            [] for _ in events
+        ]
 
     def copies(self) -> list[Any]:
         """What is heard of the task's copies."""
@@ -131,3 +151,33 @@ def test_no_copy_reads_another_topic_on(cluster: Cluster, events: int, *, runs: 
         assert cluster.committed() == before
     cluster.nodes[0].start()
     awaited(lambda: any(copy.state is CopyState.FAILED for copy in cluster.copies()))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_task_begins_anew_once_that_is_accepted(cluster: Cluster, *, is_made: bool) -> None:
+    """is_made: whether somebody makes the topic anew; events come into it before its definitions."""
+    cluster.send(0, 100)
+    cluster.transport.delete_topic(cluster.topic)
+    if is_made:
+        cluster.transport.create_topic(cluster.topic, 1)
+        cluster.transport.append(cluster.topic, 0, [b"an event"] * 200)
+    cluster.await_states([CopyState.FAILED, CopyState.FAILED])
+    # One of the nodes is away, and hears of it when it comes back.
+    assert cluster.nodes[1].stop() == 0
+    accepted = cluster.accept()
+    assert (accepted["outcome"], accepted["offset"]) == ("begun_anew", 200 if is_made else 0)
+    assert accepted["records"] > 100
+    awaited(lambda: CopyState.ANSWERING in [copy.state for copy in cluster.copies()])
+    again = cluster.accept()
+    assert (again["outcome"], again["offset"]) == ("accepted_before", accepted["offset"])
+    cluster.check(500, 100)
+    cluster.nodes[1].start()
+    cluster.await_states([CopyState.ANSWERING, CopyState.SILENT])
+    assert [node.stop() for node in cluster.nodes] == [0, 0]
+    first, second = cluster.committed()
+    assert first == second > accepted["offset"] + 100
+    # What was accepted stands for good.
+    for node in cluster.nodes:
+        node.start()
+    cluster.await_states([CopyState.ANSWERING, CopyState.SILENT])

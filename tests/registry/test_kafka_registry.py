@@ -12,6 +12,7 @@ import pytest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -28,7 +29,7 @@ from railgun.registry.errors import (
     TopicGoneError,
     UnknownNameError,
 )
-from railgun.registry.evolution import dropped_stream, missing, new_metrics
+from railgun.registry.evolution import dropped_metric, dropped_stream, missing, new_metrics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.origin import Origin
@@ -390,6 +391,55 @@ def test_a_topic_that_goes_before_a_change_is_told_is_waited_for(
         transport.create_topic(gone, 2)
     registry.change(())
     assert places(controls(kafka, TopicPartition(gone, 1))) == [2]
+
+
+def test_a_task_is_told_the_definitions_in_force(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry, topics = opened(log_retention_ms=3_600_000), Topics(prefix)
+    registry.change(create())
+    for name in "abc":
+        registry.change(add(name))
+    registry.change(lambda catalog: [dropped_metric(catalog, "s", "b")])
+    registry.change(create(_STREAM.replace("streams.s", "streams.other")))
+    task = TaskKey("s", 1, "card", 1)
+    where = TopicPartition(topics.tasks("s", "card"), 1)
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.delete_topic(where.topic)
+        registry.make_task_topic(task)
+        assert transport.topics()[where.topic] == 2
+        assert registry.tell_anew(task) == 0
+        assert [(each["kind"], each["place"]) for each in controls(kafka, where)] == [
+            ("stream", 1),
+            ("add", 2),
+            ("add", 4),
+        ]
+        assert not controls(kafka, TopicPartition(where.topic, 0)), "that is another task's"
+        registry.make_task_topic(task)
+    assert registry.tell_anew(task) == 3
+    for unknown in (TaskKey("s", 2, "card", 1), TaskKey("t", 1, "card", 1)):
+        with pytest.raises(UnknownNameError):
+            registry.tell_anew(unknown)
+
+
+def test_a_change_that_begins_meanwhile_is_among_the_definitions(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task may be told of it before the definitions, where it does not begin."""
+    first, second = opened(), opened()
+    first.change(create())
+    tell, changed = Telling.tell_one, iter([True])
+
+    def overtaken(self: Telling, *arguments: Any) -> int:
+        if next(changed, False):
+            second.change(add("a"))
+        return tell(self, *arguments)
+
+    monkeypatch.setattr(Telling, "tell_one", overtaken)
+    begin = first.tell_anew(TaskKey("s", 1, "card", 1))
+    told = controls(kafka, TopicPartition(Topics(prefix).tasks("s", "card"), 1))
+    assert [each["place"] for each in told[begin:]] == [1, 2]
+    assert begin > 1
 
 
 @pytest.mark.parametrize(
