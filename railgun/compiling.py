@@ -86,6 +86,7 @@ class Compiling:
 
 
 def _started(folder: Path) -> "subprocess.Popen[bytes]":
+    """Start the process. Its temporary files, and what it writes to standard error, go into the folder."""
     with _said(folder).open("wb") as said:
         return subprocess.Popen(
             child_python("-m", "railgun.compiling"),
@@ -99,6 +100,7 @@ def _started(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def _said(folder: Path) -> Path:
+    """Return the file with what the process has written to standard error."""
     return folder / "stderr"
 
 

@@ -24,6 +24,7 @@ class EmbeddedBackend:
 
     # An engine that is recovering can be closed only once it is open.
     cancels_start = False
+    # This process processes the events itself.
     cluster = None
 
     def __init__(

@@ -25,7 +25,8 @@ _ROW_MASK = EVENTS_MAX - 1
 class PendingTable:
     """Requests that wait for answers. Several threads use it.
 
-    counts: of answers that came, by what became of them.
+    counts: `records` of replies that came, and by what became of the answers in them: `answers` that were waited for,
+        `repeated` ones, `late` ones to requests that wait no longer, `older` ones to another run of this front-end.
     seen: is told the offsets of answered records.
     lock: held while answers are taken. Hold it to read a request that may get answers meanwhile.
     """
@@ -41,6 +42,7 @@ class PendingTable:
         self.lock = threading.Lock()
         self._by_number: dict[int, PendingRequest] = {}
         self._queries: dict[int, PendingQuery] = {}
+        # A heap of (when a request's time is over, its number).
         self._deadlines: list[tuple[float, int]] = []
         self._last = 0
 

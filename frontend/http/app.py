@@ -58,6 +58,7 @@ class Application:
 
     stopping: set when streams of lines are to end.
     telemetry: the text of `/metrics`; None: that route answers 404.
+    single_events: scores requests of one event; connections give it these without calling the application.
     guard: decides about each request before its body is read and before its stream is looked up.
     Raises ConfigError, TokenFileError and OSError for tokens that cannot be used.
     """

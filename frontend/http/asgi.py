@@ -52,7 +52,7 @@ async def answer_problem(
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """Return the value of the first header of a name, in lower case; None if there is none."""
+    """Return the value of the first header of a name; None if there is none. name: in lower case."""
     for key, value in scope["headers"]:
         if key == name:
             return bytes(value)

@@ -132,6 +132,7 @@ class TlsServer:
             self._loop.call_later(_LOOK_AGAIN_S, self._watch, client, address, due_s, size_bytes)
 
     def _begin(self, client: socket.socket, address: str, due_s: float) -> None:
+        """Begin the handshake of a client whose first record is there."""
         self._loop.remove_reader(client)
         self._slow.pop(client).cancel()
         _call_when_there(client, 1)
@@ -141,6 +142,7 @@ class TlsServer:
         task.add_done_callback(self._ended)
 
     def _late(self, client: socket.socket) -> None:
+        """Close the connection of a client whose first record has not come in time."""
         self._end_slow(client)
         self._tls.handshakes["late"] += 1
 

@@ -14,7 +14,7 @@ from railgun.telemetry.collector import RailgunCollector
 
 
 class Exposition:
-    """The families of the collector, and those of Python's garbage collector and of the process."""
+    """The metrics of a server: those of its collector, of Python's garbage collector and of the process."""
 
     def __init__(self, collector: RailgunCollector) -> None:
         self.registry = CollectorRegistry()
@@ -29,7 +29,7 @@ class Exposition:
 
 
 def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Collector] = ()) -> Exposition:
-    """Return the families of a backend. more: collectors of this kind of backend."""
+    """Return the metrics of a server with a backend. more: collectors of this kind of backend."""
     made = Exposition(
         RailgunCollector(
             lambda: backend.recording,

@@ -114,6 +114,7 @@ def _table(title: str, rows: list[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
+    """Return the type that a JSON schema describes, in words."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

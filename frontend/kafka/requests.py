@@ -92,6 +92,7 @@ class Requests:
         return _own(request, placed(pending.accepted, replies, context.n))
 
     def _publish(self, stream: str, own: list[Request], reply: bool) -> list[Outcome]:
+        """Send the events of requests to one stream. Returns the outcomes, if none of the events was accepted."""
         intake = self._intakes.now.intakes.get(stream)
         if intake is None:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
@@ -179,15 +180,18 @@ class Requests:
 
 
 def _unrecorded(outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
+    """Return problems in place of outcomes whose replies could not be recorded."""
     message = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
     return [(each, uncertain(message)) for each, _ in outcomes]
 
 
 def _own(request: Request, answers: list[Answer | None]) -> list[Answer | None]:
+    """Return a request's answers among those to all texts that were published together."""
     after = request.first + len(request.texts)
     return answers if after - request.first == len(answers) else answers[request.first : after]
 
 
 def _without(context: _Together) -> list[Outcome]:
+    """Return the outcomes of requests that get no replies: only the problems of refused events."""
     answers = without_replies(context.accepted, context.n)
     return [(each, _own(each, answers)) for each in context.requests]

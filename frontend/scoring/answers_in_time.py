@@ -37,7 +37,7 @@ def without_replies(accepted: AcceptedBatch, n: int) -> list[Answer | None]:
     return answers
 
 
-def said_by(text: JsonText) -> Mapping[str, Any]:
+def fields_of_text(text: JsonText) -> Mapping[str, Any]:
     """Return the fields in the text of an event; empty if it is no event."""
     try:
         event = msgspec.json.decode(text)
@@ -82,7 +82,9 @@ async def answers_in_time(
 
 
 class CallbackWaiter:
-    """The waiter of a submission of one event that no coroutine waits for.
+    """Stands in for a future as `Submission.answered`, for one event that no coroutine waits for.
+
+    The result None means that the time was over.
 
     late: returns the answers if none came in time.
     tell: called once, in the event loop, with the answer or the exception.
@@ -142,7 +144,7 @@ def unanswered(submission: Submission, view: StreamView | None) -> list[Answer |
     timed_out = problem(504, late_answer(submission.timeout_ms, what))
     if stream is None:
         return [msgspec.structs.replace(timed_out, partitioners=())] * len(submission.texts)
-    events = map(said_by, submission.texts)
+    events = map(fields_of_text, submission.texts)
     return [
         msgspec.structs.replace(timed_out, id=id_of(event, stream), partitioners=sent_to(event, stream))
         for event in events
@@ -176,6 +178,7 @@ def _begin(thread: ScoringThread, submission: Submission) -> asyncio.TimerHandle
 
 
 def _give_up(submission: Submission) -> None:
+    """End the wait with None as the result: no answer in time."""
     submission.abandoned = True
     if not submission.answered.done():
         submission.answered.set_result(None)

@@ -100,6 +100,8 @@ class Submission:
 
 @dataclass(slots=True)
 class _Queue:
+    """The submissions that wait, by the queue that each request uses: see `InOrder`."""
+
     small: deque[Submission] = field(default_factory=deque)
     large: deque[Submission] = field(default_factory=deque)
 

@@ -24,6 +24,7 @@ _encode = msgspec.json.Encoder().encode
 # Two runs wait for answers: one that the tasks have, and one that is on its way. A task that stands still holds up the
 # events of others for no longer than `_PACE_S`.
 _PUBLISHED_RUNS, _PACE_S = 2, 0.01
+# The pauses after an aborted write, and before a run is published again; and the longest sleep of the thread.
 _ABORTED_S, _AGAIN_S, _IDLE_S = 0.05, 0.2, 0.5
 
 _log = logging.getLogger("railgun.frontend")
@@ -51,6 +52,7 @@ class AnswerThread:
         self._out, self._dead = means.topics.output(stream), means.topics.dead(stream)
         self._changed = windows.changed
         self._answered: list[PendingRequest] = []
+        # A heap of runs to publish again: (when, a number that breaks ties, the run).
         self._again: list[tuple[float, int, Run]] = []
         self._numbers = count()
         self._published = 0
@@ -145,6 +147,7 @@ class AnswerThread:
             self._write()
 
     def _patience_s(self) -> float:
+        """Return how long the thread may sleep: at most until a run has to be published again."""
         return max(0.0, min(self._again[0][0] - monotonic(), _IDLE_S)) if self._again else _IDLE_S
 
     def _is_alive(self) -> bool:
@@ -152,6 +155,7 @@ class AnswerThread:
         return monotonic() - self._windows.alive_s <= self._reading.session_s / 2
 
     def _note(self, request: PendingRequest) -> None:
+        """Encode the replies to a run; without all of them, have it published again."""
         run: Run = request.context
         if run.window.is_abandoned:
             return
@@ -176,6 +180,7 @@ class AnswerThread:
             heapq.heappush(self._again, (monotonic() + _AGAIN_S, next(self._numbers), run))
 
     def _write(self) -> None:
+        """Write the runs that are ready, if there are any."""
         runs: list[Run] = []
 
         def select() -> tuple[Sequence[Outgoing], Mapping[int, int]]:
@@ -207,6 +212,7 @@ class AnswerThread:
             self._windows.committed({run.window.partition: run.after for run in written})
 
     def _outgoing(self, runs: Sequence[Run]) -> list[Outgoing]:
+        """Return the records to write: the replies of runs, then their dead letters."""
         letters = [letter for run in runs for letter in run.letters]
         made = [Outgoing(self._out, run.values or (), run.keys) for run in runs if run.values]
         if letters:

@@ -35,8 +35,13 @@ class StreamDefinition:
 
     time: the field of the event time; None: events are stamped on arrival.
     id: the field of the id; None: the front-end makes ids.
-    max_future_ms: None: `future_limit_ms` follows from `lateness_ms`.
+    partitioners: fields; an event goes to one of the tasks of each, by the field's value, if that is not null. ALL: one
+        task gets all events.
+    max_future_ms: how far an event may be ahead; None: see `future_limit_ms`.
     retention_ms: None: for ever.
+    partitions: the number of tasks of each partitioner but ALL.
+    record_replies: whether replies to HTTP clients are written to the stream's output topic too.
+    dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
     """
 
     name: str
@@ -80,7 +85,8 @@ class StreamDefinition:
 class MetricDefinition:
     """A metric as its definition says it.
 
-    sql: the canonical text of a query that makes this metric alone, with its name.  home: a partitioner.
+    sql: the canonical text of a query that makes this metric alone, with its name.
+    home: the partitioner whose tasks compute it (`home_partitioner`).
 
     Two definitions are of the same metric if, and only if, name, stream and sql are equal.
     """

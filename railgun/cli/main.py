@@ -75,6 +75,7 @@ def _run(commands: Sequence[Command], words: Sequence[str]) -> int:
 
 
 def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
+    """Run an action, and return its exit code. An error becomes a line on standard error that begins with `caller`."""
     try:
         return action()
     except KeyboardInterrupt as interrupt:
@@ -96,6 +97,7 @@ def _guarded(action: Callable[[], int], caller: str, debug: bool) -> int:
 
 
 def _asked_to_end(interrupt: KeyboardInterrupt, caller: str) -> int:
+    """Print that the command was interrupted or terminated, and return the exit code for that."""
     is_signal = isinstance(interrupt, _TerminatedError)
     print(f"{caller}: {'terminated' if is_signal else 'interrupted'}", file=sys.stderr)
     return EXIT_TERMINATED if is_signal else EXIT_INTERRUPTED
@@ -113,6 +115,7 @@ def _interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
 
 
 def _caller(commands: Sequence[Command], words: Sequence[str]) -> str:
+    """Return how errors name the command, such as `railgun serve`."""
     names = {command.name for command in commands}
     return " ".join(["railgun", *[word for word in words if word in names][:1]])
 

@@ -21,7 +21,8 @@ from railgun.wording import counted
 
 if TYPE_CHECKING:
     from railgun.compiling import Compiling
-    from railgun.config.settings import Settings
+    from railgun.config.settings import ClusterSettings, Settings
+    from railgun.node.supervisor import Supervisor
 
 _LOADING = (
     "kernels are loaded, or compiled where this is the first start, which takes a minute or a few, once"
@@ -62,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.messaging.kafka.configured import check_pass_through, kafka_settings
     from railgun.node.parent import Parent
     from railgun.node.server import serving
-    from railgun.node.supervisor import NODE_READY, Supervisor
+    from railgun.node.supervisor import NODE_READY
     from railgun.node.telemetry import NodeCollector
     from reservoir.native import image
 
@@ -82,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
     log, cluster = logging.getLogger("railgun.node"), settings.cluster
     folder = Path(settings.engine.data_folder)
     commands = _Commands(folder, units_of(cluster.units), _of_each_process(arguments))
-    supervisor = Supervisor(folder, commands.units(), name=cluster.node_name, leader=commands.leader())
+    supervisor = _supervisor(folder, cluster, commands)
     collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
     with (
         logging_as(settings.logging.level, settings.logging.format),
@@ -151,6 +152,18 @@ class _Commands:
 
     def _command(self, module: str, *words: str) -> list[str]:
         return child_python("-m", module, *self._place, *words, *self._extra)
+
+
+def _supervisor(folder: Path, cluster: "ClusterSettings", commands: _Commands) -> "Supervisor":
+    from railgun.node.supervisor import Supervisor
+
+    return Supervisor(
+        folder,
+        commands.units(),
+        name=cluster.node_name,
+        leader=commands.leader(),
+        hung_after_s=cluster.hung_after_s,
+    )
 
 
 def _heed_signals(stopped: threading.Event, compiling: "Compiling", reload: Callable[[], None]) -> None:

@@ -39,7 +39,8 @@ def _wants_kafka(arguments: argparse.Namespace) -> bool:
 
 
 def _serve_alone(arguments: argparse.Namespace) -> int:
-    # What a start makes stays. Looking for garbage in it again and again takes a fifth of the start. See `Service`.
+    # What a start makes stays. Looking for garbage in it again and again takes a fifth of the start.
+    # `Service` (frontend/http/service.py) turns it on again after the start.
     gc.disable()
     try:
         from frontend.embedded.serving import serve

@@ -63,6 +63,7 @@ def _checked(name: str, scopes: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _end(text: str, now_s: float) -> datetime:
+    """Return the end of a token from how long it lasts, such as "90d". Raises UsageError."""
     from railgun.language.duration import DurationError, parse_duration
 
     try:
@@ -79,6 +80,7 @@ def _end(text: str, now_s: float) -> datetime:
 
 
 def _lines(name: str, hashed: bytes, scopes: Sequence[str], expires: datetime | None) -> str:
+    """Return the table of a token for the server's configuration."""
     quoted = ", ".join(f'"{each}"' for each in scopes)
     lines = ["[[http.tokens]]", f'name = "{name}"', f'sha256 = ["{hashed.hex()}"]', f"scopes = [{quoted}]"]
     if expires is not None:

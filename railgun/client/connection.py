@@ -144,6 +144,7 @@ class Arriving:
 
 
 def _error_of(session: Session, request: Request, error: httpx.HTTPError) -> ClientError:
+    """Return the client's error for one of httpx. Its class says whether the server may have taken the request."""
     place, failure = session.place(request.path), tls_failure(error)
     match error:
         case httpx.PoolTimeout():

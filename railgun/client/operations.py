@@ -25,7 +25,10 @@ def what_if(session: Session, change: str) -> Steps[dict[str, Any]]:
 
 
 def change_log(session: Session, limit: int, before: int | None = None) -> Steps[list[dict[str, Any]]]:
-    """Return the changes of streams and metrics with their authors, newest first. before: only smaller places."""
+    """Return the changes of streams and metrics with their authors, newest first.
+
+    before: only changes whose place is smaller.
+    """
     query = urlencode({"limit": limit, **({} if before is None else {"before": before})})
     return read_tables(session, f"/v1/log?{query}", "changes")
 
@@ -49,7 +52,10 @@ def accept_cut(session: Session, stream: str, partitioner: str, partition: int) 
 
 
 def begin_deepening(session: Session, stream: str, cut_ms: int | None) -> Steps[dict[str, Any]]:
-    """Begin the deepening of a stream, so that older history can be built for it. Return its state."""
+    """Begin the deepening of a stream, so that older history can be built for it. Return its state.
+
+    cut_ms: the history that is built ends before this time. None: the server chooses the time.
+    """
     return _changed(session, f"{stream_path(stream)}/deepening", {"cut_ms": cut_ms})
 
 

@@ -15,24 +15,30 @@ from collections.abc import Iterator, Sequence
 
 from railgun.cluster.copies import START, CopyName, CopyReport, CopyState, Cut, LogPoint
 from railgun.cluster.hearing import Hearing, Timing
+from railgun.cluster.turns import Turns
 
 
 class _Other:
     """Another copy of the task, as far as it was heard.
 
     reported_s: when its newest report was read.
+    back_s: when it was heard again after a silence that means something.
     answering_s: when it was last heard answering.
+    began_s: when it was heard beginning to answer.
     advanced_s: when its replies were last seen to advance, or to have reached the end of the log.
     moved_s: when its position, or a fill of it, was last seen to advance.
     """
 
     def __init__(self, report: CopyReport, now_s: float) -> None:
         self.report, self.reported_s = report, now_s
-        self.advanced_s = self.moved_s = now_s
-        self.answering_s = now_s if report.state is CopyState.ANSWERING else -math.inf
+        self.advanced_s = self.moved_s = self.back_s = now_s
+        self.answering_s = self.began_s = now_s if report.state is CopyState.ANSWERING else -math.inf
 
-    def hear(self, report: CopyReport, now_s: float, greatest_end: int) -> None:
-        before, self.report, self.reported_s = self.report, report, now_s
+    def hear(self, report: CopyReport, now_s: float, greatest_end: int, timing: Timing) -> None:
+        before, heard_s = self.report, self.reported_s
+        self.report, self.reported_s = report, now_s
+        if now_s - heard_s > timing.silence_s(before.interval_s):
+            self.back_s = now_s
         if report.generation != before.generation or _reached(report) > _reached(before):
             self.moved_s = now_s
         if (
@@ -42,6 +48,8 @@ class _Other:
         ):
             self.advanced_s = now_s
         if report.state is CopyState.ANSWERING:
+            if before.state is not CopyState.ANSWERING or report.generation != before.generation:
+                self.began_s = now_s
             self.answering_s = now_s
 
 
@@ -72,7 +80,9 @@ class Answering:
         self._others: dict[CopyName, _Other] = {}
         self._end = 0
         self._leaving_s = self._below_since_s = math.inf
-        self._reached_s = -math.inf
+        # When it was last at its limit, and since when it has been there again and again.
+        self._reached_s = self._reached_since_s = -math.inf
+        self._turns = Turns(timing)
         # When it was first asked for each metric whether others still fill it.
         self._asked_s: dict[str, float] = {}
         self.limit = START
@@ -93,13 +103,18 @@ class Answering:
         if report.copy == self._copy:
             return
         other = self._others.get(report.copy)
+        began_s = -math.inf if other is None else other.began_s
         if other is None:
-            self._others[report.copy] = _Other(report, now_s)
+            other = self._others[report.copy] = _Other(report, now_s)
         elif report.generation >= other.report.generation:
-            other.hear(report, now_s, self._end)
+            other.hear(report, now_s, self._end, self._timing)
+        if other.began_s > began_s and not self.is_leaving:
+            self._turns.hear_begin(now_s)
 
     def follow(self, order: Sequence[CopyName], now_s: float) -> None:
         """Take in a new plan. A copy that it does not name leaves."""
+        if list(order) != self._order:
+            self._turns.forgive()
         self._order = list(order)
         if self._copy not in self._order:
             self.leave(now_s)
@@ -120,6 +135,8 @@ class Answering:
         """
         self._end = max(self._end, end)
         if self.is_caught_up(now_s, position):
+            if not self._is_at_limit(now_s):
+                self._reached_since_s = now_s
             self._reached_s = now_s
         if self.is_leaving:
             self.is_answering = self.is_answering and not self._may_leave(now_s)
@@ -128,6 +145,8 @@ class Answering:
         else:
             self.is_answering = self._may_start(now_s, position)
             self._below_since_s = math.inf
+            if self.is_answering:
+                self._turns.begin(now_s)
         return self.is_answering
 
     def state(self, now_s: float) -> CopyState:
@@ -135,9 +154,7 @@ class Answering:
         if self.is_answering:
             return CopyState.ANSWERING
         # A copy that does not even hear itself does not know how far the limit has gone.
-        has_caught_up = (
-            now_s - self._reached_s <= self._timing.takeover_s and not self._hearing.misses_itself(now_s)
-        )
+        has_caught_up = self._is_at_limit(now_s) and not self._hearing.misses_itself(now_s)
         return CopyState.SILENT if has_caught_up else CopyState.BEHIND
 
     def filled_elsewhere(self, names: Sequence[str], now_s: float) -> list[str]:
@@ -163,7 +180,9 @@ class Answering:
         if self._copy not in self._order or not self.is_caught_up(now_s, position):
             return False
         if self._order[0] == self._copy:
-            return True
+            return not self._turns.waits(now_s, self._reached_since_s) or not any(
+                self._heard_answering(now_s)
+            )
         since_s = self._hearing.silence_since_s(now_s)
         answered = [
             other
@@ -182,9 +201,20 @@ class Answering:
         else:
             self._below_since_s = min(self._below_since_s, now_s)
         before = self._order[: self._order.index(self._copy)]
-        return now_s - self._below_since_s >= self._timing.ahead_s or any(
-            other.report.copy in before for other in self._heard_answering(now_s)
+        return (
+            self._turns.is_passed
+            or now_s - self._below_since_s >= self._timing.ahead_s
+            or any(
+                other.report.copy in before and self._yields_to(other, now_s)
+                for other in self._heard_answering(now_s)
+            )
         )
+
+    def _yields_to(self, other: _Other, now_s: float) -> bool:
+        """Whether to stop for a copy that is preferred and answers. If this one took over while that one was not heard,
+        that one first gets time to notice, and to stop.
+        """
+        return other.began_s > self._turns.began_s or now_s - other.back_s > self._timing.takeover_s
 
     def _may_leave(self, now_s: float) -> bool:
         """Whether a copy that answers may stop, because another does, or because none could."""
@@ -212,6 +242,10 @@ class Answering:
         return report.state.is_caught_up or (
             report.state is CopyState.BEHIND and is_planned and self._advances(other, now_s)
         )
+
+    def _is_at_limit(self, now_s: float) -> bool:
+        """Whether the copy was at its limit just now. One that follows another is there now and then."""
+        return now_s - self._reached_s <= self._timing.takeover_s
 
     def _advances(self, other: _Other, now_s: float) -> bool:
         return now_s - other.moved_s <= self._timing.stuck_s(other.report.interval_s)

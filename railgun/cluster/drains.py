@@ -34,7 +34,7 @@ def decided(plan: Plan, view: ClusterView) -> Mapping[str, Drain]:
 
 
 def with_drains(view: ClusterView, plan: Plan) -> ClusterView:
-    """Return a view in which nodes that are being emptied may have no copies."""
+    """Return a view in which nodes that are being emptied are not open, so that no copies are placed there."""
     nodes = [
         replace(each, node=replace(each.node, is_open=not plan.is_drained(each.node.name)))
         for each in view.nodes
@@ -49,6 +49,7 @@ def _refusal(order: DrainOrder, view: ClusterView, drains: Mapping[str, Drain]) 
     able = {each.node.name for each in usable}
     # A node that is away may come back. Until then it takes over no tasks.
     left = {each.node.name for each in usable if each.is_alive} - {order.node}
+    # It is unknown or has no units: no task has to be taken over.
     if order.node not in able:
         return ""
     if not left:

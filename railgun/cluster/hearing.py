@@ -20,6 +20,10 @@ class Timing:
     ahead_s: a copy that has been behind another for this long stops answering.
     leave_s: a copy that leaves answers for at most this long.
     deaf_s: a unit whose own reports are written and have not come back for this long cannot hear others.
+    back_s: a copy that another one took over from takes activity back after it has been at its limit for this long. The
+        time is doubled each time.
+    back_most_s: it is doubled up to this.
+    forgiven_s: a take-over is forgotten after this time.
     warm_wait_s: a metric begins to answer at the latest this long after the answering copy has filled it, even if other
         copies still fill it.
     """
@@ -29,6 +33,9 @@ class Timing:
     ahead_s: float = 0.2
     leave_s: float = 10.0
     deaf_s: float = 15.0
+    back_s: float = 10.0
+    back_most_s: float = 300.0
+    forgiven_s: float = 3600.0
     warm_wait_s: float = 600.0
 
     def stuck_s(self, interval_s: float) -> float:
@@ -62,6 +69,7 @@ class Hearing:
         self._interval_s = 0.0
         # Since when a report has been acknowledged that has not come back, and when one was acknowledged last.
         self._missing_since_s, self._acknowledged_s = math.inf, -math.inf
+        self._reached_since_s = math.inf
 
     def write(self, now_s: float, interval_s: float) -> int:
         """Return the number of a report that is being written.
@@ -75,13 +83,22 @@ class Hearing:
 
     def acknowledge(self, number: int, now_s: float) -> None:
         """Note that a report of this unit is in the log, so that it has to come back."""
-        pause_s = max(self._timing.patience_s, 2 * self._interval_s)
-        if now_s - self._acknowledged_s > pause_s:
+        if now_s - self._acknowledged_s > self._pause_s:
             # The broker was away: what it had before then could not come back either.
             self._missing_since_s = math.inf
+            self._reached_since_s = now_s
         self._acknowledged_s = now_s
         if self._written and self._written[0][0] <= number:
             self._missing_since_s = min(self._missing_since_s, now_s)
+
+    @property
+    def _pause_s(self) -> float:
+        """If no report is acknowledged for this long, the broker is away."""
+        return max(self._timing.patience_s, 2 * self._interval_s)
+
+    def reached_since_s(self, now_s: float) -> float:
+        """Return since when reports of this unit have been acknowledged without a pause; infinity if none is now."""
+        return self._reached_since_s if now_s - self._acknowledged_s <= self._pause_s else math.inf
 
     def is_deaf(self, now_s: float) -> bool:
         """Whether the unit's own reports do not come back, though they are in the log: so others cannot be heard.

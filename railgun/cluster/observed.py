@@ -8,7 +8,7 @@ from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.histories import Histories, Unable, nodes_without
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
-from railgun.cluster.plan import Plan
+from railgun.cluster.plan import Copies, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
 from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
@@ -112,10 +112,18 @@ class ObservedCluster:
             or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
         losses, unable = self._losses(plan, now_s), self.unable(tasks, plan)
+        shaky = _shaky(nodes, self.policy.copies)
         return ClusterView(
             nodes,
             [
-                self._task(name, plan, losses, unable.get(name, frozenset()), is_new=is_new, now_s=now_s)
+                self._task(
+                    name,
+                    plan,
+                    losses,
+                    unable.get(name, frozenset()) | (shaky - self._planned_nodes(name, plan)),
+                    is_new=is_new,
+                    now_s=now_s,
+                )
                 for name, is_new in sorted(tasks.items())
             ],
             self.policy if copies is None else replace(self.policy, copies=copies),
@@ -193,9 +201,19 @@ class ObservedCluster:
             plan.lost.get(name, {}),
             unable,
             lambda copy: now_s - self._well_s(name, copy),
-            lambda copy: copy in heard and heard[copy].state is CopyState.FAILED,
+            lambda copy: (
+                (copy in heard and heard[copy].state is CopyState.FAILED)
+                or self._flaps_everywhere(name, planned, heard)
+            ),
         )
         return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
+
+    def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
+        """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""
+        copies = [each.copy for each in planned]
+        flapping = [copy for copy in copies if self._progress.flaps(name, copy)]
+        well = [copy for copy in copies if copy in heard and heard[copy].state.is_caught_up]
+        return bool(flapping) and set(well) <= set(flapping)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
         """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
@@ -223,3 +241,10 @@ class ObservedCluster:
                 positions[node] = max(status.position, positions.get(node, 0))
         end = max([status.end for _, status in copies] + list(positions.values()), default=0)
         return {node: end - position for node, position in positions.items()}
+
+
+def _shaky(nodes: Iterable[NodeView], copies: int) -> frozenset[str]:
+    """The nodes whose units are all unsteady, if enough others live: they get no copies that they do not have."""
+    alive = [each.node for each in nodes if each.is_alive]
+    shaky = frozenset(node.name for node in alive if len(node.unsteady) >= node.units)
+    return shaky if len(alive) - len(shaky) >= copies else frozenset()

@@ -2,15 +2,47 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.reports import CopyStatus, UnitReport
-from railgun.cluster.silence import INTERVALS, NODE_HEARD_S, STEADY_S, UNSTEADY_BEGINNINGS
+from railgun.cluster.silence import (
+    INTERVALS,
+    NODE_HEARD_S,
+    STEADY_S,
+    UNSTEADY_BEGINNINGS,
+    VAIN_BEGINNINGS,
+)
+
+
+@dataclass(slots=True)
+class _Checkpoints:
+    """How a copy gets on with its checkpoints.
+
+    position: the offset that the last durable one covers.
+    generation: the run of its unit that was heard last.
+    beginnings: how many runs have begun since that checkpoint.
+    """
+
+    position: int
+    generation: int
+    beginnings: int = 0
+
+    def hear(self, position: int, generation: int) -> None:
+        if generation > self.generation:
+            self.generation = generation
+            self.beginnings += 1
+        # A copy that is not open yet reports 0. One whose folder was lost begins with less.
+        if position > 0 and position != self.position and generation == self.generation:
+            self.position, self.beginnings = position, 0
 
 
 class Progress:
     """Notes when each copy last got nearer to the end of its log, and how often units began. One thread uses it.
+
+    A copy *flaps* if its checkpoints fail, or if its unit begins again and again. What it reaches and reports meanwhile
+    does not count.
 
     unsteady_s: see `unsteady`.
     """
@@ -20,6 +52,8 @@ class Progress:
         # By copy: its history, the furthest that it has come with this history, and when.
         self._nearest: dict[tuple[TaskKey, CopyName], tuple[str, float, float]] = {}
         self._caught_up_s: dict[tuple[TaskKey, CopyName], float] = {}
+        self._checkpoints: dict[tuple[TaskKey, CopyName], _Checkpoints] = {}
+        self._flapping: set[tuple[TaskKey, CopyName]] = set()
         self._generations: dict[CopyName, int] = {}
         self._began_s: dict[CopyName, list[float]] = {}
         # By node: the time until which it counts as heard.
@@ -34,14 +68,23 @@ class Progress:
         until_s = now_s + max(NODE_HEARD_S, INTERVALS * report.announced_s)
         self._silent_from_s = self._heard_until_s[report.node] = until_s
         self._hear_generation(report.copy, report.generation, now_s)
+        # A unit that lives for longer each time does not begin three times within `unsteady_s`.
+        is_restless = self._has_begun_often(report.copy, now_s - self._unsteady_s / 2)
         for status in report.copies:
-            self._hear_copy(report.copy, status, now_s)
+            key = status.task, report.copy
+            if self._checkpoints_fail(key, status, report.generation) or is_restless:
+                self._flapping.add(key)
+            else:
+                self._flapping.discard(key)
+            self._hear_copy(key, status, now_s)
 
     def keep(self, copies: Iterable[tuple[TaskKey, CopyName]]) -> None:
         """Forget all copies but the given ones."""
         kept = set(copies)
         self._nearest = {copy: each for copy, each in self._nearest.items() if copy in kept}
         self._caught_up_s = {copy: each for copy, each in self._caught_up_s.items() if copy in kept}
+        self._checkpoints = {copy: each for copy, each in self._checkpoints.items() if copy in kept}
+        self._flapping &= kept
 
     def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
         """Return when a copy last got nearer to the end of its log or of a fill; -infinity if it never did."""
@@ -52,19 +95,26 @@ class Progress:
         caught_up_s = self._caught_up_s.get((task, copy), -math.inf)
         return max(self.nearer_s(task, copy), caught_up_s, self._deaf_until_s)
 
+    def flaps(self, task: TaskKey, copy: CopyName) -> bool:
+        """Whether a copy flapped when it was last heard."""
+        return (task, copy) in self._flapping
+
     def is_heard(self, node: str, now_s: float) -> bool:
         """Whether a unit of a node was heard just now."""
         return now_s <= self._heard_until_s.get(node, -math.inf)
 
     def unsteady(self, now_s: float) -> list[CopyName]:
         """Return the units that began three times within `unsteady_s`, and have not lived for 10 minutes since."""
-        return [
-            unit
-            for unit, times in self._began_s.items()
-            if len(times) == UNSTEADY_BEGINNINGS
+        return [unit for unit in self._began_s if self._has_begun_often(unit, now_s - STEADY_S)]
+
+    def _has_begun_often(self, unit: CopyName, since_s: float) -> bool:
+        """Whether a unit began three times within `unsteady_s`, and the last time after another time."""
+        times = self._began_s.get(unit, [])
+        return (
+            len(times) == UNSTEADY_BEGINNINGS
             and times[-1] - times[0] <= self._unsteady_s
-            and now_s - times[-1] < STEADY_S
-        ]
+            and times[-1] > since_s
+        )
 
     def _hear_generation(self, unit: CopyName, generation: int, now_s: float) -> None:
         known = self._generations.get(unit)
@@ -74,12 +124,18 @@ class Progress:
         if known is not None:
             self._began_s[unit] = [*self._began_s.get(unit, []), now_s][-UNSTEADY_BEGINNINGS:]
 
-    def _hear_copy(self, copy: CopyName, status: CopyStatus, now_s: float) -> None:
-        key = status.task, copy
+    def _checkpoints_fail(self, key: tuple[TaskKey, CopyName], status: CopyStatus, generation: int) -> bool:
+        """Whether a copy has something to checkpoint, and runs of its unit begin without a checkpoint in between."""
+        known = self._checkpoints.setdefault(key, _Checkpoints(status.checkpoint, generation))
+        known.hear(status.checkpoint, generation)
+        return known.beginnings >= VAIN_BEGINNINGS and status.position != known.position
+
+    def _hear_copy(self, key: tuple[TaskKey, CopyName], status: CopyStatus, now_s: float) -> None:
         reached = status.position + sum(status.filled.values())
-        history, nearest, _ = self._nearest.get(key, (status.history, -1.0, 0.0))
+        history, nearest, nearer_s = self._nearest.get(key, (status.history, -1.0, -math.inf))
+        flaps = key in self._flapping
         # A copy that gets another history reads its log from the beginning.
         if reached > nearest or status.history != history:
-            self._nearest[key] = status.history, reached, now_s
-        if status.state.is_caught_up:
+            self._nearest[key] = status.history, reached, nearer_s if flaps else now_s
+        if status.state.is_caught_up and not flaps:
             self._caught_up_s[key] = now_s

@@ -29,7 +29,7 @@ class ReportedCopy:
 
     @property
     def silence_s(self) -> float:
-        """The copy must be silent for this many seconds before its silence means anything."""
+        """A silence shorter than this, in seconds, means nothing."""
         return INTERVALS * self.interval_s
 
     def is_heard(self, now_s: float) -> bool:
@@ -38,7 +38,10 @@ class ReportedCopy:
 
 
 class ReportTable:
-    """Takes in reports of units, and tells the state of each task. One thread writes; others may read."""
+    """Takes in reports of units, and tells the state of each task. One thread writes; others may read.
+
+    A CopyName names a unit; together with a task it names the unit's copy of that task.
+    """
 
     def __init__(self) -> None:
         self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
@@ -116,7 +119,8 @@ class ReportTable:
 def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:
     """Return the copies of a task that answered, fell silent, and were replaced by another answering copy.
 
-    takeover_s: a copy is replaced after this silence if it reports often enough.
+    takeover_s: the least time by which its last report precedes the newest answering one's; its own `silence_s` if that
+        is longer.
     """
     answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
     newest_s = max((each.reported_s for each in answering), default=0.0)

@@ -78,7 +78,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     def ended(self) -> "UnitReport | None":
         """Return what is reported in the unit's name once its process has ended. None if that says nothing new.
 
-        Copies that could answer are closed. One that was behind still is: it is made further when the unit is back.
+        Copies that could answer are closed. One that was behind still is: it goes on when the unit is back.
         """
         copies = [
             msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)

@@ -35,6 +35,10 @@ PUT_ASIDE_S: Final = 120.0
 """Once a job has asked for it, each task has put aside the events that it accepted within this time. If not, its node
 does not run, or has another data folder."""
 
+REPLIES_STUCK_S: Final = 10.0
+"""A front-end whose partition has taken no reply for this long, while the broker takes a unit's reports, counts as gone
+for that unit."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0
@@ -44,8 +48,17 @@ reader was away, or the broker: nobody could be heard."""
 UNSTEADY_BEGINNINGS: Final = 3
 """A unit that began so many times within `replace_after_s` is unsteady."""
 
+VAIN_BEGINNINGS: Final = 2
+"""If a unit began so many times since a copy's last checkpoint, the copy's checkpoints fail. One that is killed begins
+once."""
+
 STEADY_S: Final = 600.0
 """A unit that has lived for this long is unsteady no more."""
+
+# --- heartbeats of a unit to its node --------------------------------------------------------------------------
+
+UNIT_SILENT_S: Final = 5.0
+"""A unit whose node has heard no heartbeat for longer than this does not count as ready."""
 
 # --- what a node says of itself --------------------------------------------------------------------------------
 

@@ -44,7 +44,8 @@ class TaskView:
     is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
     waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
     lost: the nodes that have lost their copy of it, and may not have one.
-    unable: the nodes that cannot make a copy of it, because they lack its history.
+    unable: the nodes that cannot make a copy of it, because they lack its history, or should not, because none of their
+        units is steady.
     """
 
     task: TaskKey

@@ -39,7 +39,8 @@ class Reload:
             if self._had_tls
             else "the tokens stay as they were"
         )
-        self._asked_for = settings.http.tls
+        # The TLS settings last taken over, even if they are not in force yet.
+        self._taken_tls = settings.http.tls
         self._one_at_a_time = threading.Lock()
 
     def __call__(self, guard: Guard, tls: Tls | None) -> None:
@@ -78,16 +79,19 @@ class Reload:
             _log.warning("changed, and taken over at the next start only: %s", ", ".join(others))
 
     def _usable(self, http: HttpSettings) -> HttpSettings:
-        """Return the settings that may be put into force. TLS neither begins nor ends, and its oldest version stays."""
+        """Return the settings that may be put into force.
+
+        A reload cannot switch TLS on or off: then the old http.tls is kept. Otherwise only its min_version is kept.
+        """
         if has_tls(http) != self._had_tls:
-            return replace(http, tls=self._asked_for)
-        return replace(http, tls=replace(http.tls, min_version=self._asked_for.min_version))
+            return replace(http, tls=self._taken_tls)
+        return replace(http, tls=replace(http.tls, min_version=self._taken_tls.min_version))
 
     def _missing(self, guard: Guard, tokens: tuple[Token, ...], http: HttpSettings) -> tuple[str, str] | None:
-        """Return what the new settings lack though it limits who gets in, and the remedy. None if they lack nothing.
+        """Return (the limit on who gets in that the new settings leave out, the remedy); None if they leave out none.
 
-        A file that lost its end by mistake would let others in. If `anonymous` lets everybody in, everybody would still
-        get in without it, but a restart may be refused.
+        A file that lost its end by mistake must not let others in. Taking away `anonymous` without giving a token would
+        change nothing now, but the next start may be refused.
         """
         to_let_more_in = "restart the server to let more in"
         if guard.tokens and not tokens:
@@ -98,7 +102,7 @@ class Reload:
                 "everybody is let in as before; configure tokens, or restart the server",
             )
         for name in ("client_ca", "client_crl"):
-            if getattr(self._asked_for, name) != NONE and getattr(http.tls, name) == NONE:
+            if getattr(self._taken_tls, name) != NONE and getattr(http.tls, name) == NONE:
                 return f"is no http.tls.{name} any more", to_let_more_in
         return None
 
@@ -111,7 +115,7 @@ class Reload:
         http: HttpSettings,
     ) -> bool:
         """Put the new tokens and certificates into force. Returns whether they are in force already."""
-        self._asked_for = http.tls
+        self._taken_tls = http.tls
         replace_tokens = partial(guard.replace, tokens, needs_certificate=needs_certificate(http))
         if tls is not None and certificates is not None:
             return tls.replace(certificates, replace_tokens)

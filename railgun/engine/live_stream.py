@@ -100,6 +100,7 @@ class LiveStream:
     def tell(self, changes: Sequence[Change]) -> None:
         """Put changes of the catalogue into force, in every task."""
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
+        # These give the stream other history, so its tasks are opened anew from the folders built with it.
         if isinstance(changes[-1], AddHistory | Deepen):
             self.hosts.replace(records, self._threads)
         else:
@@ -174,7 +175,9 @@ class LiveStream:
         return pa.concat_tables(results)
 
     def values(self, request: ValueRequest, first: int = 0) -> list[KeyValues]:
-        """Return the metrics of keys, with the values that a duplicate would be answered now. Raises QueryRefusedError.
+        """Return the metrics of keys as they are now: what a duplicate of an event with that key would be answered.
+
+        Raises QueryRefusedError.
 
         first: the index of the first of these keys in the whole request, for errors.
 
@@ -186,7 +189,8 @@ class LiveStream:
         n, partitioners = len(query.keys), self._stream.partitioners
         answers = {partitioner: Answers(n, self._forms[partitioner]) for partitioner in partitioners}
         places = Places(partitioners, n)
-        # This needs no `hosts.critical`: an error leaves nothing half done, and events will meet the same error.
+        # Not in `hosts.critical`: reading leaves nothing half done, so the hosts stay usable after an error. Events
+        # will meet the same error.
         for task_batch in (each for of_home in query.batch.task_batches() for each in of_home):
             share = task_batch.share
             assert share.rows is not None

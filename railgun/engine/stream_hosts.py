@@ -32,6 +32,9 @@ class DirectReplies:
     def note(self, fetched: Fetched, took_s: float) -> None:
         """Do nothing: the callers count."""
 
+    def has_room(self) -> bool:
+        return True
+
     def replied(self, position: int) -> int:
         return position
 

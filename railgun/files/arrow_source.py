@@ -14,6 +14,7 @@ from railgun.files.selection import check_arrow_columns
 from railgun.files.source import Block, block_rows
 from railgun.wire.schema import Schema
 
+# The last bytes of a Parquet file, and of one whose footer is encrypted.
 _MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
 
@@ -105,6 +106,7 @@ class ArrowSource:
                 done += len(part)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, each with all its values checked. Raises UnreadableFileError."""
         number = 0
         while True:
             try:
@@ -132,6 +134,7 @@ class ArrowSource:
             return None
 
     def _end(self, number: int) -> int:
+        """Return how much of the file is read with a batch, in bytes; of an Arrow file, by its batches."""
         if self._is_file:
             return self.size_bytes * (number + 1) // int(self._reader.num_record_batches)
         return int(self._map.tell())

@@ -20,11 +20,14 @@ def one_line(error: BaseException) -> str:
 
 
 class HostState(StrEnum):
-    """The state of a host. RECOVERING lasts until the task has processed its log up to where it ended at opening."""
+    """The state of a host. RECOVERING lasts until the task has processed its log up to where it ended at opening.
+    CHANGING: a record of the log has it go on as another task, which is prepared in a lane.
+    """
 
     CLOSED = "closed"
     OPENING = "opening"
     RECOVERING = "recovering"
     ANSWERING = "answering"
+    CHANGING = "changing"
     CLOSING = "closing"
     FAILED = "failed"

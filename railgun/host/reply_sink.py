@@ -27,6 +27,9 @@ class ReplySink(Protocol):
     def note(self, fetched: Fetched, took_s: float) -> None:
         """Count a batch that was just processed. took_s: how many seconds that took."""
 
+    def has_room(self) -> bool:
+        """Whether the replies to another batch need not wait for room."""
+
     def replied(self, position: int) -> int:
         """Return the offset before which everything is answered, for a task at a position. Raises TransportError."""
 

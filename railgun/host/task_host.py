@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from railgun.catalog.changes import BeginDeepening
+from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
@@ -19,7 +19,7 @@ from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
-from railgun.messaging.errors import TransportError, TransportUnavailableError
+from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
 from railgun.task.processor import TaskProcessor
@@ -35,7 +35,8 @@ _log = logging.getLogger("railgun.unit")
 class TaskHost:
     """Runs one copy of a task.
 
-    Threads: one thread uses it. Another may run `open` or `close` while no other method is called.
+    Threads: one thread uses it. Another may run `open`, `change` or `close`. The first one then only reads how the host
+    stands.
     sink: sends the replies.
     write_warm: writes `warm` records.
     offered: returns which successor is built for the task.
@@ -47,6 +48,7 @@ class TaskHost:
         why the task was stopped; empty if it is not known.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
+    awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None: all.
     """
 
@@ -67,10 +69,12 @@ class TaskHost:
         self.lost: LogPoint | None = None
         self.replaced: str | None = None
         self.limit: LogPoint | None = None
+        self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
+        self._next: HistoryMissingError | None = None
         self._known_position = self._handed_over = self._ready_at = self._trimmed_at = 0
         self.export = AcceptedEventsExport(place, copy, lane)
         self._offered, self.lane = offered, lane
@@ -92,6 +96,16 @@ class TaskHost:
         return self._state in (HostState.RECOVERING, HostState.ANSWERING)
 
     @property
+    def is_filling(self) -> bool:
+        """Whether it can process nothing before it has filled a metric."""
+        return self.awaits is not None and self.is_running and not self.task.is_filled(self.awaits)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether it has come to a record that orders another task, and `change` has to be called."""
+        return self._state is HostState.CHANGING
+
+    @property
     def is_ready(self) -> bool:
         """Whether the task has processed its log up to where it ended at opening."""
         return self.state is HostState.ANSWERING
@@ -104,7 +118,8 @@ class TaskHost:
     @property
     def position(self) -> int:
         """The offset of the next record to be processed."""
-        return self._known_position if self._task is None else self._task.position
+        task = self._task
+        return self._known_position if task is None else task.position
 
     @property
     def task(self) -> TaskProcessor:
@@ -118,7 +133,7 @@ class TaskHost:
         if self.export.failure is not None:
             history, failure = self.export.failure
             return {"history": history, "failure": failure}
-        return self.take_over.following
+        return self.take_over.following if self.is_running else None
 
     def replied(self) -> int:
         """Return the offset before which no answer is owed: each is acknowledged, or given up for good. It holds for a
@@ -167,6 +182,18 @@ class TaskHost:
                 if self.position == before:
                     raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
 
+    def change(self) -> None:
+        """Go on as the task that the log orders, once `is_changing`. Reads and writes whole files, and much of the log.
+
+        If this is cut off by a crash, the next start does it again.
+        Raises TransportError, OSError, and what tasks raise. The host is closed then, and comes to this record again
+        when it is opened.
+        """
+        missing, self._next = self._next, None
+        assert missing is not None
+        self._go_on_with(missing)
+        self._state = HostState.RECOVERING
+
     def close(self) -> None:
         """Close the task without a checkpoint."""
         # This comes first, because a checkpoint of a task that is being closed may wait for replies.
@@ -200,8 +227,10 @@ class TaskHost:
         self._handed_over = task.position
 
     def take(self, fetched: Fetched) -> None:
-        """Process a batch that was read from the log, and send the replies. Raises TransportError, and what tasks
-        raise.
+        """Process a batch that was read from the log, and send the replies. If the batch orders another task that is
+        not ready yet, `is_changing` is true afterwards.
+
+        Raises TransportError, and what tasks raise.
         """
         started_s = self.log.environment.now()
         self.log.check_gapless(fetched, self.position)
@@ -212,7 +241,11 @@ class TaskHost:
         try:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:
-            self._go_on_with(missing)
+            if missing.takes_over and self.take_over.is_ready_for(missing.history):
+                self._go_on_with(missing)
+            else:
+                # Other tasks would wait for what reads and writes whole files. So another thread calls `change`.
+                self._next, self._state = missing, HostState.CHANGING
             return
         self.task.leader_epoch = fetched.leader_epoch
         self.sink.note(fetched, self.log.environment.now() - started_s)
@@ -299,39 +332,31 @@ class TaskHost:
         self.export.begin(self.task, change)
 
     def _go_on_with(self, missing: HistoryMissingError) -> None:
-        if missing.takes_over:
-            self._take_over(missing)
-        else:
-            self._take_history(missing)
-
-    def _take_over(self, missing: HistoryMissingError) -> None:
-        """Replace the task by its successor, as the log orders.
-
-        Raises TransportUnavailableError if the successor cannot read the log up to here: then the host is closed, and
-        comes to this record again when it is opened.
-        """
-        before = self.task
+        """Go on as the task that the log orders. After an error the host is closed."""
+        assert self._task is not None
         try:
-            after = self.take_over.replacement(before, missing)
-        except TransportUnavailableError:
-            self._close_to_begin_again()
-            self.take_over = self._make_take_over()
+            if missing.takes_over:
+                self._take_over(self._task, missing)
+            else:
+                self._take_history(missing)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._close_to_begin_again()
             raise
-        self._run(after)
+
+    def _take_over(self, before: TaskProcessor, missing: HistoryMissingError) -> None:
+        """Replace a task by its successor, as the log orders."""
+        self._run(self.take_over.replacement(before, missing))
         self.take_over.let_go(before)
         _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
     def _take_history(self, missing: HistoryMissingError) -> None:
         """Replace the task's folder by a copy of the built one, as the log orders, and read the log again from its
         beginning.
-
-        If this is cut off by a crash, the next start does it again.
-        Raises TransportUnavailableError: then the host is closed, and goes on so when it is opened.
         """
         check_history(self.place, missing)
         self._close_to_begin_again()
         take_history(self.place, missing.history)
-        self.take_over = self._make_take_over()
         ready_at = self._ready_at
         self._recover()
         self._ready_at = max(ready_at, self._ready_at)
@@ -340,9 +365,12 @@ class TaskHost:
 
     def _close_to_begin_again(self) -> None:
         """Close the task and what follows it. Replies under way stay owed."""
-        self.take_over.close()
-        self._close_task()
-        self._state = HostState.CLOSED
+        try:
+            self.take_over.close()
+            self._close_task()
+        finally:
+            self.take_over = self._make_take_over()
+            self._state = HostState.CLOSED
 
     def _deliver(self, replies: Replies) -> None:
         if self.limit is None:

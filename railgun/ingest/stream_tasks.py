@@ -37,7 +37,7 @@ class Feed(Protocol):
 class StreamTasks:
     """The tasks of a stream, by partitioner in its order. Not to be shared between threads.
 
-    Partitioners are independent of each other: with `threads` above 1 long runs use one thread for each.
+    Partitioners are independent of each other: long runs use up to `threads` threads, one per partitioner.
     """
 
     def __init__(self, feeds: Mapping[str, Sequence[Feed]], threads: int = 1) -> None:

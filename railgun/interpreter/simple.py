@@ -2,11 +2,14 @@
 
 A node is one (window, filter, group-by) of the plan. It is simple if it has only counts and sums, and its window is
 sliding or infinite. Most nodes are. This loop runs a simple node once it is *full*: its fill from stored events has
-ended, and it has no bound before which it lacks events.
+ended, and it lacks no earlier events (NODE_AFTER is NO_BOUND).
 
 A *frame* holds decoded rows: a chunk, or the open region (frame 0). Addresses are looked up once per frame, not once
 per row (prepared.py). A *crossing row* is an event that passes one of the window's edges: at the head edge it is added,
 at the tail edge it is removed.
+
+Where they can, `change_plain` and `read_plain` (plain.py) do a row's ops or results in one step; they return False if
+they cannot.
 
 A value that needs more, such as a double outside the narrow accumulator, is left to the general op. If that op has to
 stop, the place is stored, and the general loop continues from there.
@@ -211,6 +214,7 @@ def _stop(ctx: Any, stage: Any, record: Any, head: Any, tail: Any) -> Any:
     """Store the place where the general loop has to continue. Returns the status."""
     sti64(ctx + at.RUN_AT_STAGE * 8, stage)
     sti64(ctx + at.RUN_AT_RECORD * 8, record)
+    # In the stages _HEADS and _TAILS, `_crossings` has stored that edge's entry.
     if stage != _HEADS:
         sti64(ctx + at.RUN_AT_HEAD * 8, head)
     if stage != _TAILS:
@@ -281,6 +285,7 @@ def run_simple(ctx: Any, node: Any, first: Any, limit: Any) -> Any:
                 return _stop(ctx, _BEFORE, i, head, tail)
         if ld8(accepted + i) != 0:
             time, clock = ldi64(times + i * 8), ldi64(clocks + i * 8)
+            # The event is in the window on arrival: past the head edge, not yet past the tail edge.
             if is_passed(time, clock, delay) and not (sliding and is_passed(time, clock, behind)):
                 slot: Any = np.int64(ldi32(slots + i * 4))
                 if not change_plain(plain, arriving, slot, entity, True):

@@ -95,6 +95,7 @@ def _part(parts: Sequence[object], kind: type[_Part]) -> _Part | None:
 
 
 def _start(token: Token) -> int:
+    """Return the offset of a token in the text."""
     return token.start_pos or 0
 
 
@@ -129,6 +130,7 @@ def _function(token: Token) -> ast.Function:
 
 
 def _check_arguments(function: ast.Function, arguments: tuple[ast.Expression, ...], start: int) -> None:
+    """Raise OffsetError if a function cannot take so many arguments. start: the offset of its name."""
     one = _Arguments(1, 1, f"{function.upper()}(x)")
     least, most, example = _ARGUMENTS.get(function, one)
     if least <= len(arguments) and (most is None or len(arguments) <= most):
@@ -160,6 +162,7 @@ def _unknown(what: str, token: Token, known: Collection[str]) -> OffsetError:
 
 
 def _metric_name(name: ast.FieldReference) -> str:
+    """Return a name as that of a metric. Raises OffsetError if no metric may have it."""
     if not _NAME.fullmatch(name.name) or len(name.name) > NAME_LIMIT:
         rule = f"a letter, then letters, digits and _, {NAME_LIMIT} at most"
         raise OffsetError(f"{name.name[:80]!r} cannot name a metric", name.position, f"a name is {rule}")

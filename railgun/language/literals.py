@@ -24,6 +24,7 @@ def long_literal(text: str, offset: int) -> LongLiteral:
 
 
 def too_big(offset: int) -> OffsetError:
+    """The error for a whole number beyond 64 bits."""
     return OffsetError(
         "this whole number is beyond 64 bits", offset, "with an exponent (1e19) it would be a double"
     )
@@ -41,6 +42,7 @@ def _beyond_double(offset: int) -> OffsetError:
 
 
 def decimal_literal(text: str, offset: int) -> DecimalLiteral:
+    """A number with a point and no exponent. Raises OffsetError."""
     whole, _, fraction = text.partition(".")
     if len(whole) + len(fraction) > NUMBER_LIMIT_DIGITS:
         raise _too_long(offset)
@@ -50,6 +52,7 @@ def decimal_literal(text: str, offset: int) -> DecimalLiteral:
 
 
 def double_literal(text: str, offset: int) -> DoubleLiteral:
+    """A number with an exponent. Raises OffsetError."""
     if len(text) > NUMBER_LIMIT_DIGITS:
         raise _too_long(offset)
     value = float(text)

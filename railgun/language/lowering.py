@@ -86,6 +86,8 @@ class Lowering:
     """Collects operations.
 
     A value is a number: that of a column; −1 − the number of a constant; or the number of columns + that of a row.
+
+    pool: lists of integers that rows refer to by place.  heap: the bytes of constant strings.
     """
 
     def __init__(self, columns: Sequence[tuple[str, Type]]) -> None:
@@ -223,6 +225,7 @@ class Lowering:
         return result
 
     def _whole(self, operation: Operation, type_: Type, of: Type, value: int) -> int:
+        """ROUND, FLOOR or CEIL of a value of the type `of`."""
         if type_ == DOUBLE:
             return self._row(_DOUBLE_WHOLE_CODES[operation], value)
         if operation is Operation.ROUND:
@@ -240,6 +243,10 @@ class Lowering:
         return value if of.scale == 0 else self._row(layout.DECIMAL_TRUNCATE, value, x=10**of.scale)
 
     def _rescaled(self, type_: Type, of: Type, value: int) -> int:
+        """A decimal at another scale and precision.
+
+        x: the factor; if negative, its size is the divisor.  y: 10^precision, the bound.
+        """
         gap = type_.scale - of.scale
         factor = 10**gap if gap >= 0 else -(10**-gap)
         return self._row(layout.DECIMAL_RESCALE, value, x=factor, y=10**type_.precision)
@@ -252,6 +259,7 @@ class Lowering:
         return result
 
     def _comparison(self, a: TypedExpression, b: TypedExpression, outcomes: int) -> int:
+        # A constant takes the type of the other side, if that holds its value exactly.
         a, b = as_type(a, b.type) or a, as_type(b, a.type) or b
         kinds = (a.type.kind, b.type.kind)
         if kinds == (Kind.STRING, Kind.STRING):
@@ -266,6 +274,7 @@ class Lowering:
         gap = b.type.scale - a.type.scale
         if gap == 0:
             return self._row(layout.COMPARE_LONG, *values, x=outcomes)
+        # y > 0 scales the left side, y < 0 the right one.
         return self._row(layout.COMPARE_DECIMAL, *values, x=outcomes, y=10**gap if gap > 0 else -(10**-gap))
 
     def _membership(self, operand: TypedExpression, items: Sequence[TypedExpression]) -> int:

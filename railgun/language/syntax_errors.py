@@ -14,6 +14,7 @@ from railgun.language.errors import QueryError, nearest, position_of
 # The tokens with which an operand may begin. If all of them are accepted, an error says "a value" instead.
 _OPERAND = frozenset({"NAME", "QUOTED", "INTEGER", "DECIMAL", "DOUBLE", "STRING", "TRUE", "FALSE", "NULL"})
 _OPERAND_START = _OPERAND | {"_OPEN", "MINUS", "CASE", "NOT"}
+# Tokens in the words of an error. Those that are not listed are keywords, which an error shows as they are.
 _SAID = {
     "NAME": "a name",
     "QUOTED": "a name",
@@ -49,6 +50,7 @@ _SHORT_UNITS = {
     "d": "DAYS",
     **dict.fromkeys(("w", "wk", "wks"), "WEEKS"),
 }
+# Units of time whose length differs from one to the next.
 _OF_NO_LENGTH = ("month", "quarter", "year")
 # The remedy for each word of SQL that the language lacks, or has in another place.
 _OF_SQL = {
@@ -113,6 +115,7 @@ def _wants_name(accepted: set[str]) -> bool:
 
 
 def _keywords(accepted: set[str]) -> list[str]:
+    """Return the keywords among the accepted tokens."""
     words = [name.lstrip("_") for name in accepted if name not in _SAID and name not in _OPERAND_START]
     return words + [name for name in ("NOT", "CASE") if name in accepted]
 
@@ -126,6 +129,7 @@ def _expected(accepted: set[str]) -> tuple[str, ...]:
 
 
 def _worded(accepted: set[str]) -> set[str]:
+    """Return tokens in the words of an error."""
     return {_SAID.get(name, name.lstrip("_")) for name in accepted if name != "_SEMICOLON"}
 
 

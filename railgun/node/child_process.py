@@ -1,4 +1,4 @@
-"""Starts a child process of a node, watches it, asks it for metrics, and stops it."""
+"""Starts a child process of a node, watches it, asks it for metrics, kills it if it hangs, and stops it."""
 
 import logging
 import os
@@ -11,30 +11,46 @@ from typing import Any
 
 import msgspec
 
+from railgun.cluster.silence import UNIT_SILENT_S
+from railgun.node.ending import STOP_S
+from railgun.node.liveness import Liveness
 from railgun.node.parent import METRICS
 
 # The pause between the death of a process and its next start: it doubles each time, up to a limit. After a while of
 # health it starts at the first value again.
 BACKOFF_S, BACKOFF_MAX_S, HEALTHY_S = 0.1, 10.0, 30.0
+# A process that was killed ends within this time, unless it waits for a disk that does not answer.
+REAP_S = 1.0
 
 _log = logging.getLogger("railgun.node")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ChildProcess:
-    """The process of a unit, or the leader's process. `watch` starts it again when it has died.
+    """The process of a unit, or the leader's process. `watch` starts it again when it has died, and kills it when it
+    hangs. No call waits for a killed process to end, except `end` for a moment.
 
     name: what it is called in the log.
     again: words that are appended to its command once it has been ready.
+    hung_after_s: a process that has sent no heartbeat for this long is killed; None: it sends them only now and then.
     heartbeat: its last heartbeat; empty before the first one.
     starts: how often it was started.
     """
 
-    def __init__(self, index: int, command: Sequence[str], name: str = "", again: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        index: int,
+        command: Sequence[str],
+        name: str = "",
+        again: Sequence[str] = (),
+        hung_after_s: float | None = None,
+    ) -> None:
         self.index, self._command, self._again = index, list(command), list(again)
         self._was_ready = False
-        self._name = name or f"unit {index}"
+        self._name, self._hung_after_s = name or f"unit {index}", hung_after_s
         self.heartbeat: dict[str, Any] = {}
+        self._heartbeats, self._liveness = 0, Liveness()
+        self._is_killed = self._is_missed = False
         self.starts = 0
         self._backoff_s, self._due_s, self._started_s = BACKOFF_S, 0.0, 0.0
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,8 +65,17 @@ class ChildProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the process runs, and has caught up with its logs."""
-        return self._process is not None and bool(self.heartbeat.get("ready"))
+        """Whether the process runs, is heard, and has caught up with its logs."""
+        return self._process is not None and self.hang is None and bool(self.heartbeat.get("ready"))
+
+    @property
+    def hang(self) -> str | None:
+        """What shows that the process hangs, as an operator is told; None if nothing does. Any thread may read it."""
+        if self._is_killed:
+            return f"{self._name} was killed and has not ended: its disk may not answer"
+        if self._hung_after_s is None or not self._liveness.is_silent or self.heartbeat.get("stopping"):
+            return None
+        return f"{self._name} has said nothing for {self._liveness.silent_s:.0f} s"
 
     @property
     def failed_here(self) -> list[str]:
@@ -58,7 +83,10 @@ class ChildProcess:
         return list(self.heartbeat.get("failed_here", ()))
 
     def watch(self) -> bool:
-        """Start the process if that is due. Returns whether this call has noticed that it died."""
+        """Start the process if that is due, kill it if it hangs. Returns whether this call has noticed that it died.
+
+        Called many times a second: the silence of a process counts only as far as it is.
+        """
         self._was_ready = self._was_ready or self.is_ready
         if self._process is None:
             if time.monotonic() >= self._due_s:
@@ -66,15 +94,18 @@ class ChildProcess:
         elif self._process.poll() is not None:
             self._died(self._process.returncode)
             return True
+        elif self._hung_after_s is not None and not self._is_killed:
+            self._liveness.look(time.monotonic(), self._heartbeats)
+            self._heed_silence(self._hung_after_s)
         return False
 
     def metrics(self, timeout_s: float) -> str:
-        """Ask the unit for its metrics in Prometheus' format; empty if it does not answer in time. Any thread may
-        call this.
+        """Ask the unit for its metrics in Prometheus' format; empty if it does not answer in time, or hangs. Any thread
+        may call this.
         """
         with self._asking:
             self._answered.clear()
-            if not self.heartbeat or not self.tell(METRICS):
+            if not self.heartbeat or self.hang is not None or not self.tell(METRICS):
                 return ""
             return self._metrics if self._answered.wait(timeout_s) else ""
 
@@ -99,23 +130,29 @@ class ChildProcess:
     def end(self, deadline_s: float) -> int:
         """Wait for the process to end, and kill it at a deadline. Returns its exit code: 0 if it ended as it was asked.
 
+        A process that does not end though it was killed is left behind.
         deadline_s: in seconds of the monotonic clock.
         """
         process, self._process = self._process, None
         if process is None:
             return 0
-        try:
-            code = process.wait(max(0.0, deadline_s - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            _log.error("%s did not stop in time and is killed", self._name)
-            process.kill()
-            code = process.wait()
+        code = None if self._is_killed else _ended(process, max(0.0, deadline_s - time.monotonic()))
+        if code is None:
+            if not self._is_killed:
+                _log.error("%s did not stop in time and is killed", self._name)
+                process.kill()
+            code = _ended(process, REAP_S)
+        if code is None:
+            _log.error(
+                "%s was killed and does not end, and is left behind: its disk may not answer", self._name
+            )
+            return -signal.SIGKILL
         self._let_go(process)
         # SIGTERM ended it: it was asked before it could handle the signal, and had begun nothing.
         return 0 if code == -signal.SIGTERM else code
 
     def _start(self) -> None:
-        self.heartbeat = {}
+        self._forget()
         self._started_s = time.monotonic()
         command = [*self._command, *(self._again if self._was_ready else ())]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -138,8 +175,29 @@ class ChildProcess:
                     self._answered.set()
                 else:
                     self.heartbeat = heard
+                    self._heartbeats += 1
             except msgspec.MsgspecError:
                 _log.warning("%s said %r", self._name, line[:200])
+
+    def _heed_silence(self, hung_after_s: float) -> None:
+        """Kill the process if it has been silent for too long. One that says that it stops has `STOP_S`."""
+        silent_s, is_stopping = self._liveness.silent_s, bool(self.heartbeat.get("stopping"))
+        if silent_s >= (STOP_S if is_stopping else hung_after_s):
+            assert self._process is not None
+            _log.error("%s has said nothing for %.0f s and is killed", self._name, silent_s)
+            self._is_killed = True
+            self._process.kill()
+        elif self._liveness.is_silent and not is_stopping and not self._is_missed:
+            self._is_missed = True
+            _log.warning(
+                "%s has said nothing for %g s, so the node is not ready; after %g s it is killed",
+                self._name,
+                UNIT_SILENT_S,
+                hung_after_s,
+            )
+        elif self._is_missed and not silent_s:
+            self._is_missed = False
+            _log.info("%s is heard again", self._name)
 
     def _died(self, code: int) -> None:
         process, self._process = self._process, None
@@ -152,10 +210,24 @@ class ChildProcess:
         self._due_s = now_s + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
 
-    def _let_go(self, process: "subprocess.Popen[bytes]") -> None:
+    def _forget(self) -> None:
+        """Forget what was heard of the process that has ended."""
         self.heartbeat = {}
+        self._heartbeats, self._liveness = 0, Liveness()
+        self._is_killed = self._is_missed = False
+
+    def _let_go(self, process: "subprocess.Popen[bytes]") -> None:
         if self._listener is not None:
             self._listener.join()
+        self._forget()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _ended(process: "subprocess.Popen[bytes]", within_s: float) -> int | None:
+    """Return the exit code of a process; None if it has not ended within some seconds."""
+    try:
+        return process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return None

@@ -1,7 +1,7 @@
 """Bounds the time that a child process of a node takes to stop: first it gives up waiting, then it is ended.
 
-All limits are shorter than the time that the node gives a process (`supervisor.STOP_S`). So the process ends by itself
-and can log what was left.
+All limits are shorter than the time that the node gives a process (`STOP_S`). So the process ends by itself and can log
+what was left.
 """
 
 import logging
@@ -10,6 +10,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
+
+STOP_S = 60.0
+"""A process that has not ended this long after it was asked to stop, or has said that it stops, is killed. Nothing is
+lost, as its log has everything."""
 
 _log = logging.getLogger("railgun.unit")
 

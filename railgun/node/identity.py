@@ -34,6 +34,8 @@ class Identity:
 
 
 class _Kept(msgspec.Struct):
+    """The content of the file. name: empty if the configuration names the node.  catalogue: see `kept_catalogue`."""
+
     folder: str
     name: str = ""
     catalogue: str = ""

@@ -1,7 +1,7 @@
 """The connection of a child process (unit, leader or node) to its parent process.
 
 The parent process asks on standard input; answers go to standard output. When standard input ends, this process
-stops.
+stops. A node is the parent of its units and its leader. The parent of a node is whatever program started it.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ class UnitEnded(msgspec.Struct, frozen=True):
     """The line with which a node tells its leader's process that a unit's process has ended by itself.
 
     unit: its index.
-    at_ms: when the node noticed that, in ms since 1970. It is started again only later.
+    at_ms: when the node noticed that, in ms since 1970; always before it starts the unit again.
     """
 
     unit: int

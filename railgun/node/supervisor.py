@@ -1,4 +1,4 @@
-"""Supervises the units of one node: starts them, restarts those that die, and stops them together."""
+"""Supervises the units of one node: starts them, restarts those that die or hang, and stops them together."""
 
 import logging
 import threading
@@ -9,14 +9,12 @@ from pathlib import Path
 import msgspec
 
 from railgun.node.child_process import ChildProcess
+from railgun.node.ending import STOP_S
 from railgun.node.folder import held_folder
 from railgun.node.identity import AUTO, NodeRefusedError, node_identity
 from railgun.node.parent import UnitEnded
 from railgun.wording import counted, listed
 
-# A unit that has not ended this long after it was asked to stop is killed. Nothing is lost, as its log has
-# everything.
-STOP_S = 60.0
 AGAIN = "--again"
 """The option that tells the leader's process, when it is started again, that its node runs already."""
 NODE_READY = "ready"
@@ -34,6 +32,7 @@ class Supervisor:
     units: the command of each unit.
     name: `cluster.node_name`.
     leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
+    hung_after_s: `cluster.hung_after_s`; None: units are not killed if they hang.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
 
@@ -44,9 +43,12 @@ class Supervisor:
         *,
         name: str = AUTO,
         leader: Sequence[str] = (),
+        hung_after_s: float | None = None,
     ) -> None:
         self._folder, self._name = folder, name
-        self.units = [ChildProcess(index, command) for index, command in enumerate(units)]
+        self.units = [
+            ChildProcess(index, command, hung_after_s=hung_after_s) for index, command in enumerate(units)
+        ]
         self._others = [ChildProcess(len(units), leader, "the leader's process", [AGAIN])] if leader else []
 
     @property
@@ -73,6 +75,9 @@ class Supervisor:
     @property
     def waits_for(self) -> str | None:
         """Why the node is not ready; None if it is."""
+        hung = [unit.hang for unit in self.units if unit.hang is not None]
+        if hung:
+            return f"{NODE_NOT_READY}{listed(hung)}"
         return self.shortfall if self.has_caught_up else "starting: units are starting"
 
     def run(

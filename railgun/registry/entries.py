@@ -29,7 +29,7 @@ from railgun.registry.origin import Made
 
 VERSION = 1
 KEY_BYTES = 16
-# For so many requests it is remembered which changes they began: a writer that was interrupted looks for its own.
+# For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
 
 _encode = msgspec.json.Encoder().encode
@@ -40,7 +40,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class Removal:
     """A dropped stream whose topics still exist.
 
-    place: the place of its DropStream.
+    place: that of its DropStream in the sequence of changes.
     due_ms: when the topics are deleted, in ms since 1970.
     """
 
@@ -58,10 +58,12 @@ class CatalogState:
     pending: the changes that began and are not done.
     removals: dropped streams that still have topics.
     log: who changed what, for every change that began.
+
+    log_name: what errors call the log of the catalogue.
     """
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, log_name: str) -> None:
+        self._log_name = log_name
         self.catalog, self.done = Catalog(), Catalog()
         self.keys: dict[str, bytes] = {}
         self.pending: list[Change] = []
@@ -75,13 +77,13 @@ class CatalogState:
             entry = _decode(value)
             version = int(entry["version"])
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
-            raise CatalogDamagedError(self._place, offset, str(error)) from error
+            raise CatalogDamagedError(self._log_name, offset, str(error)) from error
         if version > VERSION:
-            raise CatalogVersionError(self._place, offset, version, VERSION)
+            raise CatalogVersionError(self._log_name, offset, version, VERSION)
         try:
             self._take(entry)
         except (DefinitionError, CatalogError, KeyError, TypeError) as error:
-            raise CatalogDamagedError(self._place, offset, str(error)) from error
+            raise CatalogDamagedError(self._log_name, offset, str(error)) from error
 
     def made_by(self, author: str) -> list[Change]:
         """Return the changes that a request has begun."""

@@ -27,8 +27,7 @@ def registry_error(error: Exception) -> EngineError | None:
 def message_of(error: Exception) -> str:
     """Return an error's message as one line.
 
-    If too many files were open, the message says how to allow more. It leaves out its own remedy, which is about the
-    disk.
+    If too many files were open, the error's own remedy, which is about the disk, is replaced by how to allow more.
     """
     message = one_line(error)
     if os.strerror(errno.EMFILE) not in message:

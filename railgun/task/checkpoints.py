@@ -48,6 +48,7 @@ class CheckpointWork:
         self._sync_log = sync_log
         self._ended_s, self._ended_bytes = task.now(), task.store.written_bytes
         self._note_clocks()
+        self._stored_fills = self._fill_positions()
         self._closing: tuple[int, int, int, int, list[int]] | None = None
         self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
         self.durable_position = task.position
@@ -67,7 +68,7 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.free_deferred(_DEFERRED_PAGES)
-        if (self._is_due() and task.position > self.durable_position) or self._is_due_for_fill():
+        if (self._is_due() and self._has_advanced()) or self._is_due_for_fill():
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
@@ -123,6 +124,15 @@ class CheckpointWork:
             return False
         return again_s * idle_s > settings.replay_s * passed_s
 
+    def _has_advanced(self) -> bool:
+        """Whether there are new records, or a fill has read on: a task may have to fill a metric before it goes on."""
+        has_filled = any(each not in self._stored_fills for each in self._fill_positions())
+        return has_filled or self._task.position > self.durable_position
+
+    def _fill_positions(self) -> list[tuple[int, int, int]]:
+        fills = self._task.metrics.fills.items()
+        return [(g, fill.filled_ms, fill.filled_seq) for g, fill in fills if not fill.full]
+
     def _note_clocks(self) -> None:
         task = self._task
         self._begun_s, self._begun_used_s = task.now(), task.used_s()
@@ -138,6 +148,7 @@ class CheckpointWork:
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
         self._closing = position, log_start, chunks, needed_ms, full
+        self._stored_fills = self._fill_positions()
         sync_log = self._sync_log
 
         def make_durable() -> bytes:

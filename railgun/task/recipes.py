@@ -1,4 +1,4 @@
-"""Computes columns of numbers from other columns of numbers, without the raw records."""
+"""Computes columns of numbers that a chunk does not have from its other columns, without the raw records."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +13,8 @@ from railgun.plan.hot import HotPlan, field_column
 from reservoir.columns import ColumnData, HotColumn, Recipe, StoredColumn
 from reservoir.native.jit import address, array_at
 
-# At least this many rows are computed at once, and more as long as they have no more values than this. So the vectors
-# stay in the processor's caches.
+# Rows are computed in blocks of about _BLOCK_VALUES values over all vectors, so that these stay in the processor's
+# caches, but of at least _BLOCK_ROWS rows.
 _BLOCK_ROWS, _BLOCK_VALUES = 1_024, 1 << 15
 _NONE_NULL = np.zeros(_BLOCK_VALUES, np.uint8)
 

@@ -32,13 +32,13 @@ class TaskSettings:
     result_bytes_max: the most bytes of results of one batch.
     crossings_max: how many crossing rows are held at a time. A crossing row is an event that passes a window's edge.
     checkpoint_interval_s: the time from the end of one checkpoint to the start of the next.
-    checkpoint_bytes: the next checkpoint also comes once this much state was written after the end of one (rows that
-        have no room in memory). The old values of what these writes overwrite stay on disk until then.
+    checkpoint_bytes: a checkpoint also starts once this much state was written since the last one ended, for rows that
+        have no room in memory. Until then the values that were overwritten stay on disk too.
     replay_s: a checkpoint comes earlier if a recovery would take longer than this to process the new records again,
         as far as the process has time to spare.
     trickle_bytes: how much state is written between two batches while a checkpoint is under way; less if that takes
         long.
-    fill_rows_max: how many rows a fill processes in one slice.
+    fill_rows_max: how many rows one slice of a fill processes. A fill computes a new metric from stored events.
     sweep_interval_s: the time between two slices of the sweep, which deletes rows that hold nothing any more.
     """
 

@@ -268,13 +268,18 @@ UNIT = (
         "railgun_reply_records_dropped_total",
         FamilyKind.COUNTER,
         (),
-        "those to front-ends whose topic is gone",
+        "those to front-ends whose topic is gone, or takes none",
     ),
 )
 
 NODE = (
     Family("railgun_node_units", FamilyKind.GAUGE, (), "units that the node runs"),
-    Family("railgun_node_unit_up", FamilyKind.GAUGE, ("unit",), "1 when the unit runs and has caught up"),
+    Family(
+        "railgun_node_unit_up",
+        FamilyKind.GAUGE,
+        ("unit",),
+        "1 when the unit runs, was heard within 5 s, and has caught up",
+    ),
     Family(
         "railgun_node_unit_starts_total", FamilyKind.COUNTER, ("unit",), "times that the unit was started"
     ),

@@ -86,6 +86,11 @@ class UnitCopies:
         """Note that a report of this unit is in the log."""
         self._hearing.acknowledge(number, self._clock.now())
 
+    @property
+    def reached_since_s(self) -> float:
+        """Since when the broker has taken this unit's reports without a pause; infinity if it does not now."""
+        return self._hearing.reached_since_s(self._clock.now())
+
     def follow(self, planned: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         """Take over the plan for this unit: its tasks, each with all its copies in order of preference.
 
@@ -155,6 +160,9 @@ class UnitCopies:
             answered = copy.is_answering
             if not host.is_running:
                 copy.is_answering = False
+            elif host.is_filling:
+                # It can process nothing for now: another copy may have filled the metric already.
+                copy.is_answering, host.limit = False, copy.limit
             else:
                 answers = copy.decide(now_s, host.position, host.position + host.lag)
                 host.limit = None if answers else copy.limit
@@ -176,7 +184,7 @@ class UnitCopies:
         if host.failure is not None:
             return CopyState.FAILED
         copy = self._answering.get(host.place.key)
-        if copy is None or not host.is_running:
+        if copy is None or not host.is_running or host.is_filling:
             return CopyState.BEHIND
         return copy.state(self._clock.now())
 

@@ -59,6 +59,7 @@ class CutLogs:
         yield from self._find_short(limited)
 
     def _find_short(self, limited: Iterable[TaskHost]) -> Iterator[tuple[TaskHost, LogCutError]]:
+        """Follow the logs that end below the limit, and yield those whose ends the broker has told twice."""
         now_s = self._clock.now()
         before, self._short = self._short, {}
         for host in limited:
@@ -103,6 +104,7 @@ def check_limit(host: TaskHost, fetched: Fetched) -> None:
 
 
 def _cut(host: TaskHost, found: str) -> LogCutError:
+    """Return the error for a log that has lost records. found: what shows that."""
     limit = host.limit
     assert limit is not None
     reason = f"other copies replied to what was before offset {limit.offset}, and {found}: the broker has lost records"

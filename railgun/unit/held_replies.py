@@ -1,4 +1,4 @@
-"""Keeps replies to front-ends whose topics are missing.
+"""Keeps replies to front-ends whose topics are missing, and replies for which the transport has no room.
 
 A broker may not know yet of a topic that was just made, or be away. So a front-end counts as gone only when its topic
 has been missing for `GONE_S`.
@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from railgun.messaging.errors import TopicMissingError, TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.reply_partitions import Sent
 
 GONE_S = 3.0
 _RETRY_S = 0.3
 # The bytes that are held for all front-ends together. Beyond this, those that were missing first count as gone.
 _LIMIT_BYTES = 64 << 20
-
-Sent = Future[list[int]]
 
 
 @dataclass
@@ -38,6 +37,7 @@ class HeldReplies:
     """The replies that are held. Any thread may call every method.
 
     submit: sends an entry, as `Transport.submit` does.
+    is_full: whether the transport had no room when it was tried last.
     gone: called with the number of replies that were given up with a front-end.
     """
 
@@ -48,6 +48,7 @@ class HeldReplies:
         self._lock = threading.Lock()
         self._missing: dict[int, _Missing] = {}
         self._tried_s = 0.0
+        self.is_full = False
 
     def __len__(self) -> int:
         """The number of front-ends for which replies are held."""
@@ -63,7 +64,8 @@ class HeldReplies:
             if missing is None:
                 try:
                     return self._submit(entry)
-                except (TopicMissingError, TransportUnavailableError):
+                except (TopicMissingError, TransportUnavailableError, TransportFullError) as error:
+                    self.is_full |= isinstance(error, TransportFullError)
                     missing = self._missing[front_end] = _Missing(self._clock.now())
             future: Sent = Future()
             missing.held.append((entry, future))
@@ -82,18 +84,17 @@ class HeldReplies:
             now_s = self._clock.now()
             if now_s - self._tried_s < _RETRY_S:
                 return
-            self._tried_s = now_s
+            self._tried_s, self.is_full = now_s, False
             for front_end, missing in list(self._missing.items()):
                 try:
                     self._send_held(missing)
                 except TopicMissingError:
                     if now_s - missing.since_s >= GONE_S:
                         self._give_up(front_end)
-                except TransportUnavailableError:
+                except (TransportUnavailableError, TransportFullError) as error:
                     # The broker has not said that the topic is missing.
                     missing.since_s = now_s
-                except TransportFullError:
-                    continue
+                    self.is_full |= isinstance(error, TransportFullError)
                 else:
                     del self._missing[front_end]
 

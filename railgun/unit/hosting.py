@@ -70,6 +70,9 @@ class TaskReplies:
             waited_s = time.time() - took_s - fetched.appended_ms / 1000
             notes.stages["waiting"].add(max(0.0, waited_s))
 
+    def has_room(self) -> bool:
+        return self._sending.has_room_for(self._outstanding)
+
     def replied(self, position: int) -> int:
         self._sending.retry()
         return self._outstanding.replied(position)

@@ -66,8 +66,8 @@ class UnitHosts:
         return bool(new or dropped)
 
     def advance(self) -> None:
-        """Note which hosts have been opened or closed since the last call, and open hosts again whose folder was
-        locked, or whose broker was away.
+        """Note which hosts have been opened, changed or closed since the last call, and open hosts again whose folder
+        was locked, or whose broker was away.
         """
         for key, opening in list(self._opening.items()):
             if opening.done():
@@ -91,10 +91,15 @@ class UnitHosts:
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
         """Run a function on a host, and return its result. An error that concerns only the host's task stops this task.
 
-        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again.
+        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again. One that has
+        to go on as another task does so in its lane.
         """
         try:
-            return bool(do())
+            has_more = bool(do())
+            if host.is_changing:
+                _log.info("%s prepares the task that its log orders", host.place.identity)
+                self._opening[host.place.key] = host.lane.submit(host.change)
+            return has_more
         except TransportUnavailableError as error:
             if host.state is not HostState.CLOSED:
                 raise

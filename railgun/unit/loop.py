@@ -12,8 +12,8 @@ from pathlib import Path
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState
 from railgun.cluster.hearing import Timing
+from railgun.host.limits import awaited_fill, parted_at_limit
 from railgun.host.place import Place, history_folder, task_folder
-from railgun.host.silent_limit import parted_at_limit
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import (
     OffsetOutOfRangeError,
@@ -95,7 +95,7 @@ class UnitLoop:
         self._snapshot: Snapshot | None = None
         # The records that were fetched and are not processed yet, with the task's position at that time; oldest first.
         self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
-        # The records that silent copies may not process yet, and when to look at them again.
+        # The records that copies may not process yet, and when to look at them again.
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
         self._cut_logs = CutLogs(transport, clock)
         self._faults = LogFaults(transport, clock)
@@ -167,13 +167,15 @@ class UnitLoop:
         # A host that another thread opens meanwhile is for the next round: it is not decided yet whether it answers.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._decide()
+        self._sending.look(self._copies.reached_since_s)
         has_more = self._work(running)
         may_answer = self._sending.has_room
         self._read(running, 0.0 if has_more or (may_answer and self._queries.has_work) else _IDLE_S)
         if may_answer:
             self._queries.answer(self._hosts.run_isolated)
-        self._faults.forget_others(running.values())
-        self._stop_wrong_logs(running.values())
+        still = [host for host in running.values() if host.is_running]
+        self._faults.forget_others(still)
+        self._stop_wrong_logs(still)
         self._positions.note(self.hosts.values())
         if self._removes and self._snapshot is not None:
             self._dropped.remove(self._snapshot.catalog)
@@ -272,7 +274,7 @@ class UnitLoop:
 
         A task that answers must not wait for room while it processes: the others, and the reports, would wait too.
         """
-        return host.limit is not None or self._sending.has_room
+        return host.limit is not None or host.sink.has_room()
 
     def _process(self, host: TaskHost, position: int, fetched: Fetched) -> None:
         """Have a task process records that were fetched for it at a position."""
@@ -281,13 +283,16 @@ class UnitLoop:
         self._hosts.run_isolated(host, partial(self._take, host, fetched))
 
     def _take(self, host: TaskHost, fetched: Fetched) -> None:
-        if host.limit is not None:
+        limit = host.limit
+        if limit is not None:
             check_limit(host, fetched)
-            fetched, later = parted_at_limit(host.task, fetched, host.limit.offset)
-            if later is not None:
-                # If none of it may be processed, a metric has to read its history first.
-                again_s = self._clock.now() + (0.0 if len(fetched) else _LIMITED_S)
-                self._held[later.where] = again_s, later
+        fetched, later = parted_at_limit(host.task, fetched, None if limit is None else limit.offset)
+        host.awaits = None
+        if later is not None:
+            # If none of it may be processed, a metric may have to read its history first.
+            host.awaits = None if len(fetched) else awaited_fill(later)
+            again_s = self._clock.now() + (_LIMITED_S if host.is_filling else 0.0)
+            self._held[later.where] = again_s, later
         host.take(fetched)
         self.records += len(fetched)
 
@@ -307,7 +312,7 @@ class UnitLoop:
             if host is None or held.offsets[0] != host.position:
                 # The task was closed, or begins anew: its log is read again from its position.
                 del self._held[where]
-            elif host.limit is None or (host.limit.offset > host.position and now_s >= again_s):
+            elif now_s >= again_s and (host.limit is None or host.limit.offset > host.position):
                 del self._held[where]
                 self._fetched[where] = host.position, held
 
@@ -337,7 +342,7 @@ class UnitLoop:
             _log.warning("nothing can be read for now: %s", error)
             self._clock.sleep(_AWAY_S)
         except (TopicMissingError, OffsetOutOfRangeError) as error:
-            if not self._queries.is_at_fault(error):
+            if not self._queries.handle_fault(error):
                 _log.warning("something is wrong with a log: %s", error)
                 self._faults.ask(error, running)
 

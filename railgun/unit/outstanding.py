@@ -3,12 +3,13 @@
 import math
 import threading
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Set
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
+from railgun.messaging.transport import TopicPartition
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.reply_partitions import RepliesGivenUpError, Sent
 
 
 class Outstanding:
@@ -16,7 +17,7 @@ class Outstanding:
 
     def __init__(self, place: str, clock: Clock = CLOCK) -> None:
         self._place, self._clock = place, clock
-        self._sent: deque[tuple[int, Future[list[int]]]] = deque()
+        self._sent: deque[tuple[int, TopicPartition, Sent]] = deque()
         self._lock = threading.Lock()
         # In seconds of the monotonic clock.
         self._given_up_s = math.inf
@@ -24,10 +25,15 @@ class Outstanding:
     def __len__(self) -> int:
         return len(self._sent)
 
-    def add(self, first_offset: int, future: "Future[list[int]]") -> None:
-        """Note replies that were given to the producer. first_offset: of the first record that they answer."""
+    def add(self, first_offset: int, where: TopicPartition, sent: Sent) -> None:
+        """Note replies that were sent to a partition. first_offset: of the first record that they answer."""
         with self._lock:
-            self._sent.append((first_offset, future))
+            self._sent.append((first_offset, where, sent))
+
+    def has_sent_to(self, partitions: Set[TopicPartition]) -> bool:
+        """Whether replies to one of these partitions are not acknowledged."""
+        with self._lock:
+            return any(where in partitions and not sent.done() for _, where, sent in self._sent)
 
     def replied(self, processed: int) -> int:
         """Return the offset before which all records are answered.
@@ -35,8 +41,8 @@ class Outstanding:
         processed: the offset up to which the task has processed its log.
         Raises TransportError if a reply could not be sent.
         """
-        while self._sent and self._sent[0][1].done():
-            _settled(self._sent[0][1], None)
+        while self._sent and self._sent[0][2].done():
+            _settled(self._sent[0][2], None)
             with self._lock:
                 self._sent.popleft()
         return min(processed, self._sent[0][0]) if self._sent else processed
@@ -49,10 +55,10 @@ class Outstanding:
         meanwhile: is called a few times a second while it waits.
         """
         with self._lock:
-            awaited = [future for first, future in self._sent if first < before_offset]
-        for future in awaited:
+            awaited = [sent for first, _, sent in self._sent if first < before_offset]
+        for sent in awaited:
             waited_s = 0.0
-            while not _settled(future, _LOOK_S):
+            while not _settled(sent, _LOOK_S):
                 waited_s += _LOOK_S
                 meanwhile()
                 if waited_s > timeout_s or self._clock.now() >= self._given_up_s:
@@ -68,16 +74,16 @@ class Outstanding:
 _LOOK_S = 0.1
 
 
-def _settled(future: "Future[list[int]]", timeout_s: float | None) -> bool:
-    """Wait for replies, up to a timeout. Returns whether they are acknowledged, or their front-end is gone.
+def _settled(sent: Sent, timeout_s: float | None) -> bool:
+    """Wait for replies, up to a timeout. Returns whether they are acknowledged, or given up with their front-end.
 
     Raises TransportError.
     """
     try:
-        future.result(timeout_s)
+        sent.result(timeout_s)
     except FutureTimeoutError:
         return False
-    except TopicMissingError:
-        # The front-end is gone, and its topic with it.
+    except (TopicMissingError, RepliesGivenUpError):
+        # The front-end is gone, and its topic with it; or its partition takes no replies.
         return True
     return True

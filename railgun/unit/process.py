@@ -1,15 +1,12 @@
-"""Runs the process of one unit: builds its parts, sends heartbeats to the supervisor (FORMAT.md), and ends it."""
+"""Runs the process of one unit: builds its parts, runs its loop with heartbeats to the supervisor, and ends it."""
 
 import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.hearing import Timing
@@ -37,6 +34,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies
+from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import UnitLoop
@@ -45,41 +43,6 @@ from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
 from railgun.unit.telemetry import UnitTelemetry
-
-INTERVAL_S = 1.0
-
-_encode = msgspec.json.Encoder().encode
-
-
-class Heartbeat:
-    """Sends the unit's state to the supervisor: at once when the unit becomes ready, and otherwise every second."""
-
-    def __init__(self, loop: UnitLoop, write: Callable[[bytes], object], telemetry: UnitTelemetry) -> None:
-        self._loop, self._write, self._telemetry = loop, write, telemetry
-        self._due_s = 0.0
-        self._was_ready = False
-
-    def beat(self) -> bool:
-        """Send a heartbeat if one is due. Called in every round. Returns whether the unit has just become ready."""
-        now_s, is_ready = time.monotonic(), self._loop.is_ready
-        becomes_ready = is_ready and not self._was_ready
-        if now_s >= self._due_s or is_ready != self._was_ready:
-            self._due_s, self._was_ready = now_s + INTERVAL_S, is_ready
-            self._telemetry.read(self._loop.hosts.values(), is_ready=is_ready)
-            self._write(_encode(self._body(is_ready)) + b"\n")
-        return becomes_ready
-
-    def _body(self, is_ready: bool) -> dict[str, Any]:
-        hosts = self._loop.hosts
-        return {
-            "version": 1,
-            "ready": is_ready,
-            "records": self._loop.records,
-            "tasks": {str(key): host.position for key, host in hosts.items()},
-            "failed": {str(key): host.failure for key, host in hosts.items() if host.failure},
-            "failed_here": [str(key) for key in self._loop.failed_here()],
-        }
-
 
 # How many tasks are opened or closed at the same time.
 _AT_ONCE = 4
@@ -132,12 +95,12 @@ def run_unit(
         telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
-        heartbeat = Heartbeat(loop, parent.write, telemetry)
         # When a client has lost its broker, the unit stops as if it were asked to, within the same time limits.
         watchdog = ClientWatchdog(kafka, registry.topics.catalog, on_lost=stopped.set)
         watchdog.start()
         try:
-            _run_rounds(loop, heartbeat, follower, stopped)
+            with Heartbeat(loop, parent.write, telemetry) as heartbeat:
+                _run_rounds(loop, heartbeat, follower, stopped)
         except BaseException:
             loop.abandon()
             raise

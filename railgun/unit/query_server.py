@@ -149,8 +149,11 @@ class QueryServer:
                 del self._partitions[own.where]
                 self._transport.release(*own.where)
 
-    def is_at_fault(self, error: TransportError) -> bool:
-        """Whether an error of reading is about a partition of queries; its end is then found again."""
+    def handle_fault(self, error: TransportError) -> bool:
+        """Begin anew at the end of the partition of queries that an error of reading is about.
+
+        Returns False if it is about none.
+        """
         for own in self._by_host.values():
             if is_about(error, own.where):
                 own.position = own.opening = None
@@ -248,6 +251,7 @@ class QueryServer:
 def _is_due(own: _Partition) -> bool:
     """Whether a partition has a query that its task can answer now."""
     host = own.host
+    # A host with a limit is a silent copy: it reads queries, but does not answer them.
     if not host.is_running or host.limit is not None:
         return False
     return any(_can_answer(host, each.query) for each in own.waiting.values())

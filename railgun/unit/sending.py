@@ -15,8 +15,9 @@ from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.figures import UnitFigures
-from railgun.unit.held_replies import HeldReplies, Sent
+from railgun.unit.held_replies import HeldReplies
 from railgun.unit.outstanding import Outstanding
+from railgun.unit.reply_partitions import ReplyPartitions, Sent
 from railgun.wire.records import Records
 from railgun.wording import counted
 
@@ -39,7 +40,8 @@ class DeadLetter:
 class Sending:
     """Sends records through the unit's producer.
 
-    Back-pressure: a call blocks while the transport is full, and while a broker that has to be asked is away.
+    Back-pressure: replies that the transport has no room for are held, and `has_room` says so. A dead letter blocks
+    while the transport is full, and while a broker that has to be asked is away.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
@@ -47,7 +49,8 @@ class Sending:
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
         self._transport, self._topics, self._clock = transport, topics, clock
-        self.held = HeldReplies(self._submit, self._gone, clock)
+        self._partitions = ReplyPartitions(self._submit, self._gone, clock)
+        self.held = HeldReplies(self._send, self._gone, clock)
         self.figures = UnitFigures()
         self._lock = threading.Lock()
         self._unacknowledged_bytes = 0
@@ -55,7 +58,26 @@ class Sending:
     @property
     def has_room(self) -> bool:
         """Whether so little is unacknowledged that the replies to another batch need not wait for room."""
-        return self._unacknowledged_bytes < _ROOM_BYTES
+        return self._unacknowledged_bytes < _ROOM_BYTES and not self.held.is_full
+
+    def has_room_for(self, outstanding: Outstanding) -> bool:
+        """Whether the replies of a task to another batch need not wait for room.
+
+        outstanding: its replies. If a partition is slow to take replies, only the tasks that have sent it some wait.
+        """
+        if self.has_room:
+            return True
+        slow = self._partitions.slow
+        others_bytes = self._unacknowledged_bytes - self._partitions.slow_bytes
+        is_full = self.held.is_full
+        return bool(slow) and not is_full and others_bytes < _ROOM_BYTES and not outstanding.has_sent_to(slow)
+
+    def look(self, reached_since_s: float) -> None:
+        """Give up the replies to partitions that take none. Called in every round, by the thread of the loop.
+
+        reached_since_s: since when the broker has taken other records without a pause; infinity if it does not now.
+        """
+        self._partitions.look(reached_since_s)
 
     def answer(
         self, outstanding: Outstanding, stream: str, first: int, records: Sequence[tuple[int, bytes]]
@@ -70,17 +92,17 @@ class Sending:
             started_s = perf_counter()
             where = TopicPartition(self._topics.replies(front_end), 0)
             entry = Entry(where, Records.of([record]))
-            sent = self._when_there_is_room(partial(self.held.send, front_end, entry))
-            outstanding.add(first, sent)
+            sent = self.held.send(front_end, entry)
+            outstanding.add(first, where, sent)
             sent.add_done_callback(partial(_note, acknowledged, started_s))
             self.figures.replies += 1
 
     def answer_query(self, front_end: int, record: bytes) -> None:
-        """Send the answer to a value query. If that is not possible now it is dropped: the front-end asks again."""
-        entry = Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
-        with contextlib.suppress(TransportFullError, TransportUnavailableError):
-            self.held.send(front_end, entry)
-            self.figures.query_answers += 1
+        """Send the answer to a value query. Nobody waits until it is acknowledged: the front-end asks again."""
+        self.held.send(
+            front_end, Entry(TopicPartition(self._topics.replies(front_end), 0), Records.of([record]))
+        )
+        self.figures.query_answers += 1
 
     def retry(self) -> None:
         """Send replies that are held until their front-ends' topics are there. Raises TransportError."""
@@ -110,7 +132,7 @@ class Sending:
         records = Records.of([letter.record for letter in letters])
         entry = Entry(TopicPartition(topic, 0), records, None, headers)
         sent = self._when_there_is_room(partial(self._put_aside, entry))
-        outstanding.add(letters[0].offset, sent)
+        outstanding.add(letters[0].offset, entry.where, sent)
 
     def _put_aside(self, entry: Entry) -> Sent:
         topic = entry.where.topic
@@ -118,10 +140,17 @@ class Sending:
             # A front-end may just have created it with more partitions. Any of them can take the records.
             with contextlib.suppress(TopicExistsError):
                 self._transport.create_topic(topic, 1)
-        return self._submit(entry)
+        return self._counted(entry, self._submit(entry))
+
+    def _send(self, entry: Entry) -> Sent:
+        return self._counted(entry, self._partitions.send(entry))
 
     def _submit(self, entry: Entry) -> Sent:
-        sent, size_bytes = self._transport.submit([entry]), entry.records.size_bytes
+        return self._transport.submit([entry])
+
+    def _counted(self, entry: Entry, sent: Sent) -> Sent:
+        """Count the bytes of an entry as unacknowledged until it has ended. One that was given up has ended."""
+        size_bytes = entry.records.size_bytes
         self._count(size_bytes)
         sent.add_done_callback(lambda _: self._count(-size_bytes))
         return sent

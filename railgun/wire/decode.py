@@ -47,7 +47,7 @@ _REASONS = {
 class Decoded:
     """Columns of one batch. Only the first `n` rows of a column are valid.
 
-    n: rows decoded.
+    n: rows decoded.  capacity: the rows for which the columns have room.
     exceptions: how many rows have a status that is not OK. Their fields are null, and their header columns not valid.
     buffer uint8[...] and offsets int64[n + 1]: the records' bytes; record i is
     buffer[offsets[i]:offsets[i + 1]].
@@ -187,6 +187,7 @@ class Decoder:
             context[place] = decoded.rows_at + 8 * capacity * i
 
 
+# The words of the kernel's context that hold the addresses of the tables of `_schema_tables`.
 _TABLE_PLACES = (
     kernel.SCHEMA_START,
     kernel.SCHEMA_COUNT,
@@ -197,8 +198,10 @@ _TABLE_PLACES = (
 
 
 def _schema_tables(schemas: list[Schema], wanted: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-    """Return the kernel's tables of schemas: for each version the index of its first field, and for each field what
-    to do.
+    """Return the kernel's tables of schemas.
+
+    By version: the index of its first field (-1: no such version), and how many fields it has. By field: its kind, its
+    place among the wanted ones (-1: not wanted), and the greatest number that it may hold.
     """
     slot_by_name = {name: slot for slot, name in enumerate(wanted)}
     if len(slot_by_name) != len(wanted):

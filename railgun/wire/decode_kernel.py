@@ -25,7 +25,10 @@ from reservoir.siphash import siphash128
 
 HEADER_ITEMS = 7
 
-# Words of the context array (int64).
+# Words of the context array (int64). DATA, DATA_END, OFFSETS: where the bytes of the N records lie. VERSIONS: one more
+# than the newest schema version. SCHEMA_START to FIELD_LIMIT: addresses of tables (decode.py, `_schema_tables`).
+# WANTED: how many fields are decoded. CAPACITY: rows of a column. HASH_IDS: whether ids are hashed, with KEY0 and KEY1.
+# All others are addresses of columns (decode.py, `Decoded`).
 DATA, DATA_END, OFFSETS, N = 0, 1, 2, 3
 VERSIONS, SCHEMA_START, SCHEMA_COUNT = 4, 5, 6
 FIELD_KIND, FIELD_SLOT, FIELD_LIMIT = 7, 8, 9
@@ -68,7 +71,10 @@ def _array_count(p: Any, end: Any, limit: Any) -> Any:
 
 @jit
 def _field(p: Any, end: Any, limit: Any, kind: Any, greatest: Any, data: Any) -> Any:
-    """Return (next, word, null, status) of one field's value, which must be of the field's type or nil."""
+    """Return (next, word, null, status) of one field's value, which must be of the field's type or nil.
+
+    end: of the record.  limit: the end of all records.  greatest: FIELD_LIMIT.  data: strings are offsets from here.
+    """
     zero = np.uint64(0)
     if p >= end:
         return p, zero, 1, TRUNCATED

@@ -12,7 +12,8 @@ from railgun.wire.schema import WireKind
 from reservoir.native.jit import copy_bytes, jit, ld8, ld64, ldi64, st8, sti64, store_be64
 
 # Words of the context array (int64). FIELDS is the address of int64[fields, 4]: for each field its kind, and the
-# addresses of its words, nulls (0: none) and heap (0: none).
+# addresses of its words, nulls (0: none) and heap (0: none). SOURCE_OFFSETS, TIMES, ID_WORDS: addresses of columns.
+# SOURCE_PARTITION: -1 if events have no source position.
 (N, SCHEMA, REPLY_TO, INCARNATION, FIRST_SEQUENCE) = range(5)
 (SOURCE_PARTITION, SOURCE_OFFSETS, TIMES, ID_WORDS, ID_HEAP) = range(5, 10)
 (FIELDS, FIELD_COUNT, OUT, OUT_OFFSETS, SOURCE_COMMITTED) = range(10, 15)
@@ -68,6 +69,7 @@ def write_int(p: Any, value: Any) -> Any:
 
 @jit
 def _write_str(p: Any, ref: Any, heap: Any) -> Any:
+    """Write the string that is at a reference into a heap. Returns the address after it."""
     n = np.int64(ref) & REF_LENGTH_MASK
     if n < 32:
         st8(p, np.uint8(0xA0 | n))
@@ -84,6 +86,7 @@ def _write_str(p: Any, ref: Any, heap: Any) -> Any:
 
 @jit
 def _write_array(p: Any, items: Any) -> Any:
+    """Write the head of an array. Returns the address after it."""
     if items < 16:
         st8(p, np.uint8(0x90 | items))
         return p + 1

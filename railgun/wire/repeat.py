@@ -25,6 +25,7 @@ def repeat_row(record: bytes, row: int, incarnation: int, sequence: int) -> byte
     rows = [int(batch.schema[row]), incarnation, sequence, int(batch.time[row]), int(batch.offset[row])]
     bits = np.zeros((len(batch.source.metrics), 8), np.uint8)
     bits[:, 0] = batch.nulls[:, row]
+    # The sections in the order of the reply format (reply_kernel).
     sections = (
         np.array(head, np.int64).tobytes(),
         described,

@@ -35,6 +35,8 @@ class ScannedRows:
 class ChunkSource:
     """Reads chunks by number. The functions that `decoder` returns may run on any thread, so several may call `maker`
     at once.
+
+    pending: the chunks on the way to disk, by number. The owner adds and removes them.
     """
 
     def __init__(self, index: ChunkIndex, reader: SegmentReader, maker: ColumnMaker) -> None:
@@ -89,7 +91,7 @@ class ChunkSource:
         made = self.maker.from_columns(missing, n, pending.columns, pending.stored) if missing else []
         if made is None:
             made = self.maker.from_records(rows.payload, rows.offsets, missing)
-        # Only these arrays are kept alive. With the payloads, a frame would take far more memory than it says.
+        # Only these arrays are kept alive: with the payloads, the rows would hold far more memory than their size says.
         hot = HotRows(n, address(rows.time), address(rows.seq), kept, 16 * n, (rows.time, rows.seq))
         return _with(hot, missing, made)
 

@@ -6,6 +6,8 @@ from tests.cluster.world import TAKEOVER, TICK_S, World, healed, mistake
 from tests.counts import seeds
 
 _HELD = 20_000
+# Within this time one that was taken over from has taken activity back.
+_BACK = 200
 
 
 @pytest.mark.parametrize("seed", seeds(range(30), range(3_000)))
@@ -69,6 +71,8 @@ class TestTheLongestWait:
         world = self._settled(seed)
         world.copies[0].halted_until = world.now + 5_000
         world.run(6_000, lambda: _rate(world))
+        assert [copy.is_answering for copy in world.copies] == [False, False, True]
+        world.run(_BACK, lambda: _rate(world))
         assert world.longest_wait(0) <= 3 * TAKEOVER
         assert [copy.is_answering for copy in world.copies] == [True, False, False]
 

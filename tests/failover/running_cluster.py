@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.ingest.routing import Router
@@ -71,6 +74,7 @@ class Node:
     def start(self) -> None:
         command = [sys.executable, "-m", "railgun", "node", "--units", str(self._units)]
         with self._log.open("ab") as log:
+            self._begins_at = log.tell()
             self.process = subprocess.Popen(
                 [*command, "--data", str(self.data), "--config", str(self._config)], stderr=log, cwd=ROOT
             )
@@ -86,6 +90,17 @@ class Node:
             found = units(self.process.pid)
             return found[number] if number < len(found) else None
         return None
+
+    def said(self) -> str:
+        """What this run of the node has logged."""
+        return self._log.read_bytes()[self._begins_at :].decode()
+
+    def readiness(self) -> str:
+        """What the node answers at `/readyz`; empty while it does not answer."""
+        found = re.search(r"(http://[\d.:]+)/metrics", self.said())
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{found[1]}/readyz", trust_env=False).text.strip() if found else ""
+        return ""
 
     def kill(self) -> None:
         for pid in self.pids:

@@ -26,9 +26,9 @@ from railgun.node.parent import METRICS, Parent, UnitEnded
 from railgun.node.supervisor import NODE_READY
 from railgun.task.errors import HistoryDamagedError
 from railgun.unit.figures import UnitFigures
+from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
-from railgun.unit.process import Heartbeat
 from railgun.unit.telemetry import UnitTelemetry
 from railgun.wire.control_records import encode_control
 from tests.catalog.metrics_of_query import metrics_from_sql
@@ -71,9 +71,14 @@ class Unit:
         loop = SimpleNamespace(
             hosts={host.place.key: host}, is_ready=host.is_ready, records=7, failed_here=list
         )
-        Heartbeat(
+        heartbeat = Heartbeat(
             cast(UnitLoop, loop), self._beats(doing), UnitTelemetry(UnitFigures(), lone_copies())
-        ).beat()
+        )
+        heartbeat.beat()
+
+    def stop(self) -> None:
+        with Heartbeat(cast(UnitLoop, None), self._beats("stopping"), cast(UnitTelemetry, None)):
+            pass
 
     def _beats(self, doing: str) -> Callable[[bytes], object]:
         def write(line: bytes) -> None:
@@ -149,6 +154,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         rig.host.fail(HistoryDamagedError("a folder", "it is damaged"))
         unit.say("failed")
         unit.beat("failed")
+        unit.stop()
         unit.positions = masked(unit.positions, "failure")
         yield unit
 

@@ -42,6 +42,16 @@ class Story:
         self.files, self.saved = MemoryFiles(), list[Durable]()
         player = DisturbedPlayer(folder / "whole", self.writer, TINY, self.files)
         task, rng = player.task, random.Random(seed)
+        forget = task.reservoir.forget_saved_rows
+
+        def committed() -> None:
+            """Keep the state at each commit, before the files are deleted that it does not name."""
+            state = folder / f"checkpoint-{len(self.saved)}"
+            shutil.copytree(folder / "whole", state)
+            self.saved.append(Durable(state, len(self.files.journal), task.checkpoints.durable_position))
+            forget()
+
+        task.reservoir.forget_saved_rows = committed  # type: ignore[method-assign]
         records = [record for _, record in self.writer.records]
         while task.position < len(records):
             first = task.position
@@ -49,9 +59,6 @@ class Story:
             task.work()
             if rng.random() < 0.7:
                 task.checkpoints.take()
-                state = folder / f"checkpoint-{len(self.saved)}"
-                shutil.copytree(folder / "whole", state)
-                self.saved.append(Durable(state, len(self.files.journal), task.position))
         task.close()
         self.compare(player.answers)
 

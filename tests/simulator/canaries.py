@@ -13,6 +13,7 @@ from railgun.cluster.hearing import Timing
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
 from railgun.cluster.reports import UnitReport
+from railgun.cluster.turns import Turns
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.node.leader.leading import Leading
@@ -48,8 +49,9 @@ def failed_copies_report_their_position(patch: pytest.MonkeyPatch) -> None:
 
 
 def copies_answer_behind(patch: pytest.MonkeyPatch) -> None:
-    """A copy answers though another one has replied to more."""
+    """A copy answers though another one has replied to more, and goes on though that one took over from it."""
     right = Answering._must_stop
+    patch.setattr(Turns, "hear_begin", lambda self, now_s: None)
     patch.setattr(Answering, "is_caught_up", lambda self, now_s, position: self._hearing.is_complete(now_s))
     patch.setattr(
         Answering, "_must_stop", lambda self, now_s, position: right(self, now_s, self.limit.offset)
@@ -147,3 +149,14 @@ def copies_share_a_node(patch: pytest.MonkeyPatch) -> None:
 def copies_that_get_nearer_are_lost(patch: pytest.MonkeyPatch) -> None:
     """A copy that could not answer for `replace_after_s` is made elsewhere, whatever it has filled meanwhile."""
     patch.setattr(Progress, "well_s", lambda self, task, copy: self._caught_up_s.get((task, copy), 0.0))
+
+
+def activity_is_taken_back_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A copy that was passed answers again as soon as it has caught up."""
+    patch.setattr(Turns, "waits", lambda self, now_s, reached_s: False)
+
+
+def copies_that_flap_are_well(patch: pytest.MonkeyPatch) -> None:
+    """A copy that reports that it could answer is well, though its checkpoints fail and its unit ends each time."""
+    patch.setattr(Progress, "_checkpoints_fail", lambda self, key, status, generation: False)
+    patch.setattr(Progress, "_has_begun_often", lambda self, unit, since_s: False)

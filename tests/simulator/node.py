@@ -1,18 +1,21 @@
 """A node of a simulated cluster: the parts of real units and of a real leader, put together as their processes do."""
 
+import errno
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from railgun.cluster.copies import CopyName
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.host.lanes import HostLanes
-from railgun.host.place import task_folder
+from railgun.host.place import Place, task_folder
+from railgun.host.reply_sink import ReplySink
+from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -33,6 +36,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from reservoir.errors import StorageFailedError
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
 from tests.simulator.haltable import HaltableCall, Stepwise
@@ -90,21 +94,39 @@ class Troubles:
     waits: bool = True
 
 
-class SimulatedUnit:
-    """The process of a unit. It ends by `kill` or `stop`; errors of the transport end it too.
+class _SinkBesideDisk:
+    """Stands in for the sink of a host: while the disk is full no checkpoint becomes durable."""
 
+    def __init__(self, sink: ReplySink, is_full: Callable[[], bool]) -> None:
+        self._sink, self._is_full = sink, is_full
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+    def wait(self, before_offset: int) -> None:
+        if self._is_full():
+            raise StorageFailedError("a segment", "a write", OSError(errno.ENOSPC, "No space left on device"))
+        self._sink.wait(before_offset)
+
+
+class SimulatedUnit:
+    """The process of a unit. It ends by `kill` or `stop`; errors of the transport and of the disk end it too.
+
+    is_full: whether its disk is full.
     error: what ended it.
     """
 
-    def __init__(self, around: Surroundings, name: CopyName, folder: Path, folder_id: str) -> None:
+    def __init__(
+        self, around: Surroundings, name: CopyName, folder: Path, folder_id: str, is_full: Callable[[], bool]
+    ) -> None:
         self._around, self.name = around, name
         self.troubles = Troubles()
-        self.error: TransportError | None = None
+        self.error: TransportError | StorageFailedError | None = None
         self.is_leaving = False
         self.executor = InlineExecutor(around.chance.randrange)
         self._next_s = self._look_s = around.now()
         self.transport, self.reports = (around.broker.client(f"{name} {use}") for use in ("log", "reports"))
-        topics, clock = around.topics, Clock(around.now, self._sleep)
+        topics, clock = around.topics, Clock(around.now, self.stall)
         self._reader = ReportReader(
             self.reports,
             [TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)],
@@ -120,6 +142,12 @@ class SimulatedUnit:
         hosting = Hosting(
             self.transport, sending, environment, self._lanes, f".{name.unit}", timeout_s=0.0, clock=clock
         )
+
+        def make(place: Place) -> TaskHost:
+            host = hosting.host(place, SETTINGS)
+            host.sink = cast(ReplySink, _SinkBesideDisk(host.sink, is_full))
+            return host
+
         self.loop = UnitLoop(
             self.transport,
             topics,
@@ -127,9 +155,7 @@ class SimulatedUnit:
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
             sending,
             self.copies,
-            UnitHosts(
-                lambda places: [hosting.host(each, SETTINGS) for each in places], lambda _: None, clock
-            ),
+            UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock),
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
             removes=False,
@@ -159,7 +185,7 @@ class SimulatedUnit:
                 if now_s < troubles.slow_rounds_s:
                     self._next_s += chance.uniform(0.1, 1.0)
                 self._round()
-        except TransportError as error:
+        except (TransportError, StorageFailedError) as error:
             self.error = error
 
     def _look(self) -> None:
@@ -177,7 +203,7 @@ class SimulatedUnit:
             for _ in range(self._around.chance.randrange(4)):
                 self.executor.run_next()
         # What is asked beside the loop keeps it not waiting.
-        self.transport.wait_in_vain = self._sleep
+        self.transport.wait_in_vain = self.stall
         try:
             self.loop.round()
         finally:
@@ -222,7 +248,8 @@ class SimulatedUnit:
             pass
         self._lanes.close()
 
-    def _sleep(self, seconds: float) -> None:
+    def stall(self, seconds: float) -> None:
+        """Let its loop stand still, as when it waits for the disk. It is halted no more than that: it reads reports."""
         self._next_s = max(self._next_s, self._around.now() + seconds)
 
 
@@ -233,6 +260,7 @@ class SimulatedNode:
     units: how many units it has at its next start.
     running: the units, and when one that has ended is started again.
     is_leaving: whether it ends in order; then nothing of it is started again.
+    full_disk_s: until when its disk is full.
     """
 
     around: Surroundings
@@ -246,6 +274,7 @@ class SimulatedNode:
     ended: deque[UnitEnded] = field(default_factory=deque)
     halted_s: float = 0.0
     leader_halted_s: float = 0.0
+    full_disk_s: float = 0.0
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
@@ -336,7 +365,13 @@ class SimulatedNode:
         self.running[number] = self.around.now() + _AGAIN_S
 
     def _unit(self, number: int) -> SimulatedUnit:
-        return SimulatedUnit(self.around, CopyName(self.name, number), self.folder, self.folder_id)
+        return SimulatedUnit(
+            self.around,
+            CopyName(self.name, number),
+            self.folder,
+            self.folder_id,
+            lambda: self.around.now() < self.full_disk_s,
+        )
 
     def _lead(self) -> None:
         around = self.around

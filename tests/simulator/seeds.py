@@ -10,6 +10,8 @@ from tests.simulator.simulation import Broken, Simulation
 _FAULTY_S, _PAUSE_S = 10.0, 0.4
 # The rest of it is RELIABILITY's O6: there has to be progress within this time.
 _HEALED_S, _QUIET_S = 30.0, 5.0
+# A copy that others took over from may wait so long until it takes activity back.
+_BACK_S = 330.0
 _EVENTS_PER_S = 12.0
 
 
@@ -47,6 +49,9 @@ def _run(simulation: Simulation) -> Outcome:
     simulation.run_until(lambda: simulation.missing() == 0, _HEALED_S, "every event is answered")
     simulation.run_until(
         simulation.is_whole, _HEALED_S, "each task has two copies where they should be, of which one answers"
+    )
+    simulation.run_until(
+        simulation.is_steady, _BACK_S, "of each task the copy answers that comes first in the plan"
     )
     check_quiet(simulation, _QUIET_S, _EVENTS_PER_S)
     check_copies(simulation)

@@ -258,6 +258,22 @@ class Simulation:
                 return False
         return True
 
+    def first_ones_answer(self) -> bool:
+        """Whether of each task the copy answers that comes first in the plan, and no other."""
+        return self.answering() == {
+            task: [each.copy for each in copies[:1]] for task, copies in self.plan.copies.items()
+        }
+
+    def is_steady(self) -> bool:
+        """Whether it is whole, of each task the copy answers that comes first in the plan, and none counts as ill."""
+        flapping = [
+            copy
+            for node in up(self.nodes)
+            if node.leading is not None and node.leading.leads
+            for copy in node.leading._observed._progress._flapping
+        ]
+        return self.is_whole() and not flapping and self.first_ones_answer()
+
     def _leader_knows_all(self) -> bool:
         running = up(self.nodes)
         leaders = [node.leading for node in running if node.leading is not None and node.leading.leads]

@@ -2,12 +2,14 @@
 not. All come back, in any order, answer as the oracle does, and are equal.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from railgun.host.place import task_folder
 from railgun.messaging.transport import TopicPartition
+from reservoir.segments.writer import ChunkWriter
 from tests.counts import seeds
 from tests.simulator import faults
 from tests.simulator.checks import check_copies, check_derived, check_quiet, check_replies
@@ -92,8 +94,21 @@ def test_all_stop_logs_are_emptied_and_all_start(tmp_path: Path, seed: int) -> N
     assert min(deleted, compared) > 200
 
 
-def test_that_test_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkpoints without their open rows need records that are deleted."""
-    keep_no_open_rows(monkeypatch)
-    with pytest.raises(AssertionError, match="the log begins at offset"):
+def commit_before_chunks(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint does not wait until the chunks that were sealed before it are written."""
+    patch.setattr(ChunkWriter, "sync", lambda self, chunks: self._length)
+
+
+@pytest.mark.parametrize(
+    ("plant", "caught"),
+    [
+        (keep_no_open_rows, "the log begins at offset"),
+        (commit_before_chunks, "first .*, then"),
+    ],
+)
+def test_planted_mistakes_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], caught: str
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=caught):
         all_stop_and_start(tmp_path / "nodes", 1)

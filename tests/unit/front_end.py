@@ -45,6 +45,8 @@ class FrontEnd:
         self._rows: dict[tuple[int, str], tuple[ReplyBatch, int]] = {}
         self.answers: dict[tuple[int, str], Answer] = {}
         self.repeats = 0
+        # What was sent before this one is answered.
+        self._answered = 0
 
     def send(self, entry: StreamEntry, events: Sequence[Mapping[str, Any]]) -> None:
         """Publish events, each with the next sequence number, and return when the broker has them all."""
@@ -87,12 +89,17 @@ class FrontEnd:
 
     def missing(self) -> list[tuple[int, str]]:
         """What was asked and is not answered."""
+        while self._answered < len(self.sent) and not self._missing_of(self._answered):
+            self._answered += 1
         return [
             (sequence, partitioner)
-            for sequence, (_, asked) in enumerate(self.sent)
-            for partitioner in asked
-            if (sequence, partitioner) not in self.answers
+            for sequence in range(self._answered, len(self.sent))
+            for partitioner in self._missing_of(sequence)
         ]
+
+    def _missing_of(self, sequence: int) -> list[str]:
+        _, asked = self.sent[sequence]
+        return [partitioner for partitioner in asked if (sequence, partitioner) not in self.answers]
 
     def await_all(self, wait_s: float = WAIT_S) -> None:
         """Collect until everything is answered."""

@@ -15,6 +15,7 @@ class LoneCopies:
     answers_anything = False
     plan = Plan()
     takeover_s, units = 1.0, 1
+    reached_since_s = 0.0
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
@@ -49,7 +50,7 @@ class LoneCopies:
     def state(self, host: Any) -> CopyState:
         if host.failure is not None:
             return CopyState.FAILED
-        return CopyState.ANSWERING if host.is_ready else CopyState.BEHIND
+        return CopyState.ANSWERING if host.is_ready and not host.is_filling else CopyState.BEHIND
 
 
 def lone_copies(generation: int = 1) -> UnitCopies:

@@ -14,8 +14,7 @@ import pytest
 
 from frontend.kafka import node_beside
 from railgun.broker.local import LocalBroker
-from railgun.node import supervisor
-from railgun.node.ending import DEADLINES, Deadlines, Ending
+from railgun.node.ending import DEADLINES, STOP_S, Deadlines, Ending
 from tests.broker.faulty_network import FaultyNetwork, NetworkedBroker
 from tests.broker.own_topics import own_prefix
 from tests.broker.quick_broker import started_again, unheard
@@ -44,7 +43,7 @@ def cut_off(player: ClusterPlayer, broker_id: int, answered: int) -> None:
 
 def test_the_limits_lie_within_one_another() -> None:
     assert DEADLINES.acknowledged_s + DEADLINES.closed_s < DEADLINES.over_s
-    assert DEADLINES.over_s < supervisor.STOP_S < node_beside._NODE_STOP_S
+    assert DEADLINES.over_s < STOP_S < node_beside._NODE_STOP_S
 
 
 # By the configuration, what is sent is given up after so long. That is not for units.
@@ -92,7 +91,7 @@ def test_stopped_while_the_broker_is_away_a_unit_ends_by_itself(broker: LocalBro
         with unit_process(tmp_path / "data", config, module=_QUICK) as process:
             cut_off(player, status.pid, 300)
             process.send_signal(signal.SIGTERM)
-            code = process.wait(supervisor.STOP_S)
+            code = process.wait(STOP_S)
             assert process.stderr is not None
             said = process.stderr.read().decode()
         assert code == 1, said
@@ -128,7 +127,7 @@ def test_a_node_whose_broker_and_parent_are_gone_goes_too(broker: LocalBroker, t
         os.kill(status.pid, signal.SIGKILL)
         node.stdin.close()
         node.stdout.close()
-        node.wait(supervisor.STOP_S)
+        node.wait(STOP_S)
     finally:
         node.kill()
         node.wait()
@@ -154,7 +153,7 @@ def test_a_unit_whose_broker_and_node_are_gone_goes_too(
             assert process.stdin is not None
             begun_s = time.monotonic()
             process.stdin.close()
-            process.wait(supervisor.STOP_S)
+            process.wait(STOP_S)
             assert time.monotonic() - begun_s >= deadlines.acknowledged_s
             process.stdin = None
     finally:

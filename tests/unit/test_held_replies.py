@@ -95,6 +95,18 @@ def test_while_nobody_says_that_the_topic_is_missing_they_are_kept(world: World,
     assert future.done()
 
 
+def test_replies_that_the_transport_has_no_room_for_are_kept_in_order(world: World) -> None:
+    """The unit does not wait for room: it processes no more until there is some."""
+    world.error = TransportFullError("b", 9)
+    first, second = world.held.send(FRONT_END, reply(b"a")), world.held.send(FRONT_END, reply(b"b"))
+    assert world.held.is_full
+    world.pass_s(20.0)
+    assert (world.held.is_full, first.done(), second.done()) == (True, False, False)
+    world.error = None
+    world.pass_s(0.4)
+    assert (world.held.is_full, world.sent) == (False, [b"a", b"b"])
+
+
 def test_a_reply_whose_topic_cannot_be_looked_for_is_kept(world: World) -> None:
     world.error = TransportUnavailableError("b", "away", "wait")
     future = world.held.send(FRONT_END, reply(b"a"))

@@ -53,8 +53,10 @@ sql = "SELECT count(*) AS n FROM {name} GROUP BY card OVER SLIDING 1 MINUTE"
 class StillHost:
     """A task that has caught up and does nothing more."""
 
-    is_ready, is_running, failure, limit = True, False, None, None
+    is_ready, is_running, is_changing, is_filling = True, False, False, False
+    failure, limit = None, None
     take_over = SimpleNamespace(step=lambda: False)
+    sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
 
     def __init__(self, place: Place) -> None:
@@ -98,6 +100,7 @@ class RunningHost(StillHost):
     """A task that reads its log, and has more to do or not."""
 
     is_running, position, has_more = True, 0, False
+    task: Any = None
 
     def work(self) -> bool:
         return self.has_more
@@ -406,12 +409,13 @@ class TalkingHost(SlowHost):
 
     def __init__(self, place: Place, time_s: list[float], sending: Sending) -> None:
         super().__init__(place, time_s)
-        self._sending = sending
+        self._sending, self._outstanding = sending, Outstanding("here")
+        self.sink = SimpleNamespace(has_room=lambda: sending.has_room_for(self._outstanding))
 
     def take(self, fetched: Fetched) -> None:
         position = self.position
         super().take(fetched)
-        self._sending.answer(Outstanding("here"), "a", position, [(1, bytes(1 << 20))])
+        self._sending.answer(self._outstanding, "a", position, [(1, bytes(1 << 20))])
 
 
 def test_while_there_is_no_room_for_replies_the_unit_goes_on_reporting(tmp_path: Path) -> None:

@@ -247,8 +247,8 @@ def test_a_topic_that_cannot_be_read_is_looked_for_again(error: Exception, again
 
 
 def test_after_an_error_of_reading_it_begins_anew(unit: Unit) -> None:
-    assert not unit.queries.is_at_fault(TopicMissingError("railgun.s.by.card-0"))
-    assert unit.queries.is_at_fault(TopicMissingError(str(WHERE)))
+    assert not unit.queries.handle_fault(TopicMissingError("railgun.s.by.card-0"))
+    assert unit.queries.handle_fault(TopicMissingError(str(WHERE)))
     assert unit.positions() == {}
     unit.now_s = 1.0
     unit.open()

@@ -133,7 +133,7 @@ class Reply(BaseModel):
     duplicate: list[str] | None = Field(None, description="partitioners that knew the id already")
     warming: list[str] | None = Field(None, description="metrics that do not answer yet")
     partial: dict[str, int] | None = Field(
-        None, description="by metric, the time (ms) it covers what is later than"
+        None, description="by metric, a time (ms): it covers only what is later"
     )
     missing: list[str] | None = Field(
         None,

@@ -132,6 +132,7 @@ def _check_may_define(request: Request, stream: str) -> None:
 
 
 def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
+    """Return the metric of a name. Raises ProblemError (404)."""
     by_name = {each.name: each for each in metrics}
     if name not in by_name:
         raise refusal(404, unknown_name("metric", name, by_name, stream))
@@ -139,6 +140,7 @@ def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
 
 
 def _evolution(body: object) -> Mapping[str, Any]:
+    """Return the settings that a body changes. Raises DefinitionError, also for those that are fixed."""
     for key in body if isinstance(body, Mapping) else ():
         if key in _FIXED:
             raise DefinitionError(
@@ -151,6 +153,7 @@ def _evolution(body: object) -> Mapping[str, Any]:
 
 
 def _sql(body: object) -> str:
+    """Return the text of the query in a body. Raises DefinitionError."""
     sql = Table(body, (), ("sql",)).required("sql", "a query")
     if not isinstance(sql, str):
         raise DefinitionError(("sql",), "a query is text")

@@ -13,7 +13,8 @@ class ValueQuery(BaseModel):
         examples=[[{"card": "c1"}, {"card": "c2"}]],
     )
     metrics: list[str] | None = Field(
-        None, description="only these, which every key has to determine; left out: all that each determines"
+        None,
+        description="only these, whose fields of GROUP BY every key has to name; left out: all whose fields it names",
     )
 
 
@@ -32,5 +33,5 @@ class KeyValues(BaseModel):
     as_of: dict[str, AsOf] = Field(description="by partitioner that was asked")
     warming: list[str] | None = Field(None, description="metrics that do not answer yet")
     partial: dict[str, int] | None = Field(
-        None, description="by metric, the time (ms) it covers what is later than"
+        None, description="by metric, a time (ms): it covers only what is later"
     )

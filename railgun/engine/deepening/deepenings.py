@@ -39,6 +39,7 @@ class Deepenings:
         self._under_way: dict[str, Deepening] = {}
         self._beginning: set[str] = set()
         self.kept: dict[TopicPartition, int] = {}
+        # By stream, the logs that are in `kept` for it.
         self._logs: dict[str, list[TopicPartition]] = {}
 
     def recover(self, entries: Iterable[StreamEntry], keys: Mapping[str, bytes]) -> None:
@@ -131,6 +132,7 @@ class Deepenings:
         return self._under_way.pop(stream, None)
 
     def _note(self, deepening: Deepening | None) -> None:
+        """Take a deepening in as one under way, and keep the records of the logs that it needs."""
         if deepening is not None:
             self._under_way[deepening.stream] = deepening
             own = deepening.plan.own
@@ -187,6 +189,7 @@ class Deepenings:
         return None
 
     def _keep(self, stream: str, first: dict[TaskName, int]) -> None:
+        """Keep the logs of a stream's tasks, each from an offset on."""
         logs = {log_of(stream, task): offset for task, offset in first.items()}
         self.kept.update(logs)
         self._logs[stream] = list(logs)

@@ -67,6 +67,11 @@ class TakeOver:
         """The successor that follows the task; None if none is built or it is not open."""
         return self._successor
 
+    def is_ready_for(self, history: str) -> bool:
+        """Whether a successor with this history is open, and so near the end of the log that it takes over at once."""
+        successor = self._successor
+        return successor is not None and successor.task.history == history and successor.is_near
+
     @property
     def is_moving(self) -> bool:
         """Whether a successor has taken over, but the place does not point to its folder yet. The old folder is still

@@ -53,6 +53,11 @@ def _date_part(code: Any, day: Any) -> Any:
 
 @jit
 def _run_in_zone(context: Any, row: Any, n: Any) -> None:
+    """Move timestamps to the local time of a zone; null if int64 cannot hold it.
+
+    In the pool at X: the Y moments (ms) at which the offset changes, then Y + 1 offsets (ms), the first of them before
+    all changes.
+    """
     moments, count = ldi64(context + 8 * POOL) + 8 * ldi64(row + 8 * X), ldi64(row + 8 * Y)
     offsets = moments + 8 * count
     d, dn = words_of(context, row, RESULT, n), nulls_of(context, row, RESULT, n)
@@ -79,7 +84,7 @@ def _run_in_zone(context: Any, row: Any, n: Any) -> None:
 
 @jit
 def run_calendar(context: Any, row: Any, n: Any) -> None:
-    """Evaluate one row of the calendar family over n events."""
+    """Evaluate one operation of the calendar family (a row of the program) over n events."""
     code = ldi64(row + 8 * CODE)
     if code == IN_ZONE:
         _run_in_zone(context, row, n)

@@ -52,6 +52,7 @@ class CommitMarker:
             raise
 
     def _missing(self) -> int:
+        """Return how many acknowledged commits are gone. Logs a warning if any are."""
         lost = check_end(self._folder, self._marker.found, self._database)
         if lost:
             _log.warning(
@@ -83,6 +84,7 @@ class CommitMarker:
             self._marker.sync()
 
     def _note(self, number: int, *, synced: bool) -> None:
+        """Write into the mark that a commit is written, and whether it is synced."""
         # Without `_failures`: this runs once per commit, and the context manager would cost as much as the write.
         if self._failed is not None:
             raise self._failed
@@ -107,6 +109,7 @@ class CommitMarker:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
+        """Raise TransportError for an error of the mark's file. After an OSError every later block raises it too."""
         if self._failed is not None:
             raise self._failed
         try:

@@ -22,7 +22,8 @@ from railgun.messaging.kafka.settings import KafkaSettings
 
 # A member that does not poll for this long leads no more. By default that is five minutes.
 _POLL_MIN_MS = 10_000
-_HEARTBEATS = 6
+_HEARTBEATS = 6  # in a session
+# How long the list of members, and metadata, are waited for.
 _ANSWER_S, _REACHED_S = 5.0, 2.0
 
 _log = logging.getLogger("railgun.kafka")
@@ -100,6 +101,8 @@ class GroupMembership:
         return names
 
     def _setting(self, leads: bool) -> Callable[[Any, list[KafkaTopicPartition]], None]:
+        """Return a callback that sets `leads` to this when the member gets or loses the topic's partition."""
+
         def note(consumer: Any, partitions: list[KafkaTopicPartition]) -> None:
             if partitions:
                 self.leads = leads
@@ -142,9 +145,9 @@ class GroupMembers:
     def _reached(self) -> KafkaAdmin:
         """Return a client that the broker has just answered, and that may be asked for the group.
 
-        Of a broker that is away nothing is asked that waits for it: where the answer comes after the time of such a
-        request, librdkafka (2.16) may abort the process. And a client may have lost a broker that was away for good,
-        or only the connection to the coordinator of the group: one that has met an error is replaced.
+        A broker that is away is not asked for the group: if the answer comes after the time limit of such a request,
+        librdkafka (2.16) may abort the process. A client that has met an error is replaced, because it may have lost
+        for good a broker that was away, or only the connection to the coordinator of the group.
         """
         self._ask()
         if self._admin.client_errors.last is not None:

@@ -276,6 +276,7 @@ class KafkaTopics:
             )
 
     def _replicas(self, topic: str) -> int:
+        """Return the number of replicas of a topic's partitions; the least one if they differ."""
         return min(len(each.replicas) for each in self._described(topic).partitions)
 
     def _described(self, topic: str) -> TopicDescription:
@@ -324,6 +325,7 @@ class KafkaTopics:
             time.sleep(_METADATA_RETRY_S)
 
     def _result(self, place: str, request: Callable[[], T], right: str = "") -> T:
+        """Return the result of a request. Raises TransportError. right: what the request needs on the broker."""
         try:
             return request()
         except KafkaException as error:

@@ -53,6 +53,7 @@ class ClusterLog:
             )
 
     def _drains(self, before: Plan, after: Plan) -> None:
+        """Log what has become of the orders to empty nodes."""
         left, left_before = _copies_by_node(after), _copies_by_node(before)
         for node in sorted({*before.drains, *after.drains}):
             drain, known = after.drains.get(node), before.drains.get(node)
@@ -68,6 +69,7 @@ class ClusterLog:
                 _log.info("%s is drained: it has no copies any more", node)
 
     def _losses(self, before: Plan, after: Plan) -> None:
+        """Log the copies that nodes have lost since the plan before."""
         lost: dict[str, list[TaskKey]] = {}
         for task, nodes in after.lost.items():
             for node in set(nodes) - set(before.lost.get(task, ())):
@@ -81,6 +83,7 @@ class ClusterLog:
             )
 
     def _absences(self, before: Plan, after: Plan, members: Collection[str]) -> None:
+        """Log the nodes that are away, and for which the new target has no copies any more."""
         given_up = Counter(
             copy.node
             for task, copies in before.target.items()

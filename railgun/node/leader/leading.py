@@ -51,6 +51,7 @@ from railgun.wording import listed
 
 # A round waits for records no longer than this.
 _WAIT_S = 0.1
+# How often the group is asked for its members.
 _MEMBERS_S = 1.0
 # Plans follow one another no faster than this, and take a tenth of the time, however many tasks there are.
 _PLAN_S, _REST = 0.1, 10.0
@@ -165,6 +166,7 @@ class Leading:
             _log.info("this node leads no more: %s", why)
 
     def _say(self) -> None:
+        """Write the node's description to the topic `nodes` if it has changed, or was written too long ago."""
         record, now_s = self._record(), self._now_s()
         if record != self._said or now_s - self._said_s > SAID_AGAIN_S:
             said = msgspec.structs.replace(record, said_ms=_now_ms())
@@ -240,6 +242,7 @@ class Leading:
                 self._cluster_log.members(before, self._members)
 
     def _lead(self) -> None:
+        """Begin to lead; in later rounds, write the next plan if it is due and differs from this one."""
         if self._writer is None:
             try:
                 self._writer = self._make_writer()
@@ -305,6 +308,7 @@ class Leading:
 
 
 def _refuse_newer_plan(where: TopicPartition, error: UnreadableRecordError) -> None:
+    """Raise NodeRefusedError for a plan of a newer release. Other records that cannot be read are logged."""
     if isinstance(error, NewerRecordError):
         raise newer_plan(error) from None
     logged(_log)(where, error)

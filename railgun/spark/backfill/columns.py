@@ -34,7 +34,7 @@ from railgun.wire.schema import WireKind
 
 _TEXT = (StringType, VarcharType, CharType)
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
-_TAKEN: Mapping[Kind, tuple[type[DataType], ...]] = {
+_SPARK_TYPES: Mapping[Kind, tuple[type[DataType], ...]] = {
     Kind.STRING: _TEXT,
     Kind.LONG: _WHOLE,
     Kind.DOUBLE: (DoubleType, FloatType, *_WHOLE),
@@ -81,7 +81,7 @@ def fields_of(
 
 
 def _check_type(name: str, kind: Kind, found: DataType, *, is_text: bool, field: str) -> None:
-    if isinstance(found, (NullType, *_TAKEN[kind])) or (is_text and isinstance(found, _TEXT)):
+    if isinstance(found, (NullType, *_SPARK_TYPES[kind])) or (is_text and isinstance(found, _TEXT)):
         return
     takes = TAKEN[WireKind[kind.name]]
     raise ColumnError(

@@ -42,7 +42,7 @@ class RowRules:
     cut_ms: events at or after this time are left to the stream's log.
     is_text: strings are read as the text of any value.
     tasks: the number of each (partitioner, partition) that is to be built.
-    counts: the number of the rows that carry counts.
+    counts: what rows that carry counts have in place of a task's number.
     """
 
     stream: StreamDefinition
@@ -151,6 +151,7 @@ class RowValidator:
         return pa.RecordBatch.from_pylist([{TASK: self._rules.counts, TIME: 0, ID: b"", RECORD: said}], ROWS)
 
     def _routed(self, events: EventColumns) -> Iterator[pa.RecordBatch]:
+        """Yield the records of events, task by task, and count the events that are sent to no partitioner."""
         records = encode_columns(self._rules.schema.version, events)
         texts = array_of(records)
         times, ids = pa.array(events.times), self._ids(events)

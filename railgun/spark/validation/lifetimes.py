@@ -1,4 +1,8 @@
-"""Reads the lifetimes of metrics, and the settings in force, from the control records of a partitioner's logs."""
+"""Reads the lifetimes of metrics, and the settings in force, from the control records of a partitioner's logs.
+
+The number of a record holds its partition and its offset (`place_of_number`). The place of a change is its place in the
+sequence of all changes of the catalogue.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -66,6 +70,7 @@ class Past:
 
     number: the number of the record from which on the task has the history.
     history: the id of the history.  cut_ms: all its events are before this time.  known_place: see `AddHistory`.
+    deepens: whether a deepening installed it.
     begun: for a deepening, the number of the record at which the task's events were exported; None without such a
     record.
     """
@@ -165,6 +170,7 @@ def _change(number: int, body: str, known: Mapping[str, StreamDefinition]) -> Ch
 
 
 def _past(number: int, change: AddHistory | Deepen, begun: int | None) -> Past:
+    """The history that a record names. begun: see `Past`."""
     place = change.known_place if isinstance(change, AddHistory) else None
     known_place = change.place - 1 if place is None else place
     return Past(number, change.history, change.cut_ms, isinstance(change, Deepen), begun, known_place)

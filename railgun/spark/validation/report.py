@@ -77,7 +77,7 @@ class NotCompared:
 
     @classmethod
     def of_mixed_ids(cls, partitioner: str, replies: int) -> "NotCompared":
-        """Return the entry for replies whose ids came both with the partitioner's field and without it."""
+        """Return the entry for replies to ids that events with the partitioner's field and events without it have."""
         return cls(
             partitioner,
             replies,
@@ -94,6 +94,8 @@ class ReadHistory:
     """The history that came before a service's log.
 
     history: its id.
+    places: where the rows were read.
+    cut_ms: the history's events are those before this time.
     rows: the number of rows read.
     events: the number of rows that are events before the cut.
     refused: the number of rows that are not events.
@@ -108,10 +110,11 @@ class ReadHistory:
 
     def as_text(self) -> str:
         """Return this as text for people."""
-        refused = f", {self.refused:,} refused" if self.refused else ""
+        details = f", {self.refused:,} refused" if self.refused else ""
         return (
-            f"history {self.history}, read again from {', '.join(self.places)}: {self.rows:,} rows{refused}, "
-            f"{self.events:,} events before {self.cut_ms} ms; behind its record in the log replies must have them"
+            f"history {self.history}, read again from {', '.join(self.places)}: {self.rows:,} rows{details}, "
+            f"{self.events:,} events before {self.cut_ms} ms; replies to events after its record in the log must "
+            "count them"
         )
 
 

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from railgun.language.ast import Aggregator
 from railgun.language.types import Kind, Type
 
+# The names of states: how many values; their exact sum as a whole number; for doubles, the sums of the values and of
+# their magnitudes; mean and population variance; the least, greatest, first, last and second to last value.
 COUNT, WHOLE, SUM, ABS_SUM, MEAN, VARIANCE = "n", "i", "s", "a", "mean", "var"
 LEAST, GREATEST, FIRST, LAST, SECOND = "lo", "hi", "first", "last", "second"
 
+# The largest relative error of one rounding of a double, and more than the absolute error of an underflow.
 _ROUNDING = "CAST('1.1102230246251565E-16' AS DOUBLE)"
 _UNDERFLOW = "CAST('1E-321' AS DOUBLE)"
+# Values are widened to this many digits before they are summed. Spark's sum then has ten more.
 _DIGITS_OF_SUMS = 26
 _VARIANCES = (Aggregator.VAR_POP, Aggregator.VAR_SAMP, Aggregator.STDDEV_POP, Aggregator.STDDEV_SAMP)
 _SAMPLES = (Aggregator.VAR_SAMP, Aggregator.STDDEV_SAMP)
@@ -120,6 +124,7 @@ def expected(aggregator: Aggregator, argument: Type | None, column: str) -> Expe
 
 
 def _of_sum(aggregator: Aggregator, argument: Type, column: str, count: str) -> Expected:
+    """The sum or the average. A double has a tolerance, which bounds the errors of rounding."""
     if argument.kind is Kind.DOUBLE:
         bound = f"(2D * ({count} + 4) * {_ROUNDING} * {column}_{ABS_SUM})"
         if aggregator is Aggregator.SUM:

@@ -30,6 +30,7 @@ from railgun.spark.validation.translate import quoted
 HEAD, BLOCK, ORDER_TIME, ORDER_NUMBER = "head", "block", "order_time", "order_number"
 EVENT_BLOCK, SEEN_BLOCK = "event_block", "seen_block"
 _KIND, _TAIL, _IS_QUERY = "kind", "tail", "is_query"
+# Kinds of rows: one that queries, and those by which an event enters a prefix or a suffix.
 _QUERY, _PREFIX, _SUFFIX = 0, 1, 2
 _LEAST = "CAST('-9223372036854775808' AS BIGINT)"
 _PLACE = f"{ACCEPTED_MS} AS t, {NUMBER} AS n"
@@ -241,6 +242,7 @@ def _with_stragglers(
 
 
 def _merged(values: Sequence[Value], parts: Sequence[str]) -> list[str]:
+    """SQL of the states over whole windows, merged from their parts: prefix, suffix, late."""
     made: list[str] = []
     for value in values:
         for state in value.states:
@@ -258,4 +260,5 @@ def _merged(values: Sequence[Value], parts: Sequence[str]) -> list[str]:
 
 
 def _name(value: Value, state: str, part: str) -> str:
+    """The column of a state over one part of the window."""
     return f"{value.column}_{state}_{part}"

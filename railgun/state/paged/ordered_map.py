@@ -110,6 +110,7 @@ __all__ = [
 
 @jit
 def _give(ctx: int, out: int) -> Any:
+    """Copy the entry to which the path leads to `out`. Returns 1."""
     entry = path_entry(ctx)
     st64(out, ld64(entry))
     st64(out + 8, ld64(entry + 8))
@@ -200,6 +201,7 @@ def om_scan(ctx: int, root: int, k0: Any, k1: Any, out: int, limit: int) -> Any:
 
 @jit
 def _seek(ctx: int, root: int, k0: Any, k1: Any) -> Any:
+    """Set the path to the entry with the least key not less than this one. Returns 1; 0 if it has none; or a status."""
     number = ldi64(root)
     if number == 0:
         return np.int64(0)

@@ -13,7 +13,9 @@ LINE_WORDS = 8  # words of a cache line; a row longer than two lines begins at t
 _STEP_BITS = 4
 ROW_HI = 0  # entity hash, upper half
 ROW_LO = 8  # lower half XOR the table's salt: no cell of another row can look like a head by accident
-ROW_EPOCHS = 16  # dirty_epoch (low 32 bits) | stored_epoch << 32; in a free slot the address of the next
+# Low 32 bits: dirty_epoch, that of the changes since the last image; 0: there are none. High 32 bits: stored_epoch,
+# that of the last image, or of the newest undo entry that the store has. In a free slot: the address of the next one.
+ROW_EPOCHS = 16
 ROW_TAGS = 24  # group (low 16 bits) | FLAG_USED | layout (bits 17 to 31) | ROWS_STAMP of the last use << 32
 
 LOW32 = np.uint64(0xFFFFFFFF)
@@ -28,7 +30,7 @@ NAME_MASK = np.uint64((LAYOUTS - 1) << LAYOUT_SHIFT) | GROUP_MASK
 
 # --- the context ------------------------------------------------------------------------------------
 (
-    ROWS_EPOCH,  # the current epoch
+    ROWS_EPOCH,  # the current epoch: the number of the checkpoint that will hold what is changed now
     ROWS_STAMP,  # number of the current batch, 32 bits; rows with this stamp are never evicted
     ROWS_BATCH,  # number of the current batch, 64 bits
     ROWS_SALT,  # random, uint64: see ROW_LO
@@ -48,7 +50,8 @@ BUFFER_WORDS = 6
 ROWS_OUT = ROWS_COPY + BUFFER_WORDS * 8  # images on their way to the store, an image buffer
 ROWS_CONTEXT_WORDS = 14 + 2 * BUFFER_WORDS
 
-# --- an image buffer: bytes of (key, body) and a table of (start, end, epoch, stored_epoch) ----------
+# --- an image buffer ---------------------------------------------------------------------------------
+# An image is a copy of a row for the store. Bytes of (key, body), and a table of (start, end, epoch, stored_epoch).
 (
     BUFFER_BYTES,  # address
     BUFFER_LIMIT,  # bytes that it can hold

@@ -44,6 +44,9 @@ from reservoir.native.jit import address
 class LoadJob:
     """Places missing rows, reads their values and fills them. One object serves every load.
 
+    A load is `begin`, `place` until it returns PLACED, then `fill`; or `undo_load` after a failure. In between the
+    caller does what the status of `place` asks for.
+
     It uses memoryviews and remembered addresses, because numpy's calls would take most of the time of a load of one
     row.
     """
@@ -99,7 +102,7 @@ class LoadJob:
 
     @property
     def outdated_version(self) -> int:
-        """The version of the layout of the next entry's row, after RUNS_UNKNOWN."""
+        """The version of the layout of the next entry's row, after `place` has returned RUNS_UNKNOWN."""
         return int(self._words[JOB_OUTDATED_VERSION // 8])
 
     @property
@@ -125,6 +128,7 @@ class LoadJob:
         words = self._words
         words[JOB_KEPT_BYTES // 8] = 0
         self.unpack(requested, self._store.get_values(requested))
+        # The rows are likely to change in this epoch. With their old values the store need not read them again then.
         kept = words[JOB_KEPT_BYTES // 8]
         if kept:
             self._store.keep(self._context[ROWS_EPOCH // 8], bytes(self._kept[:kept]))

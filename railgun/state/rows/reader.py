@@ -71,7 +71,7 @@ class RowReader:
         return content
 
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
-        """Addresses of at most `limit` resident rows from a cursor on, outdated ones included.
+        """Addresses of at most `limit` resident rows from a cursor on, those in an older layout included.
 
         Looks at about `slots` slots.
         """
@@ -118,6 +118,7 @@ class RowReader:
         return rows
 
     def _unpacked(self, requested: list[bytes], values: list[bytes]) -> Addresses:
+        """Unpack stored values of the keys in scratch memory, and return the rows' addresses."""
         n = len(requested)
         widest = max((layout.cells for layout in self._groups.layouts().values()), default=0)
         slot_words = ROW_HEAD_BYTES // 8 + widest
@@ -137,6 +138,10 @@ class RowReader:
         return found
 
     def _copied(self, group: int, rows: Addresses, cells: int) -> tuple[Words, Words]:
+        """Copy the ids and cells of rows out, in the newest layout.
+
+        copy_rows stops at a row whose layout version has no map to the newest. The map is worked out, and it goes on.
+        """
         n, done = len(rows), 0
         ids, content = np.zeros((n, 2), np.uint64), np.zeros((n, cells), np.uint64)
         unknown = np.zeros(1, np.int64)

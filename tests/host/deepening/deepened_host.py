@@ -70,13 +70,18 @@ class DeepenedHost:
 
     def change(self, kind: type[BeginDeepening] | type[Deepen], history: str = HISTORY) -> None:
         """Write it to the log, and let the task come to it."""
+        self.order(kind, history)
+        self.take_all()
+
+    def order(self, kind: type[BeginDeepening] | type[Deepen], history: str = HISTORY) -> None:
+        """Write it to the log."""
         self.place_of_change += 1
         change: Change = (
             Deepen(self.place_of_change, "s", history, 0)
             if kind is Deepen
             else BeginDeepening(self.place_of_change, "s", history)
         )
-        self.add([encode_control(change_to_json(change))])
+        self.log.append(*WHERE, [encode_control(change_to_json(change))])
 
     def add(self, records: list[bytes]) -> None:
         """Write records to the log, and let the task process them."""
@@ -88,6 +93,9 @@ class DeepenedHost:
         while self.host.position < end and self.host.is_running:
             fetched = self.log.read(*WHERE, self.host.position, 64, 1 << 20)
             self.hosts.run_isolated(self.host, partial(self.host.take, fetched))
+            # What the host does in its lane, the test waits for.
+            self.hosts.wait()
+            self.hosts.advance()
 
     def work(self) -> None:
         """What the task needs beside records, and a step of what follows it."""

@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,36 @@ def test_a_broker_that_is_away_as_the_task_is_replaced_ends_no_unit(
         rig.add(events(20, 20))
         numbers = {number for number, *_ in rows_of(replies(rig))}
         assert numbers == set(range(40))
+
+
+def test_a_successor_that_has_to_catch_up_first_does_so_beside_the_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has offered it, as in a unit that was away until the log ordered it. Other tasks go on meanwhile."""
+    catch_up, begun, may_go_on = Successor.catch_up, threading.Event(), threading.Event()
+
+    def slow(successor: Successor) -> None:
+        begun.set()
+        assert may_go_on.wait(60)
+        catch_up(successor)
+
+    with deepened_host(tmp_path) as rig:
+        rig.log.create_topic(TOPICS.replies(_FRONT_END), 1)
+        rig.begin()
+        rig.add(events(0, 50))
+        rig.order(Deepen)
+        monkeypatch.setattr(Successor, "catch_up", slow)
+        fetched, host = rig.log.read(*WHERE, rig.host.position, 64, 1 << 20), rig.host
+        try:
+            rig.hosts.run_isolated(host, partial(host.take, fetched))
+            assert begun.wait(60)
+            assert (host.is_running, host.following, rig.hosts.are_open) == (False, None, False)
+        finally:
+            may_go_on.set()
+        awaited(lambda: rig.hosts.advance() or host.is_running)
+        rig.add(events(50, 20))
+        assert host.task.history == HISTORY
+        assert {number for number, *_ in rows_of(replies(rig))} == set(range(70))
 
 
 def rows_of(records: list[bytes]) -> list[Any]:

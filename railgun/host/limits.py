@@ -1,5 +1,6 @@
-"""Tells how far a silent copy may process what was read for it: to its limit, and to a `warm` record whose metric it
-has not filled yet. A `warm` record completes a fill at once, and the other tasks of the unit would wait for it.
+"""Tells how far a copy may process what was read for it: to its limit, if it is silent, and to a `warm` record whose
+metric it has not filled yet. Processing such a record would do the rest of the fill on the spot, and the other tasks of
+the unit would have to wait.
 """
 
 from railgun.catalog.changes import Warm, change_from_json
@@ -7,20 +8,29 @@ from railgun.catalog.errors import DefinitionError
 from railgun.messaging.transport import Fetched
 from railgun.task.processor import TaskProcessor
 from railgun.wire.control_records import ControlRecordError, decode_control
-from railgun.wire.records import CONTROL, runs_of
+from railgun.wire.records import CONTROL, kind_of, runs_of
 
 _WARM = Warm.kind.encode()
 
 
-def parted_at_limit(task: TaskProcessor, fetched: Fetched, limit: int) -> tuple[Fetched, Fetched | None]:
-    """Return what a silent copy may process now, and what it has to keep for later; None if that is nothing.
+def parted_at_limit(
+    task: TaskProcessor, fetched: Fetched, limit: int | None
+) -> tuple[Fetched, Fetched | None]:
+    """Return what a copy may process now, and what it has to keep for later (None: nothing).
 
-    What it may process has a `warm` record in no place but the first: the records before it may add the metric.
-    limit: the offset from which on the copy must not process records.
+    A `warm` record is only processed as the first one: until those before it are processed, the task may not have the
+    metric, so whether it is filled cannot be told.
+    limit: the offset from which on the copy must not process records; None for one that answers.
     """
-    now, later = fetched.parted(limit)
+    now, later = (fetched, None) if limit is None else fetched.parted(limit)
     row = _first_unfilled(task, now)
     return (now, later) if row is None else fetched.parted(int(now.offsets[row]))
+
+
+def awaited_fill(kept: Fetched) -> Warm | None:
+    """Return the `warm` record that comes first in what a copy has to keep for later; None if that is another one."""
+    first = kept.records.record(0)
+    return _warm(first) if kind_of(first) == CONTROL else None
 
 
 def _first_unfilled(task: TaskProcessor, fetched: Fetched) -> int | None:

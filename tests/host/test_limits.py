@@ -9,7 +9,7 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Warm, change_to_json
 from railgun.catalog.definitions import parse_definitions
-from railgun.host.silent_limit import parted_at_limit
+from railgun.host.limits import parted_at_limit
 from railgun.messaging.transport import Fetched, TopicPartition
 from railgun.task.processor import TaskProcessor
 from railgun.wire.control_records import encode_control
