@@ -100,8 +100,7 @@ def open_task(
     try:
         if meta is not None:
             _restore(task, meta, read_log)
-        if task.position == 0:
-            task.position = begin
+        task.position = task.position or begin
         task.begin_checkpoints(sync_log)
     except BaseException:
         task.close()

@@ -100,7 +100,7 @@ class RunningHost(StillHost):
     """A task that reads its log, and has more to do or not."""
 
     is_running, position, has_more = True, 0, False
-    task: Any = None
+    task: Any = SimpleNamespace(topic_id="")
 
     def work(self) -> bool:
         return self.has_more

@@ -16,6 +16,7 @@ def _limit(unit: HearingUnit) -> LogPoint | None:
     host = SimpleNamespace(
         place=SimpleNamespace(key=KEY),
         is_running=True,
+        is_filling=False,
         position=0,
         lag=0,
         limit=None,
