@@ -1,7 +1,7 @@
 """When a unit's loop says that it is ready (nothing is left to open or to catch up with), and when it waits."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from itertools import count, pairwise
 from pathlib import Path
@@ -111,6 +111,9 @@ class LogWithoutQueries:
 
     def end_offset(self, topic: str, partition: int) -> int:
         raise TopicMissingError(f"{topic}-{partition}")
+
+    def topic_ids(self, topics: Collection[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "")
 
     def release(self, topic: str, partition: int) -> None:
         """Nothing is held."""
