@@ -82,7 +82,7 @@ class Answering:
         self._leaving_s = self._below_since_s = math.inf
         # When it was last at its limit, and since when it has been there again and again.
         self._reached_s = self._reached_since_s = -math.inf
-        self._turns = Turns(timing)
+        self._turns, self._drops_replies = Turns(timing), False
         # When it was first asked for each metric whether others still fill it.
         self._asked_s: dict[str, float] = {}
         self.limit = START
@@ -127,13 +127,14 @@ class Answering:
         """Whether the copy may answer: it has heard all copies, and none has replied to more."""
         return self._hearing.is_complete(now_s) and position >= self.limit.offset
 
-    def decide(self, now_s: float, position: int, end: int) -> bool:
+    def decide(self, now_s: float, position: int, end: int, *, drops_replies: bool = False) -> bool:
         """Decide whether the copy answers from now on. The unit calls this in every round.
 
         position: the offset of the next record that this copy will process.
         end: the end of the log, as far as this copy knows.
+        drops_replies: whether this unit drops replies, because they do not arrive. Those of another unit may.
         """
-        self._end = max(self._end, end)
+        self._end, self._drops_replies = max(self._end, end), drops_replies
         if self.is_caught_up(now_s, position):
             if not self._is_at_limit(now_s):
                 self._reached_since_s = now_s
@@ -180,9 +181,8 @@ class Answering:
         if self._copy not in self._order or not self.is_caught_up(now_s, position):
             return False
         if self._order[0] == self._copy:
-            return not self._turns.waits(now_s, self._reached_since_s) or not any(
-                self._heard_answering(now_s)
-            )
+            waits = self._drops_replies or self._turns.waits(now_s, self._reached_since_s)
+            return not waits or not self._hears_one_answering(now_s)
         since_s = self._hearing.silence_since_s(now_s)
         answered = [
             other
@@ -233,6 +233,16 @@ class Answering:
                 and self._makes_progress(other, now_s)
             ):
                 yield other
+
+    def _hears_one_answering(self, now_s: float) -> bool:
+        """Whether another copy answers, or has begun to so lately that its replies had no time to arrive."""
+        return any(self._heard_answering(now_s)) or any(
+            other.report.state is CopyState.ANSWERING
+            and not other.report.is_leaving
+            and self._is_fresh(other, now_s)
+            and now_s - other.began_s <= self._timing.stuck_s(other.report.interval_s)
+            for other in self._others.values()
+        )
 
     def _could_answer(self, other: _Other, now_s: float) -> bool:
         report = other.report

@@ -35,6 +35,9 @@ class DirectReplies:
     def has_room(self) -> bool:
         return True
 
+    def drops_replies(self) -> bool:
+        return False
+
     def replied(self, position: int) -> int:
         return position
 

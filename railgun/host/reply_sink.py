@@ -30,6 +30,9 @@ class ReplySink(Protocol):
     def has_room(self) -> bool:
         """Whether the replies to another batch need not wait for room."""
 
+    def drops_replies(self) -> bool:
+        """Whether replies to some front-end are dropped at present, because its partition takes none."""
+
     def replied(self, position: int) -> int:
         """Return the offset before which everything is answered, for a task at a position. Raises TransportError."""
 

@@ -164,7 +164,12 @@ class UnitCopies:
                 # It can process nothing for now: another copy may have filled the metric already.
                 copy.is_answering, host.limit = False, copy.limit
             else:
-                answers = copy.decide(now_s, host.position, host.position + host.lag)
+                answers = copy.decide(
+                    now_s,
+                    host.position,
+                    host.position + host.lag,
+                    drops_replies=host.sink.drops_replies(),
+                )
                 host.limit = None if answers else copy.limit
                 warming = host.task.metrics.warming
                 host.may_warm = copy.filled_elsewhere(warming, now_s) if answers and warming else ()

@@ -73,6 +73,9 @@ class TaskReplies:
     def has_room(self) -> bool:
         return self._sending.has_room_for(self._outstanding)
 
+    def drops_replies(self) -> bool:
+        return self._sending.drops_replies
+
     def replied(self, position: int) -> int:
         self._sending.retry()
         return self._outstanding.replied(position)

@@ -113,6 +113,12 @@ class ReplyPartitions:
         with self._lock:
             return sum(each.size_bytes for where, each in self._partitions.items() if where in self.slow)
 
+    @property
+    def drops_replies(self) -> bool:
+        """Whether replies to some partition are given up, and it has taken none since."""
+        with self._lock:
+            return any(each.is_given_up for each in self._partitions.values())
+
     def look(self, reached_since_s: float) -> None:
         """Note which partitions have taken records, and give up the replies to those that have taken none for too long.
 

@@ -60,6 +60,11 @@ class Sending:
         """Whether so little is unacknowledged that the replies to another batch need not wait for room."""
         return self._unacknowledged_bytes < _ROOM_BYTES and not self.held.is_full
 
+    @property
+    def drops_replies(self) -> bool:
+        """Whether replies to some partition are dropped at present."""
+        return self._partitions.drops_replies
+
     def has_room_for(self, outstanding: Outstanding) -> bool:
         """Whether the replies of a task to another batch need not wait for room.
 

@@ -23,6 +23,7 @@ class Watched:
         self.now_s, self.position, self._copy = 0.0, 1, copy
         self._hearing = Hearing(TIMING, 0.0)
         self.rule = Answering(copy, [A, B], TIMING, self._hearing)
+        self.end, self.drops_replies = 1, False
 
     def say(
         self, state: CopyState, *, copy: CopyName = B, leaving: bool = False, generation: int = 1
@@ -37,7 +38,7 @@ class Watched:
             self._hearing.read(self._hearing.write(self.now_s, 0.2), self.now_s)
             if others is not None:
                 self.say(others, **said)  # type: ignore[arg-type]
-            self.rule.decide(self.now_s, self.position, 1)
+            self.rule.decide(self.now_s, self.position, self.end, drops_replies=self.drops_replies)
         return self.rule.is_answering
 
     def pass_on(self) -> None:
@@ -112,6 +113,28 @@ def test_where_the_replies_of_the_other_are_stuck_it_begins(watched: Watched) ->
     watched.rule.decide(watched.now_s, 1, 2)
     assert not watched.run(4.8, CopyState.ANSWERING)
     assert watched.run(0.4, CopyState.ANSWERING)
+
+
+def test_a_copy_that_took_over_from_stuck_replies_has_time_to_show_its_own(watched: Watched) -> None:
+    """It was silent, at the limit, until it noticed that the first copy's replies do not arrive."""
+    assert watched.run(2, CopyState.SILENT)
+    watched.end = 2
+    assert watched.run(TIMING.stuck_s(0.2) + 0.5, CopyState.SILENT)
+    assert not watched.run(TIMING.stuck_s(0.2) - 0.2, CopyState.ANSWERING)
+
+
+def test_a_copy_whose_unit_drops_replies_leaves_activity_to_another(watched: Watched) -> None:
+    watched.pass_on()
+    watched.drops_replies = True
+    assert not watched.run(600, CopyState.ANSWERING)
+    watched.drops_replies = False
+    assert watched.run(0.2, CopyState.ANSWERING)
+
+
+def test_where_nobody_else_answers_it_begins_though_its_unit_drops_replies(watched: Watched) -> None:
+    watched.pass_on()
+    watched.drops_replies = True
+    assert watched.run(0.1, CopyState.SILENT)
 
 
 def test_a_copy_that_has_not_answered_begins_at_once(watched: Watched) -> None:

@@ -31,6 +31,8 @@ class _Unit(HearingUnit):
         host: Any = SimpleNamespace(
             place=SimpleNamespace(key=KEY),
             is_running=True,
+            is_filling=False,
+            sink=SimpleNamespace(drops_replies=lambda: False),
             position=0,
             lag=1_000,
             limit=None,
