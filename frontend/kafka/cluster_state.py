@@ -4,14 +4,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from frontend.kafka.accepted_losses import accepted_loss
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
@@ -29,10 +30,10 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.later_epoch import first_of_later_epoch
 from railgun.messaging.tail import Tail, each_record, leave_out
-from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.cluster_topics import make_topics
+from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 
@@ -147,40 +148,28 @@ class ClusterState:
         if not order.is_on and drain is not None and not drain.refusal:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
-    def accept_cut(self, task: TaskKey) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost. Return which records these are.
+    def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
+        """Have a task go on without the records that its log has lost; or begin anew, where its log is another one.
+        Return which records are lost. An order that was given before is only waited for.
 
-        Raises ProblemError.
+        Raises ProblemError, and what `registry` raises.
         """
-        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:
             self._refresh()
-            point = self._lost(task)
-            cut = cut_before(self._transport, where, point)
-            self._send(
-                AcceptedCut(**task._asdict(), offset=cut.offset, leader_epoch=cut.leader_epoch),
-            )
-        self._await(lambda plan: plan.cuts.get(task) == cut)
+            accepted = self._observed.cuts.get(task)
+            copies = [copy.status for copy in self._observed.reports.copies(task)]
+            found = accepted_loss(self._transport, registry, task, copies, accepted)
+            if found.cut != accepted:
+                self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
+        self._await(lambda plan: plan.cuts.get(task) == found.cut)
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,
             "partition": task.partition,
-            "offset": cut.offset,
-            "records": point.offset - cut.offset,
+            "outcome": found.outcome,
+            "offset": found.cut.offset,
+            "records": found.records,
         }
-
-    def _lost(self, task: TaskKey) -> LogPoint:
-        """Return the last point that a copy has found missing in its log and that no order has accepted yet."""
-        accepted = self._plan.cuts.get(task)
-        found = [
-            LogPoint(*copy.status.lost) for copy in self._observed.reports.copies(task) if copy.status.lost
-        ]
-        points = [point for point in found if accepted is None or not accepted.has_lost(point)]
-        if not points:
-            raise refusal(
-                409, f"no copy of {task} has found that its log has lost records: there is nothing to accept"
-            )
-        return max(points, key=lambda point: (point.epoch, point.offset))
 
     @property
     def _nodes(self) -> TopicPartition:
@@ -226,12 +215,6 @@ class ClusterState:
 
     def _take_statement(self, _: int, record: bytes) -> None:
         self._observed.take_statement(decode_statement(record), time.monotonic())
-
-
-def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:
-    """Return where a log was cut that had a point and does not have it any more. Raises TransportError."""
-    offset, epoch = first_of_later_epoch(transport, where, point.epoch)
-    return Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)
 
 
 def _is_decided(plan: Plan, node: str, newest: DrainOrder | None) -> bool:

@@ -45,6 +45,6 @@ class KafkaOperations:
             )
             if task is None:
                 raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")
-            return parts.cluster_state.accept_cut(task)
+            return parts.cluster_state.accept_cut(task, parts.registry)
 
         return await self._running.call(accept)

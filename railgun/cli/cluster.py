@@ -114,7 +114,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=[_PLAN, _ACCEPT_CUT],
         help="plan: what a change would move; needs --what-if. accept-cut: have a task go on without records that the "
-        "broker has lost; needs its name",
+        "broker has lost, or begin anew in another topic; needs its name",
     )
     parser.add_argument(
         "task", nargs="?", metavar="TASK", help="STREAM/PARTITIONER/PARTITION, for accept-cut"
@@ -161,6 +161,13 @@ def _parts_of(task: str) -> tuple[str, str, int]:
 
 
 def _accepted(cut: Mapping[str, Any]) -> str:
+    if cut.get("outcome") == "accepted_before":
+        return f"{_name(cut)} has nothing more to accept: an earlier order stands, and its copies follow it"
+    if cut.get("outcome") == "begun_anew":
+        return (
+            f"{_name(cut)} begins anew at offset {cut['offset']:,} of the topic that has the name of its log now, "
+            f"with the present definitions; the {counted(cut['records'], 'record')} of the one before are lost"
+        )
     return (
         f"{_name(cut)} goes on from offset {cut['offset']:,} of its log, without "
         f"{counted(cut['records'], 'record')} that had been answered; copies that had processed them are made anew"
@@ -176,7 +183,8 @@ CLUSTER = Command(
         "--what-if` shows what would be moved if a node were removed, nodes were added, or each task had\n"
         "another number of copies. `railgun cluster accept-cut TASK` has a task go on whose log has lost\n"
         "records at its end, by a loss of power of a broker or an unclean election; its copies say so and\n"
-        "stop. Answers to the lost records were given, and later answers do not count them.\n\n"
+        "stop. Answers to the lost records were given, and later answers do not count them. Where the topic\n"
+        "of a task was deleted, or made anew, its copies delete their state and begin anew.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`."
     ),

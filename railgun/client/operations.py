@@ -44,7 +44,9 @@ def undrain(session: Session, node: str) -> Steps[dict[str, Any]]:
 
 
 def accept_cut(session: Session, stream: str, partitioner: str, partition: int) -> Steps[dict[str, Any]]:
-    """Let a task go on without the records that its log has lost. Return which records these are."""
+    """Let a task go on without the records that its log has lost, or begin anew in another one. Return which records
+    are lost.
+    """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
     return _changed(session, "/v1/cluster/accept-cut", task)
 

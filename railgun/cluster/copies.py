@@ -55,18 +55,31 @@ START = LogPoint(0)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A loss of records at the end of a log that somebody has accepted.
+    """A loss of a log, or of records at its end, that somebody has accepted.
 
     offset: the first record that was lost.
     leader_epoch: records from the offset on, of earlier epochs than this, are lost.
+    topic_id: of the topic that took the place of another one, if that was accepted; empty if it was not.
+    begin: the offset at which every copy begins in that topic. The stream's definitions are there.
     """
 
     offset: int
     leader_epoch: int
+    topic_id: str = ""
+    begin: int = 0
 
     def has_lost(self, point: LogPoint) -> bool:
         """Whether records before a point are lost."""
         return point.offset > self.offset and point.epoch < self.leader_epoch
+
+    def is_before(self, topic_id: str, position: int) -> bool:
+        """Whether a state lies before the topic that was accepted: it was made of records of another one, or of the
+        first records of that one, before its definitions.
+
+        topic_id: of the topic that the state was made of; empty if that is not known.
+        position: the offset of the record that it needs next. A state without a record fits every topic.
+        """
+        return bool(self.topic_id) and position > 0 and (topic_id != self.topic_id or position < self.begin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,7 @@ class CopyReport:
     end: the end of its log, as far as it knows.
     interval_s: the next report comes within this time.
     filled: by metric that does not answer yet, how far its fill has come (0 to 1).
+    topic_id: of the topic of its log, if that was accepted in place of another one.
     """
 
     copy: CopyName
@@ -90,6 +104,7 @@ class CopyReport:
     end: int
     interval_s: float
     filled: Mapping[str, float] = field(default_factory=dict)
+    topic_id: str = ""
 
     @property
     def is_departing(self) -> bool:

@@ -50,7 +50,7 @@ class ObservedCluster:
             self.orders[record.node] = record
             return
         if isinstance(record, AcceptedCut):
-            self.cuts[record.task] = Cut(record.offset, record.leader_epoch)
+            self.cuts[record.task] = record.cut
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
@@ -229,7 +229,12 @@ class ObservedCluster:
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
         """How many records each node that has data of a task has to catch up, as far as is known."""
-        copies = [(copy.copy.node, copy.status) for copy in self.reports.copies(name)]
+        cut = self.cuts.get(name)
+        copies = [
+            (copy.copy.node, copy.status)
+            for copy in self.reports.copies(name)
+            if cut is None or not cut.is_before(copy.status.topic_id, copy.status.position)
+        ]
         positions = {node: 0 for node, tasks in self._on_disk.items() if name in tasks}
         for node, status in copies:
             if status.position > 0:

@@ -86,11 +86,20 @@ class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
 
 
 class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
-    """Somebody has accepted that the log of a task has lost records at its end. The keys are those of FORMAT.md."""
+    """Somebody has accepted that the log of a task has lost records at its end, or is another one than before. The
+    keys are those of FORMAT.md.
+    """
 
     version: int = VERSION
     offset: int
     leader_epoch: int
+    topic_id: str = ""
+    begin: int = 0
+
+    @property
+    def cut(self) -> Cut:
+        """What was accepted."""
+        return Cut(self.offset, self.leader_epoch, self.topic_id, self.begin)
 
     @property
     def key(self) -> bytes:
@@ -121,11 +130,17 @@ class _PlanHeader(msgspec.Struct, kw_only=True, tag_field="kind", tag="plan"):
     drains: dict[str, _PlannedDrain] = {}
 
 
+class _PlannedLog(msgspec.Struct, kw_only=True):
+    topic_id: str
+    begin: int
+
+
 class _PlannedPartition(msgspec.Struct, kw_only=True):
     copies: list[tuple[str, int, str, bool]]
     target: list[tuple[str, int]] = []
     lost: dict[str, tuple[int, bool]] = {}
     cut: tuple[int, int] | None = None
+    log: _PlannedLog | msgspec.UnsetType = msgspec.UNSET
 
 
 class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks"):
@@ -187,6 +202,7 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
                 node: (lost.incarnation, lost.has_failed) for node, lost in plan.lost.get(name, {}).items()
             },
             cut=None if cut is None else (cut.offset, cut.leader_epoch),
+            log=_planned_log(cut),
         )
         if any(each.get(name) != of.get(name) for each, of in parts):
             changed.add(group)
@@ -211,6 +227,12 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
         epoch=plan.epoch, incarnation=incarnation, cause=plan.cause, policy=plan.policy, drains=drains
     )
     return [*records, (_PLAN_KEY, _encode(header))]
+
+
+def _planned_log(cut: Cut | None) -> _PlannedLog | msgspec.UnsetType:
+    if cut is None or not cut.topic_id:
+        return msgspec.UNSET
+    return _PlannedLog(topic_id=cut.topic_id, begin=cut.begin)
 
 
 class _PlanRecords:
@@ -306,7 +328,11 @@ def _lost(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Mapping[str
 def _cuts(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Cut]]:
     for name, planned in _partitions(tasks):
         if planned.cut is not None:
-            yield name, Cut(*planned.cut)
+            log = planned.log
+            yield (
+                name,
+                Cut(*planned.cut) if log is msgspec.UNSET else Cut(*planned.cut, log.topic_id, log.begin),
+            )
 
 
 def _partitions(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, _PlannedPartition]]:

@@ -49,6 +49,8 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     unreadable: int = 0
     lost: tuple[int, int] | None = None
     checkpoint_ms: int = 0
+    replaced: str | None = None
+    topic_id: str = ""
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -104,6 +106,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.end,
                     self.announced_s,
                     status.filled,
+                    status.topic_id,
                 ),
             )
 

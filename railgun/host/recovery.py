@@ -1,4 +1,6 @@
-"""Recovers the task of a place. If its state was made of records that were lost, it is made anew from its log."""
+"""Recovers the task of a place. If its state was made of records that are lost, and that was accepted, it is made anew
+from its log.
+"""
 
 import logging
 import shutil
@@ -8,7 +10,7 @@ from railgun.cluster.copies import LogPoint
 from railgun.history.task_folder import current_folder
 from railgun.host.place import Place
 from railgun.host.task_log import TaskLog
-from railgun.task.errors import LogCutError
+from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 
@@ -20,28 +22,50 @@ def recovered(
 ) -> TaskProcessor:
     """Return the task of a place as of its last checkpoint.
 
-    If its log has lost records that the state was made of, and that was accepted, the task's folder is emptied: the log
-    is processed from its beginning.
-    Raises LogCutError, StoreLockedError, TransportError, OSError, and what tasks raise.
+    If its log has lost records that the state was made of, or is another one, and that was accepted, the task's folder
+    is emptied: the log is processed from where copies begin.
+    Raises LogReplacedError, LogCutError, LogGapError, StoreLockedError, TransportError, OSError, and what tasks raise.
     """
+    cut, who = place.cut, str(place.identity)
+    is_accepted = cut is not None and bool(cut.topic_id) and cut.topic_id == log.topic_id
+    begin = cut.begin if cut is not None and is_accepted else 0
 
-    def check_state(position: int, leader_epoch: int) -> None:
-        cut = place.cut
+    def check_state(position: int, leader_epoch: int, topic_id: str) -> None:
+        if cut is not None and is_accepted and cut.is_before(topic_id, position):
+            reason = f"its state was made of another topic (id {topic_id or 'not known'}) than {cut.topic_id}"
+            raise LogReplacedError(who, reason, topic_id)
+        log.check_continues(who, position, leader_epoch, topic_id)
         if cut is not None and cut.has_lost(LogPoint(position, leader_epoch)):
             reason = f"its state is at offset {position}, the log has lost its records from {cut.offset} on"
-            raise LogCutError(str(place.identity), reason, position, leader_epoch)
-        log.check_continues(str(place.identity), position, leader_epoch)
+            raise LogCutError(who, reason, position, leader_epoch)
 
     def task() -> TaskProcessor:
-        return log.recover(current_folder(place.folder), place.identity, settings, sync_log, check_state)
+        folder = current_folder(place.folder)
+        return log.recover(folder, place.identity, settings, sync_log, check_state, begin)
 
     try:
         return task()
-    except LogCutError as error:
-        cut = place.cut
-        if cut is None or error.leader_epoch >= cut.leader_epoch or log.start > 0:
+    except LogReplacedError as error:
+        if not is_accepted:
             raise
-        _log.warning("%s is made anew from its log, whose loss was accepted: %s", place.identity, error)
-        shutil.rmtree(place.folder)
-        place.folder.mkdir()
-        return task()
+        _check_can_begin(who, error, log.start, begin)
+        _log.warning("%s is made anew from another log, which was accepted: %s", who, error)
+    except LogCutError as error:
+        if cut is None or error.leader_epoch >= cut.leader_epoch:
+            raise
+        _check_can_begin(who, error, log.start, begin)
+        _log.warning("%s is made anew from its log, whose loss was accepted: %s", who, error)
+    shutil.rmtree(place.folder)
+    place.folder.mkdir()
+    return task()
+
+
+def _check_can_begin(who: str, lost: LogCutError | LogReplacedError, log_start: int, begin: int) -> None:
+    """Raise LogGapError if a task cannot be made anew from its log, whose beginning is gone."""
+    if log_start > begin:
+        raise LogGapError(
+            who,
+            f"{lost.message}. That was accepted, but the task cannot be made anew: its log begins at offset "
+            f"{log_start}, and {begin} is needed. Restore its folder from a node whose copy goes on, or drop the "
+            "stream and create it again",
+        ) from lost

@@ -22,7 +22,7 @@ from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError
+from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
@@ -45,6 +45,8 @@ class TaskHost:
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
     lost: a point that its log had and does not have any more, if that is why the task was stopped.
+    replaced: the id of the topic that its state was made of, if another topic has its name now, or none, and that is
+        why the task was stopped; empty if it is not known.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
@@ -66,6 +68,7 @@ class TaskHost:
         self.sink = sink
         self.failure: str | None = None
         self.lost: LogPoint | None = None
+        self.replaced: str | None = None
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
@@ -221,6 +224,8 @@ class TaskHost:
         self.failure = f"{type(error).__name__}: {error}"
         if isinstance(error, LogCutError):
             self.lost = LogPoint(error.position, error.leader_epoch)
+        elif isinstance(error, LogReplacedError):
+            self.replaced = error.topic_id
         _log.error("%s is stopped: %s", self.place.identity, error)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from railgun.history.open_records import log_reader_with_history
+from railgun.host.log_ids import LogIds, check_same
 from railgun.host.start import StartProgress
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
@@ -29,12 +30,14 @@ class TaskLog:
 
     environment: clocks, randomness and executor for the task.
     kept: for each log, the offset from which others still need it; None if the log must never be trimmed.
+    ids: gives the ids of topics; None if the log's topic has none.
     """
 
     log: Transport
     where: TopicPartition
     environment: TaskEnvironment
     kept: Mapping[TopicPartition, int] | None = None
+    ids: LogIds | None = None
 
     @property
     def start(self) -> int:
@@ -45,6 +48,11 @@ class TaskLog:
     def end(self) -> int:
         """The offset after the last record. Raises TransportError."""
         return self.log.end_offset(*self.where)
+
+    @property
+    def topic_id(self) -> str:
+        """The id of its topic as it was a moment ago; empty if it has none. Raises TransportError."""
+        return "" if self.ids is None else self.ids.of(self.where.topic)
 
     @property
     def known_end(self) -> int:
@@ -70,11 +78,13 @@ class TaskLog:
         settings: TaskSettings,
         sync_log: Callable[[int], None],
         check_state: CheckState | None = None,
+        begin: int = 0,
     ) -> TaskProcessor:
         """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
-        raises; LogCutError if the log does not continue the task's state.
+        raises; LogReplacedError and LogCutError if the log does not continue the task's state.
 
         check_state: checks more of the state than that.
+        begin: the offset at which a task begins that has processed no record.
         """
         return open_task(
             folder,
@@ -84,18 +94,23 @@ class TaskLog:
             settings,
             sync_log=sync_log,
             log_start=self.start,
+            topic_id=self.topic_id,
+            begin=begin,
             check_state=check_state or partial(self.check_continues, str(identity)),
             environment=self.environment,
         )
 
-    def check_continues(self, place: str, position: int, leader_epoch: int) -> None:
-        """Raise LogCutError if the log lacks records that a state was made of. Raises TransportError.
+    def check_continues(self, place: str, position: int, leader_epoch: int, topic_id: str) -> None:
+        """Raise LogReplacedError if a state was made of another log, and LogCutError if the log lacks records that it
+        was made of. Raises TransportError.
 
         place: names the state in errors.
         position: the offset of the record that the state needs next.
         leader_epoch: of the record before it. Two records of one offset and one epoch have the same records before
             them.
+        topic_id: of the topic that the state was made of; empty if that is not known.
         """
+        check_same(place, position, topic_id, self.topic_id)
         end = self.end
         if position > end:
             reason = f"its state is at offset {position}, its log ends at {end}; restore the whole folder from one copy"

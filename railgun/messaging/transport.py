@@ -1,6 +1,6 @@
 """The protocol for durable logs of topics and partitions, which a broker or this process keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -128,6 +128,12 @@ class Transport(Protocol):
 
     def topics(self) -> Mapping[str, int]:
         """Return the number of partitions of each topic."""
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of those of the topics that exist, with one request. An id is empty without a broker.
+
+        A topic that is deleted and made anew under its name has another id.
+        """
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         """Append to several partitions. The future gets the offset of each entry's first record, once all records are

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from railgun.catalog.catalog import Difference
+from railgun.messaging.errors import TransportIOError
 
 
 class EngineError(Exception):
@@ -35,6 +36,13 @@ class UnknownStreamError(UnknownNameError):
     def __init__(self, message: str, stream: str, known: Iterable[str]) -> None:
         self.stream, self.known = stream, tuple(known)
         super().__init__(message)
+
+
+class TopicGoneError(TransportIOError):
+    """A topic that tells tasks of changes was deleted after a change began. The change is finished once it is there."""
+
+    def __init__(self, stream: str, gone: str) -> None:
+        super().__init__(stream, gone, "Changes of the catalogue wait until then")
 
 
 class RegistryError(Exception):

@@ -13,9 +13,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from railgun.catalog.catalog import Catalog
-from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.catalog.catalog import Catalog, StreamEntry
+from railgun.catalog.changes import AddHistory, Change, Deepen, DropStream, PutStream
 from railgun.catalog.model import StreamDefinition
+from railgun.catalog.task_key import TaskKey
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -28,11 +29,12 @@ from railgun.registry.entries import (
     KEY_BYTES,
     CatalogState,
     begin_entry,
+    change_stream,
     check,
     done_entry,
     removed_entry,
 )
-from railgun.registry.errors import RegistryBusyError
+from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.telling import Telling
@@ -165,6 +167,31 @@ class KafkaRegistry:
         for entry in self.snapshot().catalog.streams.values():
             self._telling.make_query_topics(entry.stream, existing)
 
+    def make_task_topic(self, task: TaskKey) -> None:
+        """Make the topic of a task's log, if it is missing. Raises UnknownNameError if the stream is not there."""
+        self._telling.make_task_topic(_entry(self.snapshot(), task).stream, task.partitioner)
+
+    def tell_anew(self, task: TaskKey) -> int:
+        """Write the definitions in force into the log of a task. Return the offset at which a task can begin with them.
+
+        The history of a stream is not among them: its events are from before another log.
+        Raises UnknownNameError if the stream is not there.
+        """
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
+        for _ in range(_ATTEMPTS):
+            snapshot = self.snapshot()
+            _entry(snapshot, task)
+            changes = [
+                change
+                for change in snapshot.begun.changes()
+                if change_stream(change) == task.stream and not isinstance(change, AddHistory | Deepen)
+            ]
+            begin = self._telling.tell_one(where, changes)
+            if self.snapshot().begun.last_place == snapshot.begun.last_place:
+                return begin
+            # The task may have been told of a change that began meanwhile, before these.
+        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
+
     def close(self) -> None:
         """Stop following, and close the connections to the broker."""
         for follower in self._followers:
@@ -191,6 +218,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)
             cancellation.begin()
             self._begin(writer, changes, author, origin)
@@ -245,7 +273,9 @@ class KafkaRegistry:
         if pending:
             streams = {name: entry.stream for name, entry in self._state.catalog.streams.items()}
             dropped = {each.place: each.stream for each in self._state.removals}
-            self._telling.tell(pending, streams, dropped)
+            begun = {each.place for each in pending}
+            new = {name for name, entry in self._state.catalog.streams.items() if entry.created in begun}
+            self._telling.tell(pending, streams, dropped, new)
             self._append(writer, [(b"done", done_entry(pending[-1].place))])
 
     def _sweep(self) -> None:
@@ -291,6 +321,14 @@ class KafkaRegistry:
                 )
             time.sleep(_APPEARS_S)
             self.snapshot()
+
+
+def _entry(snapshot: Snapshot, task: TaskKey) -> StreamEntry:
+    """Return the entry of a task's stream. Raises UnknownNameError if it was dropped."""
+    entry = snapshot.begun.streams.get(task.stream)
+    if entry is None or entry.created != task.created:
+        raise UnknownNameError(f"there is no stream {task.stream[:80]!r} any more")
+    return entry
 
 
 def _placed(changes: Sequence[Change], catalog: Catalog) -> list[Change]:

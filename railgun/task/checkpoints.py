@@ -238,6 +238,7 @@ class CheckpointWork:
                 history=task.history,
                 leader_epoch=task.leader_epoch,
                 saved_rows=saved_rows,
+                topic_id=task.topic_id,
             )
         )
 

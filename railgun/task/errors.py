@@ -29,6 +29,17 @@ class LogCutError(LogGapError):
         self.message, self.position, self.leader_epoch = message, position, leader_epoch
 
 
+class LogReplacedError(LogGapError):
+    """The log is another one than the one that a state was made of: its topic was deleted, and made anew.
+
+    topic_id: of the topic that the state was made of.
+    """
+
+    def __init__(self, place: str, message: str, topic_id: str) -> None:
+        super().__init__(place, message)
+        self.message, self.topic_id = message, topic_id
+
+
 class HistoryMissingError(TaskError):
     """The log orders that history lies before it, but the task's folder does not have that history.
 

@@ -28,6 +28,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     leader_epoch: of the record before the position, as its broker gave it; -1 if it is not known.
     saved_rows: numbers of the reservoir's files of open rows. None in the checkpoint of an earlier release, whose open
         rows are read again from the log.
+    topic_id: of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
     """
 
     version: int
@@ -49,6 +50,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     history: str = ""
     leader_epoch: int = -1
     saved_rows: list[int] | None = None
+    topic_id: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -109,7 +109,7 @@ class TaskProcessor:
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position, self.leader_epoch = 0, -1
-        self.history = ""
+        self.history = self.topic_id = ""
         self.unreadable_records = 0
         self.on_begin_deepening: Callable[[BeginDeepening], None] | None = None
         self.busy_s = self.maintenance_s = 0.0

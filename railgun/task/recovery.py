@@ -42,8 +42,8 @@ ReadLog = Callable[[int, int], Iterable[tuple[int, Records]]]
 _Ids = tuple[NDArray[np.int64], NDArray[np.uint64]]
 """Rows in the order of seq: their seqs int64[n], their ids uint64[n][2]."""
 
-CheckState = Callable[[int, int], None]
-"""Called with the offset of the next record, and with the leader epoch of the record before it."""
+CheckState = Callable[[int, int, str], None]
+"""Called with the offset of the next record, the leader epoch of the record before it, and the id of its topic."""
 
 
 def open_task(
@@ -55,6 +55,8 @@ def open_task(
     *,
     sync_log: Callable[[int], None] | None = None,
     log_start: int = 0,
+    topic_id: str = "",
+    begin: int = 0,
     check_state: CheckState | None = None,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
@@ -62,7 +64,9 @@ def open_task(
 
     sync_log: see `CheckpointWork`.
     log_start: the first offset that the log still has. LogGapError is raised if the task needs an earlier one next,
-        or if there is no checkpoint and the log does not begin at 0. Nothing is changed then.
+        or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
+    topic_id: of the topic of the log, for the task's next checkpoints.
+    begin: the offset at which a task begins that has processed no record.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
         the checkpoint's state.
     environment: clocks, randomness and executor of the task; those of this process if None.
@@ -74,9 +78,9 @@ def open_task(
     try:
         found = store.recover()
         meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
-        _check_log(folder, meta, log_start)
         if meta is not None and check_state is not None:
-            check_state(meta.position, meta.leader_epoch)
+            check_state(meta.position, meta.leader_epoch, meta.topic_id)
+        _check_log(folder, meta, log_start, begin)
         column_computer = ColumnComputer()
         reservoir = open_reservoir(
             folder,
@@ -92,9 +96,11 @@ def open_task(
         store.close()
         raise
     task = TaskProcessor(identity, reservoir, store, column_computer, settings, environment)
+    task.topic_id = topic_id
     try:
         if meta is not None:
             _restore(task, meta, read_log)
+        task.position = task.position or begin
         task.begin_checkpoints(sync_log)
     except BaseException:
         task.close()
@@ -102,12 +108,12 @@ def open_task(
     return task
 
 
-def _check_log(folder: Path, meta: TaskMeta | None, log_start: int) -> None:
+def _check_log(folder: Path, meta: TaskMeta | None, log_start: int, begin: int) -> None:
     """Raise LogGapError if the log lacks records that are needed after a checkpoint. This is checked before any file
     is changed.
     """
-    needed = 0
-    if meta is not None:
+    needed = begin
+    if meta is not None and meta.position:
         needed = meta.position
         if meta.saved_rows is None:
             needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))

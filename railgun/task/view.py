@@ -30,6 +30,7 @@ class TaskView(Protocol):
     position: the offset of the next record that the task wants.
     leader_epoch: the leader epoch of the record before `position`; -1 if it is not known.
     history: the id of the history that lies before the log; empty if there is none.
+    topic_id: the id of the topic of its log; empty if that has none.
     retained_ms: the retention bound R, in ms. Events at or before it may be deleted.
     busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     """
@@ -54,6 +55,7 @@ class TaskView(Protocol):
     position: int
     leader_epoch: int
     history: str
+    topic_id: str
     retained_ms: int
     busy_s: float
     maintenance_s: float

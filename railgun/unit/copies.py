@@ -208,7 +208,8 @@ class UnitCopies:
     def _made(self, name: TaskKey, order: Sequence[CopyName]) -> Answering:
         made = Answering(self._name, order, self._timing, self._hearing, self.plan.cuts.get(name))
         for at_s, report in sorted(self._heard.get(name, {}).values(), key=lambda each: each[0]):
-            made.hear(report, at_s)
+            if _is_about_its_log(report, made):
+                made.hear(report, at_s)
         return made
 
     def _take(self, fetched: Fetched, at_s: float) -> None:
@@ -238,8 +239,13 @@ class UnitCopies:
             if before is None or report.generation >= before[1].generation:
                 heard[report.copy] = at_s, report
             copy = self._answering.get(name)
-            if copy is not None:
+            if copy is not None and _is_about_its_log(report, copy):
                 copy.hear(report, at_s)
+
+
+def _is_about_its_log(report: CopyReport, copy: Answering) -> bool:
+    """Whether a report is about the log of a copy. Points of a topic that another one has replaced say nothing."""
+    return copy.cut is None or not copy.cut.topic_id or copy.cut.topic_id == report.topic_id
 
 
 def _left_out(where: TopicPartition, error: UnreadableRecordError) -> None:

@@ -7,7 +7,6 @@ that came into the places of those that were lost.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from railgun.catalog.task_key import TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
@@ -102,12 +101,6 @@ def check_limit(host: TaskHost, fetched: Fetched) -> None:
     limit = host.limit
     if limit is not None and fetched.leader_epoch > limit.epoch >= 0 and host.position < limit.offset:
         raise _cut(host, f"the records from offset {host.position} on are not those that they replied to")
-
-
-def with_remedy(key: TaskKey, error: LogCutError) -> LogCutError:
-    """Return the error with what an operator can do."""
-    text = f"{error.message}. `railgun cluster accept-cut {key}` has the task go on without them"
-    return LogCutError(error.place, text, error.position, error.leader_epoch)
 
 
 def _cut(host: TaskHost, found: str) -> LogCutError:

@@ -15,6 +15,7 @@ import numpy as np
 from railgun.catalog.changes import Warm, change_to_json
 from railgun.history.request_files import OFFER, read_request
 from railgun.host.lanes import HostLanes
+from railgun.host.log_ids import LogIds
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
@@ -117,13 +118,14 @@ class Hosting:
     ) -> None:
         self._transport, self._sending, self._environment = transport, sending, environment
         self._lanes, self._copy, self._timeout_s, self._clock = lanes, copy, timeout_s, clock
+        self._ids = LogIds(transport, clock.now)
 
     def host(self, place: Place, settings: TaskSettings) -> TaskHost:
         """Return a host for a task. It is not open yet."""
         offer = place.history.parents[2] / OFFER
         return TaskHost(
             place,
-            TaskLog(self._transport, place.where, self._environment),
+            TaskLog(self._transport, place.where, self._environment, ids=self._ids),
             TaskReplies(place, self._sending, self._timeout_s, self._clock),
             settings,
             WarmRecords(self._transport),

@@ -9,9 +9,8 @@ from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import LogCutError, LogGapError
+from railgun.task.errors import LogCutError, LogReplacedError
 from railgun.unit.clock import CLOCK, Clock
-from railgun.unit.cut_logs import with_remedy
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
@@ -128,7 +127,7 @@ class UnitHosts:
         except TransportUnavailableError as error:
             self._open_later(key, error)
         except TopicMissingError as error:
-            stop_task(host, LogGapError(str(host.place.where), error.reason))
+            stop_task(host, LogReplacedError(str(host.place.where), error.reason, ""))
         except OF_ONE_TASK as error:
             stop_task(host, error)
 
@@ -148,4 +147,16 @@ def stop_task(host: TaskHost, error: Exception) -> None:
     """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
-    host.fail(with_remedy(host.place.key, error) if isinstance(error, LogCutError) else error)
+    host.fail(_with_remedy(host.place.key, error))
+
+
+def _with_remedy(key: TaskKey, error: Exception) -> Exception:
+    """Return the error with what an operator can do, if its log has lost records or is another one."""
+    order = f"`railgun cluster accept-cut {key}`"
+    if isinstance(error, LogCutError):
+        text = f"{error.message}. {order} has the task go on without them"
+        return LogCutError(error.place, text, error.position, error.leader_epoch)
+    if isinstance(error, LogReplacedError):
+        text = f"{error.message}. {order} has the task begin anew, without what was in the old one"
+        return LogReplacedError(error.place, text, error.topic_id)
+    return error

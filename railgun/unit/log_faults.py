@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.task.errors import LogCutError, LogGapError
+from railgun.task.errors import LogGapError, LogReplacedError
 from railgun.unit.clock import Clock
 from reservoir.executor import Job
 
@@ -80,25 +80,25 @@ class LogFaults:
             except TopicMissingError as missing:
                 _, since_s = self._missed.setdefault(where, (each.host, now_s))
                 if now_s - since_s >= GONE_S:
-                    yield each.host, LogGapError(str(where), missing.reason)
+                    yield each.host, LogReplacedError(str(where), missing.reason, each.host.task.topic_id)
                 each.again_s += _MISSING_S
             except TransportUnavailableError:
                 each.again_s += _AWAY_S
-            except (LogCutError, LogGapError) as fault:
+            except LogGapError as fault:
                 yield each.host, fault
             else:
                 self._missed.pop(where, None)
 
     def _asked(self, host: TaskHost) -> Job[None]:
         where, position = host.place.where, host.position
-        epoch = host.epoch_before(position)
+        epoch, topic_id = host.epoch_before(position), host.task.topic_id
 
         def check() -> None:
             start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
             if position < start:
                 reason = f"offset {position} is next, the log has {start} to {end}"
                 raise LogGapError(str(where), reason)
-            host.log.check_continues(str(host.place.identity), position, epoch)
+            host.log.check_continues(str(host.place.identity), position, epoch, topic_id)
 
         return host.lane.submit(check)
 

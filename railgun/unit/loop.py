@@ -4,7 +4,7 @@ other work that is due.
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -36,6 +36,7 @@ from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
+from railgun.unit.replaced_logs import ReplacedLogs
 from railgun.unit.sending import Sending
 
 # How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
@@ -98,6 +99,7 @@ class UnitLoop:
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
         self._cut_logs = CutLogs(transport, clock)
         self._faults = LogFaults(transport, clock)
+        self._replaced = ReplacedLogs(transport, clock)
         # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
         self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
@@ -173,12 +175,17 @@ class UnitLoop:
             self._queries.answer(self._hosts.run_isolated)
         still = [host for host in running.values() if host.is_running]
         self._faults.forget_others(still)
-        for host, error in chain(self._cut_logs.find(still), self._faults.find()):
-            stop_task(host, error)
+        self._stop_wrong_logs(still)
         self._positions.note(self.hosts.values())
         if self._removes and self._snapshot is not None:
             self._dropped.remove(self._snapshot.catalog)
             self._moved.look(self._snapshot.catalog.task_keys)
+
+    def _stop_wrong_logs(self, hosts: Collection[TaskHost]) -> None:
+        """Stop tasks whose logs lack records that they need, or are other ones."""
+        for host, error in chain(self._replaced.find(hosts), self._cut_logs.find(hosts), self._faults.find()):
+            if host.is_running:
+                stop_task(host, error)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task, and close all tasks.

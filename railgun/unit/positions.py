@@ -155,7 +155,7 @@ class Positions:
 def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus:
     key, position = host.place.key, host.position
     running = host.task if host.is_running else None
-    replied = host.replied()
+    replied, cut = host.replied(), host.place.cut
     checkpoint, checkpoint_ms = host.durable
     return CopyStatus(
         stream=key.stream,
@@ -177,6 +177,8 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         unreadable=0 if running is None else running.unreadable_records,
         lost=host.lost,
         checkpoint_ms=checkpoint_ms,
+        replaced=host.replaced,
+        topic_id="" if running is None or cut is None or not cut.topic_id else running.topic_id,
     )
 
 

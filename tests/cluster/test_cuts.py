@@ -1,5 +1,7 @@
 """A limit that counts records which the log has lost is lowered once that is accepted."""
 
+import pytest
+
 from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, Cut, LogPoint
 from railgun.cluster.hearing import Hearing, Timing
@@ -33,3 +35,28 @@ def test_what_came_after_the_loss_counts() -> None:
 def test_a_point_whose_epoch_is_not_known_is_lost_if_it_is_behind_the_loss() -> None:
     assert Cut(80, 0).has_lost(LogPoint(81))
     assert not Cut(80, 0).has_lost(LogPoint(80))
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "position", "is_before"),
+    [
+        ("second", 9, False),
+        ("second", 7, False),
+        ("second", 6, True),
+        ("first", 9, True),
+        ("", 9, True),
+        ("third", 9, True),
+        ("first", 0, False),
+        ("", 0, False),
+    ],
+)
+def test_what_lies_before_the_topic_that_was_accepted(
+    topic_id: str, position: int, *, is_before: bool
+) -> None:
+    assert Cut(7, -1, "second", 7).is_before(topic_id, position) == is_before
+    assert not Cut(7, 3).is_before(topic_id, position)
+
+
+def test_in_a_topic_that_was_accepted_nothing_is_lost_at_the_end() -> None:
+    assert not Cut(7, -1, "second", 7).has_lost(LogPoint(9, -1))
+    assert not Cut(7, -1, "second", 7).has_lost(LogPoint(9, 3))

@@ -120,3 +120,21 @@ def test_an_accepted_cut_comes_back_and_is_in_the_plan() -> None:
     for _, record in encode_plan(plan, Plan(), 1):
         reader.take(record)
     assert reader.plan.cuts == plan.cuts
+
+
+def test_an_accepted_topic_stands_beside_the_cut_for_releases_that_do_not_know_it() -> None:
+    accepted = AcceptedCut(**TASK, offset=7, leader_epoch=-1, topic_id="second", begin=7)
+    assert decode_statement(encode_statement(accepted)) == accepted
+    assert accepted.cut == Cut(7, -1, "second", 7)
+    plan = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: ()}, cuts={NAME: accepted.cut})
+    records = [record for _, record in encode_plan(plan, Plan(), 1)]
+    reader = PlanReader()
+    for record in records:
+        reader.take(record)
+    assert reader.plan.cuts == plan.cuts
+    (partition,) = msgspec.json.decode(records[0])["partitions"].values()
+    assert partition["cut"] == [7, -1]
+    assert partition["log"] == {"topic_id": "second", "begin": 7}
+    without = replace(plan, cuts={NAME: Cut(7, -1)})
+    assert b'"log"' not in encode_plan(without, Plan(), 1)[0][1]
+    assert len(encode_plan(plan, without, 1)) == 2, "it is a change of the plan"

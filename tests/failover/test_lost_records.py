@@ -111,7 +111,7 @@ class Cluster:
         until_s = time.monotonic() + 30.0
         while True:
             try:
-                return self._state.accept_cut(self.task)
+                return self._state.accept_cut(self.task, self.player.registry)
             except TransportUnavailableError:
                 if time.monotonic() > until_s:
                     raise

@@ -74,11 +74,13 @@ PLACES = (
         "history",
         "leader_epoch",
         "saved_rows",
+        "topic_id",
     ),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
 SETTINGS = TaskSettings(chunk_events=16, segment_bytes=1 << 12, checkpoint_interval_s=1e9)
 HISTORY = "0123456789abcdef0123456789abcdef"
+TOPIC_ID = "uUYRbPk1RhKtbQCvTYIFwA"
 
 
 def log() -> list[bytes]:
@@ -125,7 +127,7 @@ def folder(tmp_path: Path) -> Path:
     still = TaskEnvironment(now=lambda: 0.0, used_s=lambda: 0.0)
     task = open_task(tmp_path, IDENTITY, DiskFiles(), no_log, SETTINGS, environment=still)
     try:
-        task.history = HISTORY
+        task.history, task.topic_id = HISTORY, TOPIC_ID
         feed(task, log())
         task.checkpoints.take()
     finally:

@@ -279,6 +279,19 @@ def test_a_topic_that_is_deleted_and_made_again_is_empty(transport: Transport, t
     assert all_records(transport, TopicPartition(t, 0)) == [b"b"]
 
 
+def test_ids_tell_a_topic_from_a_deleted_one_of_its_name(transport: Transport, t: str) -> None:
+    assert transport.topic_ids([]) == {}
+    before = transport.topic_ids([t, f"{t}.nowhere"])
+    assert list(before) == [t]
+    assert transport.topic_ids([t]) == before
+    transport.delete_topic(t)
+    assert transport.topic_ids([t]) == {}
+    transport.create_topic(t, 3)
+    after = transport.topic_ids([t])
+    assert (after[t] != before[t]) == isinstance(transport, KafkaTransport)
+    assert bool(before[t]) == isinstance(transport, KafkaTransport), "an embedded log has none"
+
+
 def test_closing_writes_what_was_submitted(transport: Transport, t: str) -> None:
     futures = [transport.submit([Entry(TopicPartition(t, 0), Records.of([b"%d" % i]))]) for i in range(50)]
     transport.close()

@@ -12,6 +12,7 @@ import pytest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
 from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -25,9 +26,10 @@ from railgun.registry.errors import (
     ChangeWithdrawnError,
     DefinitionsError,
     DifferentDefinitionsError,
+    TopicGoneError,
     UnknownNameError,
 )
-from railgun.registry.evolution import changed_stream, dropped_stream, missing, new_metrics
+from railgun.registry.evolution import changed_stream, dropped_metric, dropped_stream, missing, new_metrics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry, Request
 from railgun.registry.origin import Origin
@@ -326,6 +328,118 @@ def test_topics_of_somebody_else_are_left_alone(
     with pytest.raises(DefinitionsError, match=topic):
         registry.change(create())
     assert registry.snapshot().catalog.last_place == 0
+
+
+def test_a_topic_that_is_gone_is_not_made_anew(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry, topics = opened(), Topics(prefix)
+    registry.change(create())
+    gone = topics.tasks("s", "card")
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.delete_topic(gone)
+        with pytest.raises(DefinitionsError, match=rf"{gone} is gone.*accept-cut s/card/N") as raised:
+            registry.change(add("a"))
+        assert "nothing was changed" in str(raised.value)
+        assert registry.snapshot().begun.last_place == 1
+        assert gone not in transport.topics()
+        # Others can be changed, and the stream itself can be dropped.
+        registry.change(create(_STREAM.replace("streams.s", "streams.other")))
+        registry.change(drop)
+        assert gone not in transport.topics()
+        assert controls(kafka, TopicPartition(topics.tasks("s", "*"), 0))[-1]["kind"] == DropStream.kind
+        registry.change(create())
+        assert controls(kafka, TopicPartition(gone, 0))[0]["place"] == 4
+
+
+def test_a_new_streams_topics_are_made_by_whoever_finishes_it(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> None:
+        raise TransportUnavailableError("t", "it does not answer", "Try again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Telling, "tell", cut)
+        with pytest.raises(TransportUnavailableError):
+            opened().change(create(f'{_STREAM}\n[[metrics]]\nsql = "{_METRIC.format("a")}"'))
+    second = opened()
+    second.change(add("b"))
+    for where in Topics(prefix).partitions(second.snapshot().catalog.streams["s"].stream):
+        assert places(controls(kafka, where)) == [1, 2, 3]
+
+
+def test_a_topic_that_goes_before_a_change_is_told_is_waited_for(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry, gone = opened(), Topics(prefix).tasks("s", "card")
+    registry.change(create())
+    begin = KafkaRegistry._begin
+
+    def deleted(self: KafkaRegistry, *arguments: Any) -> None:
+        begin(self, *arguments)
+        transport.delete_topic(gone)
+
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        with monkeypatch.context() as patch:
+            patch.setattr(KafkaRegistry, "_begin", deleted)
+            with pytest.raises(TopicGoneError, match="is gone"):
+                registry.change(add("a"))
+        follower = registry.follow(lambda _: None)
+        with pytest.raises(TopicGoneError, match="is gone"):
+            registry.change(())
+        assert follower.error is None
+        transport.create_topic(gone, 2)
+    registry.change(())
+    assert places(controls(kafka, TopicPartition(gone, 1))) == [2]
+
+
+def test_a_task_is_told_the_definitions_in_force(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry]
+) -> None:
+    registry, topics = opened(log_retention_ms=3_600_000), Topics(prefix)
+    registry.change(create())
+    for name in "abc":
+        registry.change(add(name))
+    registry.change(lambda catalog: [dropped_metric(catalog, "s", "b")])
+    registry.change(create(_STREAM.replace("streams.s", "streams.other")))
+    task = TaskKey("s", 1, "card", 1)
+    where = TopicPartition(topics.tasks("s", "card"), 1)
+    with KafkaTransport(KafkaSettings(kafka)) as transport:
+        transport.delete_topic(where.topic)
+        registry.make_task_topic(task)
+        assert transport.topics()[where.topic] == 2
+        assert registry.tell_anew(task) == 0
+        assert [(each["kind"], each["place"]) for each in controls(kafka, where)] == [
+            ("stream", 1),
+            ("add", 2),
+            ("add", 4),
+        ]
+        assert not controls(kafka, TopicPartition(where.topic, 0)), "that is another task's"
+        registry.make_task_topic(task)
+    assert registry.tell_anew(task) == 3
+    for unknown in (TaskKey("s", 2, "card", 1), TaskKey("t", 1, "card", 1)):
+        with pytest.raises(UnknownNameError):
+            registry.tell_anew(unknown)
+
+
+def test_a_change_that_begins_meanwhile_is_among_the_definitions(
+    kafka: str, prefix: str, opened: Callable[..., KafkaRegistry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task may be told of it before the definitions, where it does not begin."""
+    first, second = opened(), opened()
+    first.change(create())
+    tell, changed = Telling.tell_one, iter([True])
+
+    def overtaken(self: Telling, *arguments: Any) -> int:
+        if next(changed, False):
+            second.change(add("a"))
+        return tell(self, *arguments)
+
+    monkeypatch.setattr(Telling, "tell_one", overtaken)
+    begin = first.tell_anew(TaskKey("s", 1, "card", 1))
+    told = controls(kafka, TopicPartition(Topics(prefix).tasks("s", "card"), 1))
+    assert [each["place"] for each in told[begin:]] == [1, 2]
+    assert begin > 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -182,6 +182,11 @@ class SimulatedTransport:
 
     def topics(self) -> Mapping[str, int]:
         return self._broker.partitions
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        self._reach()
+        made_s = self._broker.made_s
+        return {topic: f"made at {made_s[topic]}" for topic in topics if topic in made_s}
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         for entry in entries:

@@ -206,7 +206,7 @@ class Simulation:
         for change in changes:
             catalog.apply(change)
         streams = {name: entry.stream for name, entry in catalog.streams.items()}
-        self._telling.tell(changes, streams, {})
+        self._telling.tell(changes, streams, {}, streams.keys() - self._catalog.streams.keys())
         self._catalog = catalog
         self._snapshot = Snapshot(catalog, self._keys, (), catalog)
 

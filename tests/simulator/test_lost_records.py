@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.kafka.cluster_state import cut_before
+from frontend.kafka.accepted_losses import cut_before
 from railgun.cluster.records import AcceptedCut
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds

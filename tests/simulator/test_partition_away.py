@@ -51,8 +51,8 @@ def _reports(simulation: Simulation, name: CopyName, first: int) -> int:
 
 
 def _play(folder: Path, seed: int) -> tuple[int, bool]:
-    """Returns how often the unit with the copy that cannot go on has reported meanwhile, and whether the same copies of
-    the other tasks answered all the time. Raises Broken.
+    """Returns how often the unit with the copy that cannot go on has reported meanwhile, and whether each of the other
+    tasks was answered all the time: by another copy too, where the plan moves some. Raises Broken.
     """
     simulation = Simulation(folder, seed, units=(1,))
     try:
@@ -63,12 +63,12 @@ def _play(folder: Path, seed: int) -> tuple[int, bool]:
         task = simulation.chance.choice(simulation.tasks)
         name = _leave_behind(simulation, task)
         simulation.run(1.0, _EVENTS_PER_S)
-        answering, is_same = simulation.answering(), True
+        is_answered = True
         first = len(simulation.broker.logs[TopicPartition(simulation.topics.positions, 0)].records)
         for _ in range(round(_AWAY_S)):
             simulation.run(1.0, _EVENTS_PER_S)
             now = simulation.answering()
-            is_same &= all(now[each] == answering[each] for each in simulation.tasks if each != task)
+            is_answered &= all(now[each] for each in simulation.tasks if each != task)
         reports = _reports(simulation, name, first)
         simulation.broker.leaderless.clear()
         simulation.run_until(lambda: simulation.missing() == 0, 30.0, "every event is answered")
@@ -76,13 +76,13 @@ def _play(folder: Path, seed: int) -> tuple[int, bool]:
         simulation.run(1.0, 0.0)
         check_copies(simulation)
         assert check_replies(simulation) > 200
-        return reports, is_same
+        return reports, is_answered
     finally:
         simulation.close()
 
 
 @pytest.mark.parametrize("seed", seeds(range(1), range(50)))
 def test_other_tasks_go_on(tmp_path: Path, seed: int) -> None:
-    reports, is_same = _play(tmp_path, seed)
+    reports, is_answered = _play(tmp_path, seed)
     assert reports > _AWAY_S * _REPORTS_PER_S
-    assert is_same
+    assert is_answered

@@ -3,7 +3,7 @@
 import numpy as np
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import encode_plan
@@ -29,9 +29,10 @@ class HearingUnit:
             CopyName("node-1", 0), 1, self._drain, "plan", clock=Clock(lambda: self.now_s)
         )
 
-    def plan(self, *nodes: str, wanted: int = 2, takeover_s: float = 1.0) -> None:
+    def plan(self, *nodes: str, wanted: int = 2, takeover_s: float = 1.0, cut: Cut | None = None) -> None:
         copies = {KEY: tuple(PlannedCopy(CopyName(node, 0), "0" * 16) for node in nodes)}
-        plan = Plan(self._plan.epoch + 1, copies, policy=ClusterPolicy(wanted, takeover_s))
+        cuts = {} if cut is None else {KEY: cut}
+        plan = Plan(self._plan.epoch + 1, copies, policy=ClusterPolicy(wanted, takeover_s), cuts=cuts)
         self._hear("plan", *(record for _, record in encode_plan(plan, self._plan, incarnation=1)))
         self._plan = plan
 

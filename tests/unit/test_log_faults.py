@@ -13,7 +13,7 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.task.errors import LogCutError, LogGapError
+from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
 from railgun.unit.clock import Clock
 from railgun.unit.log_faults import GONE_S, LogFaults
 from tests.unit.kept_lane import KeptLane
@@ -43,12 +43,13 @@ class Logs:
             lane=self.lane,
             epoch_before=lambda offset: 3,
             log=SimpleNamespace(check_continues=self._check),
+            task=SimpleNamespace(topic_id="first"),
         )
         # Of these each is another one, though it says the same.
         return cast(TaskHost, _Identified(host))
 
-    def _check(self, place: str, position: int, epoch: int) -> None:
-        assert (position, epoch) == (5, 3)
+    def _check(self, place: str, position: int, epoch: int, topic_id: str) -> None:
+        assert (position, epoch, topic_id) == (5, 3, "first")
         if self.cut is not None:
             raise self.cut
 
@@ -147,7 +148,7 @@ def test_a_topic_is_gone_once_it_has_been_missing_for_a_while(logs: Logs) -> Non
         assert not logs.doubtful()
     logs.ask(missing)
     [(place, error)] = logs.find()
-    assert (place, type(error)) == ("s/card/0", LogGapError)
+    assert (place, type(error)) == ("s/card/0", LogReplacedError)
     # A host that has the partition later begins anew.
     logs.running[TopicPartition(TOPIC, 0)] = logs._host(0)
     logs.faults.forget_others(logs.running.values())

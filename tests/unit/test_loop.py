@@ -1,7 +1,7 @@
 """When a unit's loop says that it is ready (nothing is left to open or to catch up with), and when it waits."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from itertools import count, pairwise
 from pathlib import Path
@@ -100,7 +100,7 @@ class RunningHost(StillHost):
     """A task that reads its log, and has more to do or not."""
 
     is_running, position, has_more = True, 0, False
-    task: Any = None
+    task: Any = SimpleNamespace(topic_id="")
 
     def work(self) -> bool:
         return self.has_more
@@ -111,6 +111,9 @@ class LogWithoutQueries:
 
     def end_offset(self, topic: str, partition: int) -> int:
         raise TopicMissingError(f"{topic}-{partition}")
+
+    def topic_ids(self, topics: Collection[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, "")
 
     def release(self, topic: str, partition: int) -> None:
         """Nothing is held."""

@@ -123,5 +123,9 @@ class OneTask(BaseModel):
 class AcceptedCut(OneTask):
     """What a task goes on without."""
 
-    offset: int = Field(description="the first record of its log that was lost")
+    outcome: str = Field(
+        description="`cut`: it goes on without records at the end of its log; `begun_anew`: it begins anew in another "
+        "topic; `accepted_before`: an earlier order stands, and there is nothing more to accept"
+    )
+    offset: int = Field(description="the first record of its log that was lost, or at which it begins anew")
     records: int = Field(description="how many records were answered and are lost")

@@ -67,7 +67,7 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
     async def accept_cut(request: Request) -> dict[str, Any]:
         """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
 
-        409 where no copy has found such a loss.
+        Where its topic was deleted or made anew, the task begins anew. 409 where no copy has found such a loss.
         """
         task = checked(_one_task, await read_json(request))
         cut = await _served(operations).accept_cut(*task)

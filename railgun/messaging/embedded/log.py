@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from enum import StrEnum
 from pathlib import Path
@@ -163,6 +163,9 @@ class EmbeddedLog:
 
     def topics(self) -> Mapping[str, int]:
         return {topic: len(logs) for topic, logs in self._topics.items()}
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        return {topic: "" for topic in topics if topic in self._topics}
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
         submission = self._submission(entries)

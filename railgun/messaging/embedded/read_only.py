@@ -1,7 +1,7 @@
 """Reads the embedded log of a folder, which another process may have open."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -115,6 +115,9 @@ class ReadOnlyLog:
 
     def topics(self) -> Mapping[str, int]:
         return {topic: len(logs) for topic, logs in self._topics.items()}
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        return {topic: "" for topic in topics if topic in self._topics}
 
     def start_offset(self, topic: str, partition: int) -> int:
         return self._log(topic, partition).start

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -41,6 +41,8 @@ REFRESH_S = 10.0
 _REFRESH_LIMIT_S = 1.0
 _FIRST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _AFTER_LAST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+# The id of a topic of a broker that gives none.
+_NO_ID = "A" * 22
 # The offset that a leader returns for a time after its newest record.
 _NO_RECORD = -1
 
@@ -197,6 +199,24 @@ class KafkaTopics:
     def topic_id(self, topic: str) -> str:
         """Return Kafka's id of a topic. A topic that is deleted and made again under its name has another one."""
         return str(self._described(topic).topic_id)
+
+    def topic_ids(self, topics: Collection[str]) -> dict[str, str]:
+        """Return the ids of those of the topics that exist, with one request. An id is empty if the broker has none."""
+        if not topics:
+            return {}
+        answers = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout_s)
+        found: dict[str, str] = {}
+        for topic, answer in answers.items():
+            try:
+                topic_id = str(answer.result().topic_id)
+            except KafkaException as error:
+                cause: KafkaError = error.args[0]
+                if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                self._client.poll(0)
+                raise as_transport_error(topic, cause, self.client_errors.last, "Describe") from error
+            found[topic] = "" if topic_id == _NO_ID else topic_id
+        return found
 
     def forget(self, topic: str) -> None:
         """Remove a topic from the cache, so that the next `check` asks for it."""

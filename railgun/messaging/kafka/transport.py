@@ -1,7 +1,7 @@
 """Implements Transport over a Kafka cluster, through librdkafka."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
@@ -72,6 +72,10 @@ class KafkaTransport:
         """Return Kafka's id of a topic. A topic that is deleted and made again under its name has another one."""
         self._check_open()
         return self._topics.topic_id(topic)
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        self._check_open()
+        return self._topics.topic_ids(topics)
 
     def weakness(self, topic: str) -> str | None:
         """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not."""

@@ -1,0 +1,108 @@
+"""Finds what a task's log has lost, so that somebody can accept it, and prepares another log for the task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from frontend.problems import refusal
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import Cut, LogPoint
+from railgun.cluster.reports import CopyStatus
+from railgun.messaging.later_epoch import first_of_later_epoch
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.registry.kafka_registry import KafkaRegistry
+
+
+class Outcome(StrEnum):
+    """What an order to accept a loss does.
+
+    CUT: the task goes on without the records that its log has lost at its end.
+    BEGUN_ANEW: the task begins anew, in the topic that has the name of its log now.
+    ACCEPTED_BEFORE: nothing, since an earlier order stands and no copy has found more.
+    """
+
+    CUT = "cut"
+    BEGUN_ANEW = "begun_anew"
+    ACCEPTED_BEFORE = "accepted_before"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedLoss:
+    """A loss to be accepted. records: how many were answered and are lost, as far as copies have said."""
+
+    outcome: Outcome
+    cut: Cut
+    records: int
+
+
+def accepted_loss(
+    transport: Transport,
+    registry: KafkaRegistry,
+    task: TaskKey,
+    copies: Sequence[CopyStatus],
+    accepted: Cut | None,
+) -> AcceptedLoss:
+    """Return the loss of a task's log that is accepted now. A topic that is missing is made, and the definitions in
+    force are written into a topic that has taken the place of another one.
+
+    copies: the newest report of each copy.
+    accepted: what was accepted last.
+    Raises ProblemError if no copy has found a loss, TransportError, and what `registry` raises.
+    """
+    where = TopicPartition(registry.topics.tasks(task.stream, task.partitioner), task.partition)
+    if topic_id := _new_topic(transport, registry, task, where.topic, copies, accepted):
+        begin = registry.tell_anew(task)
+        replied = [copy.replied for copy in copies if copy.replaced is not None]
+        # No record of this topic counts as lost at its end.
+        cut = Cut(begin, -1, topic_id, begin)
+        return AcceptedLoss(Outcome.BEGUN_ANEW, cut, max(replied, default=0))
+    points = [LogPoint(*copy.lost) for copy in copies if copy.lost]
+    points = [point for point in points if accepted is None or not accepted.has_lost(point)]
+    if points:
+        last = max(points, key=lambda point: (point.epoch, point.offset))
+        cut = cut_before(transport, where, last)
+        if accepted is not None:
+            cut = replace(cut, topic_id=accepted.topic_id, begin=accepted.begin)
+        return AcceptedLoss(Outcome.CUT, cut, last.offset - cut.offset)
+    if accepted is not None:
+        return AcceptedLoss(Outcome.ACCEPTED_BEFORE, accepted, 0)
+    raise refusal(
+        409, f"no copy of {task} has found that its log has lost records: there is nothing to accept"
+    )
+
+
+def _new_topic(
+    transport: Transport,
+    registry: KafkaRegistry,
+    task: TaskKey,
+    topic: str,
+    copies: Sequence[CopyStatus],
+    accepted: Cut | None,
+) -> str | None:
+    """Return the id of the topic that has taken the place of a task's log, if a copy has found that and it was not
+    accepted yet. A topic that is gone is made.
+    """
+    before = {copy.replaced for copy in copies if copy.replaced is not None}
+    if not before:
+        return None
+    is_gone = topic not in transport.topic_ids([topic])
+    if is_gone:
+        registry.make_task_topic(task)
+    present = transport.topic_ids([topic]).get(topic)
+    if present is None:
+        raise refusal(503, f"the topic {topic} was made, and the broker does not show it yet: try again")
+    if accepted is not None and accepted.topic_id == present:
+        return None
+    if present in before or not (is_gone or any(before)):
+        raise refusal(
+            409,
+            f"the topic {topic} is there, and is the one that {task} has processed, as far as is known: start its "
+            "nodes again, and it goes on",
+        )
+    return present
+
+
+def cut_before(transport: Transport, where: TopicPartition, point: LogPoint) -> Cut:
+    """Return where a log was cut that had a point and does not have it any more. Raises TransportError."""
+    offset, epoch = first_of_later_epoch(transport, where, point.epoch)
+    return Cut(min(offset, point.offset), point.epoch + 1 if epoch < 0 else epoch)

@@ -1,0 +1,93 @@
+"""What an order to accept a loss does: which topic it takes for the new one, and what it leaves alone."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from frontend.kafka.accepted_losses import AcceptedLoss, Outcome, accepted_loss
+from frontend.problems import ProblemError
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyState, Cut
+from railgun.cluster.reports import CopyStatus
+from railgun.messaging.transport import Transport
+from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.registry.topics import Topics
+from tests.cluster.some_reports import TASK, status
+
+TOPIC = "railgun.s.by.k"
+
+
+class Broker:
+    """The broker and the registry. topic_id: of the task's topic; None if it is gone.  done: what was done to it."""
+
+    def __init__(self, topic_id: str | None) -> None:
+        self.topic_id, self.topics = topic_id, Topics()
+        self.done: list[str] = []
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        assert topics == [TOPIC]
+        return {} if self.topic_id is None else {TOPIC: self.topic_id}
+
+    def make_task_topic(self, task: TaskKey) -> None:
+        self.done.append("made")
+        self.topic_id = "made"
+
+    def tell_anew(self, task: TaskKey) -> int:
+        self.done.append("told")
+        return 7
+
+    def found(self, copies: Sequence[CopyStatus], accepted: Cut | None = None) -> AcceptedLoss:
+        registry, task = cast(KafkaRegistry, self), TaskKey(**TASK)
+        return accepted_loss(cast(Transport, self), registry, task, copies, accepted)
+
+
+def _failed(**more: Any) -> CopyStatus:
+    return status(state=CopyState.FAILED, replied=300, **more)
+
+
+def test_a_topic_that_was_made_anew_is_told_the_definitions_and_accepted() -> None:
+    broker = Broker("second")
+    found = broker.found([_failed(replaced="first"), _failed(replaced="first"), status(replied=900)])
+    assert found == AcceptedLoss(Outcome.BEGUN_ANEW, Cut(7, -1, "second", 7), 300)
+    assert broker.done == ["told"]
+
+
+@pytest.mark.parametrize("replaced", ["first", ""])
+def test_one_that_is_gone_is_made(replaced: str) -> None:
+    broker = Broker(None)
+    assert broker.found([_failed(replaced=replaced)]).cut == Cut(7, -1, "made", 7)
+    assert broker.done == ["made", "told"]
+
+
+@pytest.mark.parametrize("copies", [[], [status()], [_failed()]])
+def test_nothing_is_made_where_no_copy_has_missed_it(copies: list[CopyStatus]) -> None:
+    """It may not be seen for a moment after a broker's start."""
+    broker = Broker(None)
+    with pytest.raises(ProblemError, match="nothing to accept"):
+        broker.found(copies)
+    assert not broker.done
+
+
+@pytest.mark.parametrize("replaced", ["first", ""])
+def test_one_that_is_there_again_is_left_alone(replaced: str) -> None:
+    broker = Broker("first")
+    with pytest.raises(ProblemError, match=f"{TOPIC} is there.*start its nodes again"):
+        broker.found([_failed(replaced=replaced)])
+    assert not broker.done
+
+
+def test_a_second_order_changes_nothing() -> None:
+    broker, accepted = Broker("second"), Cut(7, -1, "second", 7)
+    assert broker.found([_failed(replaced="first")], accepted) == AcceptedLoss(
+        Outcome.ACCEPTED_BEFORE, accepted, 0
+    )
+    assert broker.found([status()], Cut(80, 3)) == AcceptedLoss(Outcome.ACCEPTED_BEFORE, Cut(80, 3), 0)
+    assert broker.found([_failed(lost=(90, 2))], Cut(80, 3)).outcome is Outcome.ACCEPTED_BEFORE
+    assert not broker.done
+
+
+def test_one_that_is_replaced_once_more_is_accepted_again() -> None:
+    broker = Broker("third")
+    found = broker.found([_failed(replaced="second")], Cut(7, -1, "second", 7))
+    assert (found.outcome, found.cut.topic_id) == (Outcome.BEGUN_ANEW, "third")
