@@ -13,16 +13,8 @@ NODES = ("node-2", "node-1")
 
 def _limit(unit: HearingUnit) -> LogPoint | None:
     unit.copies.follow({KEY: [CopyName(node, 0) for node in NODES]})
-    host = SimpleNamespace(
-        place=SimpleNamespace(key=KEY),
-        is_running=True,
-        is_filling=False,
-        position=0,
-        lag=0,
-        limit=None,
-        may_warm=None,
-        task=SimpleNamespace(metrics=SimpleNamespace(warming=())),
-    )
+    # Such a host only gets the limit.
+    host = SimpleNamespace(place=SimpleNamespace(key=KEY), is_running=True, is_filling=True, limit=None)
     unit.copies.decide([cast(TaskHost, host)])
     return host.limit
 
