@@ -3,6 +3,7 @@
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.own_topics import delete_own, own_prefix
+from tests.unit.local_units import awaited
 
 
 def test_topics_go_with_their_prefix(kafka: str) -> None:
@@ -16,7 +17,8 @@ def test_topics_go_with_their_prefix(kafka: str) -> None:
     def known() -> set[str]:
         return {name for name in client.list_topics(timeout=30).topics if others in name or prefix in name}
 
-    assert len(known()) == 4
+    # A broker shows a topic a moment after it has made it.
+    awaited(lambda: len(known()) == 4)
     delete_own()
-    assert known() == {others}
+    awaited(lambda: known() == {others})
     client.delete_topics([others])[others].result()
