@@ -204,25 +204,6 @@ def admit(ctx: Any) -> Any:
 
 
 @jit
-def readmit(ctx: Any) -> Any:
-    """Find the times at which the records count that `accepted` marks, and the clock after each record."""
-    n = ldi64(ctx + _N * 8)
-    time_in, accepted = ldi64(ctx + _TIME * 8), ldi64(ctx + _ACCEPTED * 8)
-    at, clock_after = ldi64(ctx + _AT * 8), ldi64(ctx + _CLOCK_AFTER * 8)
-    clock, floor, lateness = ldi64(ctx + _CLOCK * 8), ldi64(ctx + _FLOOR * 8), ldi64(ctx + _LATENESS * 8)
-    for i in range(n):
-        if ld8(accepted + i) != 0:
-            time = max(ldi64(time_in + i * 8), floor)
-            sti64(at + i * 8, time)
-            if time > clock:
-                clock = time
-                floor = max(floor, bound_of(clock, lateness))
-        sti64(clock_after + i * 8, clock)
-    sti64(ctx + _CLOCK * 8, clock)
-    sti64(ctx + _FLOOR * 8, floor)
-
-
-@jit
 def remember_many(ctx: Any, hi_address: Any, lo_address: Any, n: Any) -> Any:
     """Append n accepted ids in order (recovery)."""
     for i in range(n):
@@ -338,17 +319,21 @@ class Admission:
         return self._admitted(n, int(admit(self.context_address)))
 
     def readmit(
-        self, accepted: npt.NDArray[np.uint8], status: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64],
-        id_hi: Any, id_lo: Any,
-    ) -> Admitted:  # fmt: skip
-        """Find again at which times the records count that a checkpoint marks as accepted (uint8[n]), under the clock,
-        floor and lateness that are set. The memory of duplicates does not change.
+        self, accepted: npt.NDArray[np.uint8], time_ms: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return again at which times the records count that a checkpoint marks as accepted, under the clock, floor and
+        lateness that are set; advance the clock and the floor. The memory of duplicates does not change.
+
+        accepted: uint8[n]. time_ms: int64[n]; those of other records are not looked at.
         """
-        n = len(accepted)
-        self._bind(n, status, time_ms, id_hi, id_lo)
-        self._accepted[:n] = accepted
-        readmit(self.context_address)
-        return self._admitted(n, int(accepted.sum()))
+        words, lateness_ms = self._words, int(self._words[_LATENESS])
+        times = np.where(accepted != 0, time_ms, TIME_MIN)
+        # A floor is at or before its clock, so the clock is the greatest time so far.
+        clocks = np.maximum.accumulate(np.concatenate(([self.clock_ms], times)))
+        floors = np.maximum(np.maximum(clocks, TIME_MIN + lateness_ms) - lateness_ms, self.floor_ms)
+        words[_CLOCK], words[_FLOOR] = int(clocks[-1]), int(floors[-1])
+        counted: npt.NDArray[np.int64] = np.maximum(times, floors[:-1])
+        return counted
 
     def _bind(self, n: int, status: Any, time_ms: Any, id_hi: Any, id_lo: Any) -> None:
         """Set where a batch is. The addresses of an array are looked up again only if it is not that of the last

@@ -196,10 +196,9 @@ def _reopen(task: TaskProcessor, page: JournalPage, read_log: ReadLog) -> _Ids:
                 decoded = task.runtime.arrivals.read(run)
                 start = position - page.first_offset
                 accepted = bits[start : start + decoded.n]
-                admission.readmit(accepted, decoded.status, decoded.time, decoded.id_hi, decoded.id_lo)
+                times = admission.readmit(accepted, decoded.time[: decoded.n])
                 seqs = np.arange(position, position + decoded.n)
-                _, accepted_at, times_at, _ = admission.addresses
-                task.restore(decoded, accepted_at, times_at, address(seqs))
+                task.restore(decoded, address(accepted), address(times), address(seqs))
                 is_open = task.reservoir.slots[: decoded.n] >= 0
                 found.append((seqs[is_open], _ids(decoded, is_open)))
             position += len(run)

@@ -84,7 +84,7 @@ def _sends_to_a_broker_that_is_away() -> None:
 
 def _waits_for_acknowledgements() -> None:
     replies = Outstanding("s")
-    replies.add(0, Future())
+    replies.add(0, TopicPartition("r", 0), Future())
     with pytest.raises(TransportUnavailableError):
         replies.wait(1, 20 * _INTERVAL_S)
 

@@ -33,6 +33,9 @@ class Time:
     def now(self) -> float:
         return self.now_s
 
+    def date_ms(self) -> int:
+        return round(self.now_s * 1000)
+
 
 class Log:
     """Takes what is written. refused: raised at once.  failed: what becomes of what is sent."""
