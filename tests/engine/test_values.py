@@ -71,10 +71,13 @@ def engine_of(folder: Path, settings: TaskSettings | None = None) -> Engine:
 def content(engine: Engine) -> list[Any]:
     """What a query must not change: rows in memory and on disk, clocks, positions, what checkpoints will write."""
     found = []
-    for host in engine._streams.live("payments").hosts:
-        task = host.task
-        rows = task.store.scan_values(*ROWS, 1_000_000)
-        found.append((task.digest(), task.table.stats(), len(rows), task.admission.clock_ms, task.position))
+    # The background thread works on the tasks while it holds this lock.
+    with engine._lock:
+        for host in engine._streams.live("payments").hosts:
+            task = host.task
+            rows = task.store.scan_values(*ROWS, 1_000_000)
+            clock_ms = task.admission.clock_ms
+            found.append((task.digest(), task.table.stats(), len(rows), clock_ms, task.position))
     return found
 
 

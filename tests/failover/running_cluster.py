@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.hearing import Timing
 from railgun.ingest.routing import Router
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.transport import TopicPartition
@@ -289,8 +290,12 @@ class RunningCluster:
             assert not found, f"event {number}: {found}"
 
     def check_quiet(self, seconds: float) -> None:
-        """While nothing happens nothing is answered twice, and nobody else answers."""
+        """While nothing happens nothing is answered twice, and nobody else answers.
+
+        First, copies that were passed take activity back.
+        """
         self.await_answers()
+        self._await_settled()
         states, repeats = self.states(), self.player.front_end.repeats
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:
@@ -301,6 +306,19 @@ class RunningCluster:
             ]
             assert not changed, changed
         assert self.player.front_end.repeats == repeats
+
+    def _await_settled(self) -> None:
+        """Wait until copies have been in the same states for longer than one that was passed waits for the first
+        time.
+        """
+        states, since_s = self.states(), time.monotonic()
+        until_s = since_s + _HEALED_S
+        while time.monotonic() - since_s < Timing().back_s + 1.0:
+            assert time.monotonic() < until_s, states
+            time.sleep(_TICK_S)
+            now = self.states()
+            if now != states:
+                states, since_s = now, time.monotonic()
 
     def check_copies(self) -> None:
         """Stop all nodes, in order; then their copies have equal data."""
