@@ -204,7 +204,7 @@ def heal(simulation: Simulation) -> None:
                 continue
             unit.troubles = Troubles()
             for host in unit.loop.hosts.values():
-                if isinstance(host.sink, FailingSink):
+                while isinstance(host.sink, FailingSink):
                     host.sink = host.sink.right
             if any(host.failure for host in unit.loop.hosts.values()):
                 node.kill_unit(number)
