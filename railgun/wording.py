@@ -39,3 +39,17 @@ def time_text(time_ms: int) -> str:
     except OverflowError:
         return f"{time_ms} ms"
     return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
+
+
+# Read as seconds these are the years 2001 to 2286, and as milliseconds twelve days to four months of 1970.
+_SECONDS_LEAST, _SECONDS_END = 1_000_000_000, 10_000_000_000
+
+
+def seconds_doubt(time_ms: int) -> str | None:
+    """Return a doubt about the time of an event that looks like seconds since 1970; None if it does not."""
+    if not _SECONDS_LEAST <= time_ms < _SECONDS_END:
+        return None
+    return (
+        f"the time {time_ms} of an event is {time_text(time_ms)}, as times are milliseconds since 1970; if it was "
+        f"meant as seconds, send {1000 * time_ms}"
+    )

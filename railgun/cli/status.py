@@ -8,7 +8,7 @@ from typing import Any
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import log_columns, size_text, table_lines
-from railgun.wording import counted, listed, time_text
+from railgun.wording import counted, listed, seconds_doubt, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
@@ -77,10 +77,18 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
     if stream.get("deepening"):
         lines.append(_deepening(stream["deepening"]))
+    lines += [f"  WARNING: {doubt}" for doubt in _time_doubts(tasks)]
     lines += table_lines([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
     if tasks and "state" in tasks[0]:
         return lines + table_lines(_cluster_tasks(tasks))
     return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+
+
+def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a doubt about the newest time that a task has accepted, if there is one."""
+    clocks = [task["clock_ms"] for task in tasks if task.get("clock_ms") is not None]
+    doubt = seconds_doubt(max(clocks)) if clocks else None
+    return [] if doubt is None else [doubt]
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:
