@@ -12,6 +12,8 @@ from railgun.wording import counted, listed, seconds_doubt, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
+# The states of tasks that no unit runs.
+_NOT_RUN = ("unknown", "stopped")
 
 
 def as_text(status: Mapping[str, Any]) -> str:
@@ -78,7 +80,9 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     if stream.get("deepening"):
         lines.append(_deepening(stream["deepening"]))
     lines += [f"  WARNING: {doubt}" for doubt in _time_doubts(tasks)]
-    lines += table_lines([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
+    if metrics:
+        shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
+        lines += table_lines([("metric", "by", "", "query"), *shown])
     if tasks and "state" in tasks[0]:
         return lines + table_lines(_cluster_tasks(tasks))
     return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
@@ -101,10 +105,20 @@ def _deepening(deepening: Mapping[str, Any]) -> str:
     return f"  deepening until {until}: {deepening['state']}{behind}; its log is kept meanwhile"
 
 
-def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
+def _not_run(metric: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many of the tasks that a metric needs no unit runs; nothing if all run, or the server has no units."""
+    needed = [task for task in tasks if metric.get("home") in (None, task["partitioner"])]
+    away = sum(task.get("state") in _NOT_RUN for task in needed)
+    if not away:
+        return ""
+    return ", not answered" if away == len(needed) else f", not answered by {away:,} of {len(needed):,} tasks"
+
+
+def _metric(metric: Mapping[str, Any], not_run: str) -> tuple[str, ...]:
     sql = " ".join(str(metric.get("sql", "")).split())
     shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
     state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
+    state += not_run
     if metric.get("outdated_zones"):
         state += f", outdated: {', '.join(metric['outdated_zones'])}"
     return str(metric["name"]), str(metric.get("home") or "derived"), state, shown

@@ -1,5 +1,7 @@
 """A server's status, as people read it."""
 
+import re
+
 from railgun.cli.status import as_text
 
 STATUS = {
@@ -52,6 +54,34 @@ def test_outdated_time_zones_are_named() -> None:
     }
     shown = as_text({**STATUS, "streams": [{"name": "s", "metrics": [metric], "tasks": []}]})
     assert "  n       *   warm, outdated: Europe/Lisbon  SELECT" in shown.splitlines()
+
+
+def test_metrics_whose_tasks_nobody_runs_are_not_just_warm() -> None:
+    def states(*of_card: str) -> list[str]:
+        task = {"position": 1, "lag": 0, "checkpoint": 0, "copies": []}
+        tasks = [
+            {**task, "partitioner": "card", "partition": partition, "state": state}
+            for partition, state in enumerate(of_card)
+        ]
+        tasks.append({**task, "partitioner": "*", "partition": 0, "state": "running"})
+        metrics = [
+            {"name": name, "home": home, "warming": False, "sql": "S"}
+            for name, home in (("n", "card"), ("all", "*"), ("both", None))
+        ]
+        lines = as_text({"streams": [{"name": "s", "metrics": metrics, "tasks": tasks}]}).splitlines()
+        return [re.split(" {2,}", line)[-2] for line in lines if line.endswith(" S")]
+
+    assert states("running", "failed: why") == ["warm"] * 3
+    assert states("running", "unknown") == [
+        "warm, not answered by 1 of 2 tasks",
+        "warm",
+        "warm, not answered by 1 of 3 tasks",
+    ]
+    assert states("stopped", "unknown") == [
+        "warm, not answered",
+        "warm",
+        "warm, not answered by 2 of 3 tasks",
+    ]
 
 
 def test_without_streams_it_says_how_to_make_some() -> None:

@@ -93,6 +93,22 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:
+    states = {**STATES, (A, ONE): CopyState.CLOSED, (C, OTHER): CopyState.CLOSED}
+    observed = _observed(PLAN, states, members="bc")
+    for now_s in (10.0, 1_000.0):
+        shown = overview(observed, PLAN, None, [ONE, OTHER], now_s)
+        assert shown["tasks"][0]["copies"][0]["state"] == "closed"
+        # One that the plan does not name is not shown.
+        assert len(shown["tasks"][1]["copies"]) == 2
+    # Those that did not say that they closed.
+    assert shown["unheard"] == 3
+    draining = replace(PLAN, target={ONE: (B, A), OTHER: (B, A)}, drains={"node-c": Drain(1)})
+    there = {**draining.copies, ONE: (PlannedCopy(C, "f"), *draining.copies[ONE])}
+    shown = overview(observed, replace(draining, copies=there), None, [ONE, OTHER], 10.0)
+    assert "s/k/0: node-a/0 is closed" in shown["nodes"][2]["waits"]
+
+
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
     observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
@@ -259,6 +275,16 @@ def test_warnings() -> None:
         "2 tasks have fewer than 2 copies that could answer",
     ]
     assert "WARNING: some nodes name a rack" in as_text(shown)
+
+
+def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
+    observed = _observed(PLAN, STATES, members="")
+    assert overview(observed, PLAN, None, [ONE, OTHER], 20.0)["warnings"] == [
+        "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    ]
+    observed.take_members(["node-a"], 20.0)
+    warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
+    assert warnings == [SHORT, "2 tasks have fewer than 2 copies that could answer"]
 
 
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
