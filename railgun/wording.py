@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,12 +22,12 @@ _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
 def span_text(span_ms: int) -> str:
-    """Return a length of time in a unit of which there are two at least, rounded down: `6 d`, `47 h`, `90 s`."""
-    for unit, size_ms in _SPANS[:-1]:
-        if span_ms >= 2 * size_ms:
-            return f"{span_ms // size_ms} {unit}"
-    unit, size_ms = _SPANS[-1]
-    return f"{span_ms // size_ms} {unit}"
+    """Return a length of time in its two greatest units, rounded down: `6 d 23 h`, `7 d`, `1 min 30 s`."""
+    for (unit, size_ms), (smaller, smaller_ms) in pairwise(_SPANS):
+        if span_ms >= size_ms:
+            rest = span_ms % size_ms // smaller_ms
+            return f"{span_ms // size_ms} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{span_ms // smaller_ms} {smaller}"
 
 
 def time_text(time_ms: int) -> str:

@@ -59,7 +59,9 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     if cluster.get("log_warning"):
         parts.append(f"WARNING: {cluster['log_warning']}")
     if cluster.get("weak_topics"):
-        parts.append(_weak(cluster["weak_topics"]))
+        # One broker alone, as `railgun broker start` makes it, is meant so.
+        is_sole = cluster.get("brokers") == 1
+        parts.append("one broker, without replicas" if is_sole else _weak(cluster["weak_topics"]))
     return f"cluster: {'; '.join(parts)}"
 
 

@@ -124,6 +124,10 @@ def test_a_cluster_at_a_glance() -> None:
         "WARNING: the loss of one broker could lose events that were answered: r.p.card and 1 more, "
         "as it has no second replica"
     ) in weak.splitlines()[1]
+    local = {**cluster, "weak_topics": {"r.p.card": "it has no second replica"}, "brokers": 1}
+    assert as_text({"cluster": local}).splitlines()[1].endswith("; one broker, without replicas")
+    assert "WARNING" not in as_text({"cluster": local})
+    assert "WARNING" in as_text({"cluster": {**local, "brokers": 2}})
     empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"
@@ -180,7 +184,7 @@ def test_the_other_copies_of_a_cluster_s_tasks() -> None:
     ]
     assert as_text({"streams": [{"name": "s", "tasks": with_logs}]}).splitlines()[-5:] == [
         "  task    node  unit  state    position  lag  checkpoint  log from  needed from  left",
-        "  card-0  a     1     running  1,200     0    1,000       7         900          5 d",
+        "  card-0  a     1     running  1,200     0    1,000       7         900          5 d 18 h",
         "  card-0  a     1     running  1,200     0    1,000       7         -            for ever",
         "  card-0  a     1     running  1,200     0    1,000       7         900          ?",
         "  card-0  a     1     running  1,200     0    1,000       ?         ?            ?",

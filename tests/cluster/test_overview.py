@@ -303,12 +303,12 @@ def test_logs_that_will_lose_what_a_copy_needs_are_shown_counted_and_warned_of()
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, (), {ONE: room})
     assert [task["log"] for task in shown["tasks"]] == [room.shown(), None]
     (warning,) = shown["warnings"]
-    assert f"{ONE} (node-b/0, 27 h left)" in warning
+    assert f"{ONE} (node-b/0, 1 d 3 h left)" in warning
     assert f"WARNING: {warning}" in as_text(shown)
     table = as_text(shown, with_tasks=True).splitlines()[-3:]
     assert [line.split()[:5] for line in table] == [
         ["task", "log", "from", "needed", "from"],
-        [_text(ONE), "3", "5", "27", "h"],
+        [_text(ONE), "3", "5", "1", "d"],
         [_text(OTHER), "?", "?", "?", "node-b/0"],
     ]
     assert cluster_health(observed, PLAN, 10.0, {ONE: room, OTHER: well}).logs_short == 1
