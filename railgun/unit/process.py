@@ -94,10 +94,7 @@ def run_unit(
     ):
         sending = Sending(transport, registry.topics)
         part = _part_in_cluster(settings, place, reports, registry.topics, reader)
-        snapshots = UnitSnapshots(
-            place.folder / SNAPSHOTS, lambda name, error: parent.write(_snapshot_made(name, error))
-        )
-        loop = _made(settings, place, transport, registry, sending, part, snapshots)
+        loop = _made(settings, place, transport, registry, sending, part, parent)
         telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
@@ -181,7 +178,7 @@ def _made(
     registry: KafkaRegistry,
     sending: Sending,
     part: _PartInCluster,
-    snapshots: UnitSnapshots,
+    parent: Parent,
 ) -> UnitLoop:
     cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
@@ -206,7 +203,9 @@ def _made(
         hosts,
         place.folder,
         QueryServer(transport, registry.topics, sending.answer_query),
-        snapshots,
+        UnitSnapshots(
+            place.folder / SNAPSHOTS, lambda name, error: parent.write(_snapshot_made(name, error))
+        ),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,
