@@ -225,15 +225,18 @@ class ObservedCluster:
 
     def _copy(self, name: TaskKey, copy: ReportedCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)
-        return CopyView(copy.status.state, now_s - nearer_s <= max(ADVANCES_S, copy.silence_s))
+        advances = now_s - nearer_s <= max(ADVANCES_S, copy.silence_s)
+        return CopyView(copy.status.state, advances and not copy.status.is_waiting)
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
         """How many records each node that has data of a task has to catch up, as far as is known."""
-        cut = self.cuts.get(name)
+        cut, reported = self.cuts.get(name), list(self.reports.copies(name))
+        folders = _folder_ids(reported)
         copies = [
             (copy.copy.node, copy.status)
-            for copy in self.reports.copies(name)
-            if cut is None or not cut.is_before(copy.status.topic_id, copy.status.position)
+            for copy in reported
+            if (cut is None or not cut.is_before(copy.status.topic_id, copy.status.position))
+            and copy.status.folder_id in ("", folders.get(copy.copy.node))
         ]
         positions = {node: 0 for node, tasks in self._on_disk.items() if name in tasks}
         for node, status in copies:
@@ -241,6 +244,18 @@ class ObservedCluster:
                 positions[node] = max(status.position, positions.get(node, 0))
         end = max([status.end for _, status in copies] + list(positions.values()), default=0)
         return {node: end - position for node, position in positions.items()}
+
+
+def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:
+    """Return by node the id of the folder that it has of a task, as far as its units report one.
+
+    A copy that is open is believed before one that has failed or was closed, whose folder may be gone.
+    """
+    named = [each for each in reported if each.status.folder_id]
+    named.sort(
+        key=lambda each: (each.status.state not in (CopyState.FAILED, CopyState.CLOSED), each.reported_s)
+    )
+    return {each.copy.node: each.status.folder_id for each in named}
 
 
 def _shaky(nodes: Iterable[NodeView], copies: int) -> frozenset[str]:
