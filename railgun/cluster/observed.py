@@ -42,7 +42,8 @@ class ObservedCluster:
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
         self._came_s: dict[str, float] = {}
-        self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
+        # By copy: the data folder that the plan names, and since when it does.
+        self._planned: dict[tuple[TaskKey, CopyName], tuple[str, float]] = {}
 
     def take_statement(self, record: Statement, now_s: float) -> None:
         """Take in an order, an accepted cut, or a node's record about itself. Records of earlier runs are left out."""
@@ -93,7 +94,7 @@ class ObservedCluster:
         copies: how many each task is to have; None for what the policy says.
         """
         self._note_planned(plan, now_s)
-        planned = {copy.node for _, copy in self._planned_s}
+        planned = {copy.node for _, copy in self._planned}
         unsteady = self._progress.unsteady(now_s)
         renamed = {record.folder for name, record in self.nodes.items() if name in self.members}
         nodes = [
@@ -156,18 +157,19 @@ class ObservedCluster:
         return now_s - self._left_s.get(name, now_s) < self.policy.replace_after_s
 
     def _note_planned(self, plan: Plan, now_s: float) -> None:
-        """Note since when the plan names its copies."""
-        before = self._planned_s
-        self._planned_s = {
-            (name, each.copy): before.get((name, each.copy), now_s)
-            for name, copies in plan.copies.items()
-            for each in copies
-        }
-        self._progress.keep(self._planned_s)
+        """Note since when the plan names its copies. A copy in another data folder is another one."""
+        before, self._planned = self._planned, {}
+        for name, copies in plan.copies.items():
+            for each in copies:
+                folder, since_s = before.get((name, each.copy), (each.folder, now_s))
+                since_s = since_s if folder == each.folder else now_s
+                self._planned[name, each.copy] = each.folder, since_s
+        self._progress.keep(self._planned)
 
     def _losses(self, plan: Plan, now_s: float) -> Losses:
         return Losses(
             {name: record.incarnation for name, record in self.nodes.items()},
+            {name: record.folder for name, record in self.nodes.items()},
             self.members,
             {
                 name
@@ -190,7 +192,7 @@ class ObservedCluster:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {copy.copy: self._copy(name, copy, now_s) for copy in copies if copy.is_heard(now_s)}
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
-            if now_s - self._planned_s[name, copy] <= ADVANCES_S and copy.node in self.members:
+            if now_s - self._planned[name, copy][1] <= ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
         # Nodes that have said nothing yet are awaited.
         lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
@@ -219,7 +221,7 @@ class ObservedCluster:
         """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
         again and again: a node that comes and goes would never have to get well.
         """
-        well_s = max(self._progress.well_s(name, copy), self._planned_s[name, copy])
+        well_s = max(self._progress.well_s(name, copy), self._planned[name, copy][1])
         came_s = self._came_s.get(copy.node, self._began_s)
         return max(well_s, min(came_s, well_s + WELL_AGAIN * self.policy.replace_after_s))
 

@@ -133,7 +133,7 @@ class Progress:
         self._flapping &= kept
 
     def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy last got nearer to the end of its log, of a fill or of a fetch; -infinity if it never did."""
+        """Return when a copy last got nearer to the end of its log, of a fill or of a fetch; -infinity if never."""
         nearest = self._nearest.get((task, copy))
         return -math.inf if nearest is None else nearest.nearer_s
 

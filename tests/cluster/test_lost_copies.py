@@ -37,8 +37,10 @@ class Cluster:
         )
         self.live(NODES)
 
-    def begin(self, node: str, incarnation: int) -> None:
-        record = NodeRecord(name=node, folder=node, incarnation=incarnation, host="h", units=1, release="0")
+    def begin(self, node: str, incarnation: int, folder: str = "") -> None:
+        record = NodeRecord(
+            name=node, folder=folder or node, incarnation=incarnation, host="h", units=1, release="0"
+        )
         self.observed.take_statement(record, 0.0)
 
     def live(self, nodes: Iterable[str]) -> None:
@@ -239,6 +241,22 @@ def test_one_that_tries_donors_in_vain_is_lost(cluster: Cluster) -> None:
     assert list(cluster.lost) == ["node-2"]
 
 
+def test_a_copy_has_its_time_from_when_the_plan_names_the_folder_that_its_node_has(cluster: Cluster) -> None:
+    cluster.observed.policy = replace(cluster.observed.policy, moves_limit=0)
+    cluster.live(NODES[:2])
+    cluster.begin("node-2", 2, "another")
+    # No move is free.
+    cluster.pass_s(700, {"node-1": WELL})
+    assert (cluster.plan.copies[NAME][1].folder, cluster.lost) == ("node-2", {})
+    cluster.observed.policy = replace(cluster.observed.policy, moves_limit=1)
+    cluster.pass_s(1, {"node-1": WELL})
+    cluster.live(NODES)
+    cluster.pass_s(295, {"node-1": WELL})
+    assert (cluster.plan.copies[NAME][1].folder, cluster.lost) == ("another", {})
+    cluster.pass_s(10, {"node-1": WELL})
+    assert list(cluster.lost) == ["node-2"]
+
+
 OTHER = NAME._replace(partition=1)
 
 
@@ -246,7 +264,7 @@ def test_one_that_waits_for_its_turn_is_not_lost_while_another_of_its_node_fetch
     waits = _fetching("", total=0)
     cluster.plan = replace(
         cluster.plan,
-        copies={task: cluster.plan.copies[NAME] for task in (NAME, OTHER)},
+        copies=dict.fromkeys((NAME, OTHER), cluster.plan.copies[NAME]),
         target={NAME: COPIES[:2], OTHER: COPIES[:2]},
     )
 
