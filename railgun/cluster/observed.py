@@ -112,7 +112,7 @@ class ObservedCluster:
             if name in self.members
             or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
-        losses, unable = self._losses(plan, now_s), self.unable(tasks, plan)
+        losses, unable = self._losses(plan, now_s), self.unable(tasks, plan, now_s)
         shaky = _shaky(nodes, self.policy.copies)
         return ClusterView(
             nodes,
@@ -133,15 +133,34 @@ class ObservedCluster:
             self.histories,
         )
 
-    def unable(self, tasks: Iterable[TaskKey], plan: Plan) -> Unable:
+    def donors(self, task: TaskKey, now_s: float) -> tuple[CopyName, ...]:
+        """Return the copies of a task that others can be made from: they have caught up, and their nodes serve data.
+
+        Those that answer come last, because a fetch may take something from them.
+        """
+        able = [
+            each
+            for each in self.reports.copies(task)
+            if each.status.state.is_caught_up and each.is_heard(now_s) and self.serves(each.copy.node)
+        ]
+        able.sort(key=lambda each: (each.status.state is CopyState.ANSWERING, each.copy))
+        return tuple(each.copy for each in able)
+
+    def serves(self, node: str) -> bool:
+        """Whether a node lives, and lets others fetch data of its tasks."""
+        return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
+
+    def unable(self, tasks: Iterable[TaskKey], plan: Plan, now_s: float) -> Unable:
         """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.
 
-        A node that has data of a task does not need it, nor does one on which the plan names a copy.
+        A node that has data of a task does not need it, nor does one on which the plan names a copy. None does if the
+        data can be fetched from another copy.
         """
         without = nodes_without(self.histories, self.nodes.values())
         found = {}
         for task in tasks:
-            if nodes := without.get((task.stream, task.created)):
+            nodes = without.get((task.stream, task.created))
+            if nodes and not self.donors(task, now_s):
                 found[task] = nodes - self._lag(task).keys() - self._planned_nodes(task, plan)
         return {task: nodes for task, nodes in found.items() if nodes}
 
@@ -208,7 +227,7 @@ class ObservedCluster:
                 or self._flaps_everywhere(name, planned, heard)
             ),
         )
-        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
+        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable, self.donors(name, now_s))
 
     def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
         """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""

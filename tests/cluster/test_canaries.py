@@ -61,7 +61,7 @@ def test_a_rebuild_that_is_placed_again(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_copy_that_is_placed_where_it_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether a node has what was built with the history of a task."""
-    monkeypatch.setattr(ObservedCluster, "unable", lambda self, tasks, plan: {})
+    monkeypatch.setattr(ObservedCluster, "unable", lambda self, tasks, plan, now_s: {})
     for test in (
         test_histories.test_a_copy_is_made_where_the_history_is_once_it_is_there,
         test_histories.test_a_copy_is_not_lost_that_no_other_node_could_make,
