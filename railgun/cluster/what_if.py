@@ -130,7 +130,8 @@ class _Sources:
             return {"source": "copies", "donors": donors}
         begin = 0 if self.cut is None else self.cut.begin
         has_log = self.log is None or self.log.start <= begin
-        return {"source": "log" if has_log and node not in self.task.unable else "nothing"}
+        # No copy is placed on a node that lacks what its log needs beside it.
+        return {"source": "log" if has_log else "nothing"}
 
 
 def _made(

@@ -7,6 +7,7 @@ import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.lost_copies import Losses
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -255,6 +256,14 @@ def test_a_copy_has_its_time_from_when_the_plan_names_the_folder_that_its_node_h
     assert (cluster.plan.copies[NAME][1].folder, cluster.lost) == ("another", {})
     cluster.pass_s(10, {"node-1": WELL})
     assert list(cluster.lost) == ["node-2"]
+
+
+def test_a_copy_in_a_folder_that_its_node_does_not_have_waits_for_a_move() -> None:
+    planned = PlannedCopy(COPIES[1], "a")
+    for folder, lost in (("a", ["node-2"]), ("b", [])):
+        losses = Losses({"node-2": 1}, {"node-2": folder}, {"node-2"}, {"node-3"}, AFTER_S)
+        found = losses.find((planned,), {}, (), lambda copy: 2 * AFTER_S, lambda copy: False)
+        assert list(found) == lost
 
 
 OTHER = NAME._replace(partition=1)

@@ -275,6 +275,20 @@ def test_a_node_with_another_data_folder_is_filled_as_far_as_the_limit_allows() 
     assert cluster.most == cluster.moves_limit
 
 
+def test_copies_that_go_are_not_made_again_in_another_data_folder() -> None:
+    cluster = _started(3, 12)
+    cluster.empty("node-1")
+    _drain(cluster, "node-1")
+    while cluster.turn():
+        assert all(
+            each.folder != cluster.folder("node-1")
+            for copies in cluster.plan.copies.values()
+            for each in copies
+        )
+    cluster.settle(least=1)
+    assert cluster.copies_on("node-1") == 0
+
+
 def test_copies_that_wait_for_their_turn_to_fetch_take_no_move() -> None:
     cluster = _started(2, 12)
     cluster.nodes["node-2"] = ClusterNode("node-2", 2)
