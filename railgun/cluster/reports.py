@@ -31,6 +31,19 @@ class OfTask(msgspec.Struct, kw_only=True):
         return TaskKey(self.stream, self.created, self.partitioner, self.partition)
 
 
+class Fetching(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The part of a copy's report that says how far the fetch of its data has come.
+
+    donor: the copy of another node that the data comes from, as `node/unit`; empty while the copy waits for its turn.
+    fetched: how many bytes are here already.
+    total: how many bytes there are; 0 if that is not known yet.
+    """
+
+    donor: str = ""
+    fetched: int = 0
+    total: int = 0
+
+
 class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     """The part of a report about one copy. The keys are those of FORMAT.md."""
 
@@ -51,6 +64,13 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     checkpoint_ms: int = 0
     replaced: str | None = None
     topic_id: str = ""
+    fetching: Fetching | None = None
+    folder_id: str = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the copy waits for its turn to fetch its data."""
+        return self.fetching is not None and not self.fetching.donor
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
