@@ -86,14 +86,17 @@ def heard_copies(
 
 
 def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
-    """Return what is shown of a copy. heard: None if it was not heard."""
+    """Return what is shown of a copy: also why it failed, if it has. heard: None if it was not heard."""
     status = None if heard is None else heard.status
-    return {
+    shown: dict[str, Any] = {
         "node": copy.node,
         "unit": copy.unit,
         "state": None if status is None else str(status.state),
         "lag": None if status is None else max(0, status.end - status.position),
     }
+    if status is not None and status.state is CopyState.FAILED:
+        shown["failure"] = status.failure
+    return shown
 
 
 def _names(observed: ObservedCluster, plan: Plan) -> list[str]:

@@ -93,6 +93,20 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_the_error_of_a_failed_copy_is_shown_while_another_answers() -> None:
+    observed = _observed(PLAN, STATES)
+    failed = CopyStatus(
+        **ONE._asdict(), state=CopyState.FAILED, failure="a page is damaged", position=5, replied=5, end=9
+    )
+    report = UnitReport(node=B.node, unit=B.unit, generation=1, interval_ms=200, copies=[failed])
+    observed.take_report(encode_report(report), 9.5)
+    shown = overview(observed, PLAN, None, [ONE, OTHER], 10.0)
+    assert [copy.get("failure") for copy in shown["tasks"][0]["copies"]] == [None, "a page is damaged"]
+    line = "  s/k/0 on node-b/0 has failed: a page is damaged\n"
+    assert line in as_text(shown, with_tasks=True)
+    assert line not in as_text(shown)
+
+
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
     observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)

@@ -31,6 +31,7 @@ class Copy(BaseModel):
     state: str | None = Field(description="answering, silent, behind or failed; null: it does not report")
     lag: int | None = Field(description="records of its log that it has not processed")
     planned: bool = Field(description="false: the plan does not name it any more")
+    failure: str | None = Field(None, description="of a copy that has failed: why")
 
 
 class TaskLog(BaseModel):
