@@ -12,11 +12,14 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.reports import VERSION as REPORT_VERSION
 from railgun.cluster.reports import OfTask
 from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 1
 _PLAN_KEY: Final = b"plan"
+READS: Final = {"nodes": VERSION, "plan": VERSION, "reports": REPORT_VERSION}
+"""The newest version of each kind of record that this release reads."""
 
 
 class RecordError(UnreadableRecordError):
@@ -40,6 +43,8 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
     histories: None if the node's release does not say.
+    reads: like READS; empty if the node's release does not say.
+    unread: why the node cannot read the newest plan; empty if it can.
     """
 
     version: int = VERSION
@@ -53,6 +58,8 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     release: str
     disk: list[DiskCopy] = []
     histories: list[str] | None = None
+    reads: dict[str, int] = {}
+    unread: str = ""
 
     @property
     def key(self) -> bytes:

@@ -8,7 +8,7 @@ from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import PlanReader
+from railgun.cluster.records import NewerRecordError, PlanReader
 from railgun.cluster.reports import UnitReport, decode_report
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError, UnreadableRecordError
@@ -42,6 +42,7 @@ class UnitCopies:
     ) -> None:
         self._name, self._generation, self._drain = name, generation, drain
         self._assignment, self._plan = assignment, PlanReader()
+        self._keeps_plan = False
         self._timing, self._clock = timing or Timing(), clock
         self._hearing = Hearing(self._timing, clock.now())
         self._answering: dict[TaskKey, Answering] = {}
@@ -215,10 +216,20 @@ class UnitCopies:
     def _take(self, fetched: Fetched, at_s: float) -> None:
         is_plan = fetched.where.topic == self._assignment
         take = self._take_plan if is_plan else lambda _, record: self._take_report(record, at_s)
-        each_record(take, _left_out)(fetched)
+        each_record(take, self._leave_out)(fetched)
+
+    def _leave_out(self, where: TopicPartition, error: UnreadableRecordError) -> None:
+        if not isinstance(error, NewerRecordError):
+            _log.warning("%s: a record is left out: %s", where, error)
+        elif not self._keeps_plan:
+            self._keeps_plan = True
+            _log.warning("%s: this unit keeps plan %d", error, self.plan.epoch)
 
     def _take_plan(self, _: int, record: bytes) -> None:
-        if self._plan.take(record) and self._plan.policy is not None:
+        if not self._plan.take(record):
+            return
+        self._keeps_plan = False
+        if self._plan.policy is not None:
             self._timing.takeover_s = self._plan.policy.takeover_s
 
     def _take_report(self, record: bytes, at_s: float) -> None:
@@ -246,7 +257,3 @@ class UnitCopies:
 def _is_about_its_log(report: CopyReport, copy: Answering) -> bool:
     """Whether a report is about the log of a copy. Points of a topic that another one has replaced say nothing."""
     return copy.cut is None or not copy.cut.topic_id or copy.cut.topic_id == report.topic_id
-
-
-def _left_out(where: TopicPartition, error: UnreadableRecordError) -> None:
-    _log.warning("%s: a record is left out: %s", where, error)

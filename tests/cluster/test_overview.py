@@ -155,6 +155,14 @@ def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
 
 
+def test_a_node_that_cannot_read_the_plan_is_warned_of() -> None:
+    observed = _observed(PLAN, STATES)
+    old = msgspec.structs.replace(observed.nodes["node-b"], unread="the plan is of version 2")
+    observed.take_statement(old, 9.0)
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert "WARNING: node-b follows an older plan: the plan is of version 2\n" in as_text(shown)
+
+
 def _view(nodes: int, copies: int = 2) -> ClusterView:
     there = [NodeView(ClusterNode(f"node-{name}", 1), "f") for name in "abc"[:nodes]]
     return ClusterView(

@@ -159,7 +159,9 @@ def test_an_unknown_word_of_a_copy_loses_that_copy_alone() -> None:
 
 def test_an_unknown_word_in_the_plan_leaves_that_task_as_it_was_planned() -> None:
     one, other = task_names(2)
-    first = Plan(1, {task: (PlannedCopy(HERE, "f"),) for task in (one, other)}, {one: (HERE,), other: (HERE,)})
+    first = Plan(
+        1, {task: (PlannedCopy(HERE, "f"),) for task in (one, other)}, {one: (HERE,), other: (HERE,)}
+    )
     moved = {task: (PlannedCopy(THERE, "g"),) for task in (one, other)}
     second = Plan(2, moved, {one: (THERE,), other: (THERE,)})
     (_, tasks), (_, header) = encode_plan(second, first, 5)

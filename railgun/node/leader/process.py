@@ -13,7 +13,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.records import READS, DiskCopy, NodeRecord
 from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
@@ -144,7 +144,8 @@ def _admitted(
         registry.snapshot().catalog,
         f"topic prefix {cluster.topic_prefix} at {cluster.broker}",
     )
-    check_plan(transport, TopicPartition(topics.assignment, 0))
+    if not place.runs_already:
+        check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
     return check_name(
         transport,
@@ -197,6 +198,7 @@ class _Known:
             release=self._place.release,
             disk=self._disk,
             histories=self._histories.among(self.catalog),
+            reads=READS,
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:
