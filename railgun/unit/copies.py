@@ -120,10 +120,14 @@ class UnitCopies:
         copy = self._answering.get(key)
         return copy is not None and copy.is_answering
 
-    def are_elsewhere(self, key: TaskKey) -> bool:
-        """Whether other nodes have as many caught-up copies of a task as is wanted, and none is planned here."""
-        planned, heard = self.plan.copies.get(key, ()), self._heard.get(key, {})
-        return 0 < self.plan.wanted <= len(planned) and all(
+    def are_elsewhere(self, key: TaskKey, plan: Plan | None = None) -> bool:
+        """Whether other nodes have as many caught-up copies of a task as is wanted, and none is planned here.
+
+        Any thread may ask. plan: None: the newest that the unit has taken in.
+        """
+        plan = plan or self.plan
+        planned, heard = plan.copies.get(key, ()), self._heard.get(key, {})
+        return 0 < plan.wanted <= len(planned) and all(
             each.copy.node != self._name.node and each.copy in heard and self._is_caught_up(*heard[each.copy])
             for each in planned
         )
