@@ -29,6 +29,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
+from railgun.node.leader.reply_topics import ReplyTopics
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
 from railgun.registry.cluster_topics import make_topics
@@ -107,10 +108,12 @@ def run_leader(
                 before.end,
                 lambda: watch.bounds,
             )
+            reply_topics = ReplyTopics(transport, topics, lambda: leading.leads, time.monotonic)
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
             follower = registry.follow(known.follow)
             watch.start()
+            reply_topics.start()
             try:
                 while not stopped.is_set():
                     leading.round()
@@ -120,6 +123,7 @@ def run_leader(
             finally:
                 watchdog.stop()
                 watch.close()
+                reply_topics.close()
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
