@@ -58,6 +58,12 @@ once."""
 STEADY_S: Final = 600.0
 """A unit that has lived for this long is unsteady no more."""
 
+FORGOTTEN_S: Final = 24 * 3_600.0
+"""What was heard of a unit or a copy is forgotten after this silence, unless the plan names it."""
+
+FORGETS_S: Final = 3_600.0
+"""How often a process that reads reports forgets."""
+
 # --- heartbeats of a unit to its node --------------------------------------------------------------------------
 
 UNIT_SILENT_S: Final = 5.0

@@ -10,6 +10,7 @@ from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NewerRecordError, PlanReader
 from railgun.cluster.reports import UnitReport, decode_report
+from railgun.cluster.silence import FORGETS_S, FORGOTTEN_S
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError, UnreadableRecordError
 from railgun.messaging.tail import each_record
@@ -48,6 +49,7 @@ class UnitCopies:
         self._answering: dict[TaskKey, Answering] = {}
         # By task and copy: the newest report, and when it was heard.
         self._heard: dict[TaskKey, dict[CopyName, tuple[float, CopyReport]]] = {}
+        self._forgot_s = clock.now()
         self._is_leaving = False
         self._units: tuple[Plan, int] = self.plan, 0
 
@@ -65,8 +67,7 @@ class UnitCopies:
     def units(self) -> int:
         """How many units of the cluster have copies."""
         if self._units[0] is not self.plan:
-            units = {each.copy for copies in self.plan.copies.values() for each in copies}
-            self._units = self.plan, len(units)
+            self._units = self.plan, len(self.plan.units)
         return self._units[1]
 
     @property
@@ -150,6 +151,9 @@ class UnitCopies:
             for fetched in heard.fetched:
                 self._take(fetched, heard.at_s)
         now_s = self._clock.now()
+        if now_s - self._forgot_s >= FORGETS_S:
+            self._forgot_s = now_s
+            self._forget_silent(now_s)
         if self._hearing.is_deaf(now_s):
             raise TransportUnavailableError(
                 self._name.node,
@@ -216,6 +220,23 @@ class UnitCopies:
             if _is_about_its_log(report, made):
                 made.hear(report, at_s)
         return made
+
+    def _forget_silent(self, now_s: float) -> None:
+        """Forget copies that were not heard for a day, and that the plan does not name. Of each task that it names, the
+        one that has replied to most is kept: copies may not answer below that.
+        """
+        for task, heard in list(self._heard.items()):
+            planned = self.plan.copies.get(task)
+            kept = {each.copy for each in planned or ()}
+            if planned is not None:
+                kept.add(max(heard, key=lambda copy: heard[copy][1].replied))
+            for copy in [copy for copy, (at_s, _) in heard.items() if now_s - at_s >= FORGOTTEN_S]:
+                if copy not in kept:
+                    del heard[copy]
+                    if task in self._answering:
+                        self._answering[task].forget(copy)
+            if not heard:
+                del self._heard[task]
 
     def _take(self, fetched: Fetched, at_s: float) -> None:
         is_plan = fetched.where.topic == self._assignment

@@ -13,7 +13,7 @@ import msgspec
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.departed import departed
+from railgun.cluster.departed import Departed, departed
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.log_room import LogBounds, LogRoom, log_rooms
 from railgun.cluster.observed import ObservedCluster
@@ -30,7 +30,7 @@ from railgun.cluster.records import (
     encode_statement,
 )
 from railgun.cluster.reports import encode_report, unit_key
-from railgun.cluster.silence import SAID_AGAIN_S
+from railgun.cluster.silence import GONE_MS, SAID_AGAIN_S
 from railgun.cluster.steps import next_plan
 from railgun.messaging.errors import (
     TransportError,
@@ -161,6 +161,7 @@ class Leading:
                 elif self._membership.leads:
                     self._lead()
                 else:
+                    self._tidy()
                     self._compare_policies()
         except TransportUnavailableError as error:
             _log.warning("the cluster cannot be led or followed for now: %s", error)
@@ -310,14 +311,24 @@ class Leading:
         self._cluster_log.plan(before, plan, self._members, started_s)
 
     def _tidy(self) -> None:
-        """Delete the records of nodes and units that are gone for good."""
-        now_s = self._now_s()
+        """Forget nodes and units that are gone for good. If this node leads, it deletes their records."""
+        now_s, now_ms, reports = self._now_s(), _now_ms(), self._observed.reports
         if now_s - self._tidied_s < _TIDY_S:
             return
         self._tidied_s = now_s
-        gone = departed(self._observed, self.plan, _now_ms())
-        if not gone:
+        if not self.leads:
+            # A day later than the leader does: whoever leads next may have to delete these records.
+            reports.forget_silent(self.plan.units, now_s)
+            self._observed.forget(departed(self._observed, self.plan, now_ms - GONE_MS).nodes)
             return
+        # Of units, only those are forgotten whose records are deleted.
+        reports.forget_silent(reports.units(), now_s)
+        gone = departed(self._observed, self.plan, now_ms)
+        if gone:
+            self._delete_records(gone)
+            self._observed.forget(gone.nodes, gone.units)
+
+    def _delete_records(self, gone: Departed) -> None:
         said = list(chain.from_iterable((name.encode(), drain_key(name)) for name in sorted(gone.nodes)))
         reported = [unit_key(*unit) for unit in sorted(gone.units)]
         self._transport.submit(
@@ -327,7 +338,6 @@ class Leading:
                 if keys
             ]
         ).result()
-        self._observed.forget(gone.nodes, gone.units)
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _look_at_logs(self) -> None:
