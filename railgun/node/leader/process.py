@@ -87,13 +87,10 @@ def run_leader(
         KafkaTransport(kafka) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix, log_retention_ms=cluster.log_retention) as registry,
     ):
-        make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
         known = _Known(place, cluster, _incarnation(place, before.incarnation))
-        with GroupMembership(
-            kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
-        ) as membership:
+        with _membership(settings, place, topics) as membership:
             watch = LogWatch(transport, topics, lambda: known.catalog.task_keys if leading.leads else ())
             leading = Leading(
                 transport,
@@ -108,12 +105,12 @@ def run_leader(
                 before.end,
                 lambda: watch.bounds,
             )
-            reply_topics = ReplyTopics(transport, topics, lambda: leading.leads, time.monotonic)
+            replies = ReplyTopics(transport, topics, lambda: leading.leads, time.monotonic)
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
             follower = registry.follow(known.follow)
             watch.start()
-            reply_topics.start()
+            replies.start()
             try:
                 while not stopped.is_set():
                     leading.round()
@@ -123,10 +120,17 @@ def run_leader(
             finally:
                 watchdog.stop()
                 watch.close()
-                reply_topics.close()
+                replies.close()
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
+
+
+def _membership(settings: Settings, place: LeaderPlace, topics: Topics) -> GroupMembership:
+    within_s = settings.cluster.session_timeout_s
+    return GroupMembership(
+        kafka_settings(settings), topics.nodes, topics.leader, place.identity.name, within_s
+    )
 
 
 def _policy(cluster: ClusterSettings) -> ClusterPolicy:
@@ -140,8 +144,9 @@ def _admitted(
     registry: KafkaRegistry,
     stopped: threading.Event,
 ) -> SaidBefore:
-    """Return once the node may take part. Raises NodeRefusedError."""
+    """Make the cluster's topics, and return once the node may take part. Raises NodeRefusedError."""
     cluster, topics = settings.cluster, registry.topics
+    make_topics(transport, topics)
     check_folder(
         place.data,
         transport.topic_id(topics.catalog),
