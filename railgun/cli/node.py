@@ -65,6 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.node.server import serving
     from railgun.node.supervisor import NODE_READY
     from railgun.node.telemetry import NodeCollector
+    from railgun.transfer.address import check_transfer
     from reservoir.native import image
 
     raise_open_files_limit()
@@ -72,6 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     settings = reread()
     guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
     check_pass_through(kafka_settings(settings))
+    check_transfer(settings.cluster)
     stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
     _heed_signals(stopped, compiling, partial(reload, guard, tls))
 
@@ -84,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = Path(settings.engine.data_folder)
     commands = _Commands(folder, units_of(cluster.units), _of_each_process(arguments))
     supervisor = _supervisor(folder, cluster, commands)
-    collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
+    collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader, supervisor.transfer)
     with (
         logging_as(settings.logging.level, settings.logging.format),
         serving(
@@ -150,6 +152,12 @@ class _Commands:
         began_ms = time.time_ns() // 1_000_000
         return self._command("railgun.node.leader", "--release", __version__, "--began-ms", str(began_ms))
 
+    def transfer(self) -> list[str]:
+        """Return the command of the process that serves and fetches snapshots."""
+        from railgun import __version__
+
+        return self._command("railgun.transfer", "--release", __version__)
+
     def _command(self, module: str, *words: str) -> list[str]:
         return child_python("-m", module, *self._place, *words, *self._extra)
 
@@ -162,6 +170,7 @@ def _supervisor(folder: Path, cluster: "ClusterSettings", commands: _Commands) -
         commands.units(),
         name=cluster.node_name,
         leader=commands.leader(),
+        transfer=commands.transfer(),
         hung_after_s=cluster.hung_after_s,
     )
 

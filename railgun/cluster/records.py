@@ -40,6 +40,9 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
     histories: None if the node's release does not say.
+    transfer: where the node serves snapshots of its tasks, as a URL; empty if it serves none.
+    transfer_key: with which requests to it are signed.
+    transfer_reason: why it serves none.
     """
 
     version: int = VERSION
@@ -53,6 +56,9 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     release: str
     disk: list[DiskCopy] = []
     histories: list[str] | None = None
+    transfer: str = ""
+    transfer_key: str = ""
+    transfer_reason: str = ""
 
     @property
     def key(self) -> bytes:
