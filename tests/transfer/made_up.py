@@ -149,9 +149,7 @@ def fetch_of(
     free_bytes: Callable[[Path], int] = lambda folder: 100 * _GB,
 ) -> TaskFetch:
     context = tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    setting = FetchSetting(
-        addresses.get, lambda: CLUSTER, lambda: context, RELEASE, Figures(), free_bytes
-    )
+    setting = FetchSetting(addresses.get, lambda: CLUSTER, lambda: context, RELEASE, Figures(), free_bytes)
     return TaskFetch(ordered, setting)
 
 
