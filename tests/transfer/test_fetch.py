@@ -1,5 +1,6 @@
 """Fetches over loopback: what is fetched is the snapshot, whatever donors do."""
 
+import asyncio
 import errno
 import hashlib
 import os
@@ -185,8 +186,6 @@ def test_a_donor_that_stalls_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 async def _stalled(rate: Any, size: int) -> None:
-    import asyncio
-
     if rate._bytes_per_s:
         await asyncio.sleep(1.0)
 
