@@ -65,7 +65,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from railgun.node.server import serving
     from railgun.node.supervisor import NODE_READY
     from railgun.node.telemetry import NodeCollector
-    from railgun.transfer.address import check_transfer
     from reservoir.native import image
 
     raise_open_files_limit()
@@ -73,7 +72,6 @@ def execute(arguments: argparse.Namespace) -> int:
     settings = reread()
     guard, tls, reload = guard_of(settings.http), tls_of(settings.http), Reload(settings, reread)
     check_pass_through(kafka_settings(settings))
-    check_transfer(settings.cluster)
     stopped, loaded, compiling = threading.Event(), threading.Event(), Compiling()
     _heed_signals(stopped, compiling, partial(reload, guard, tls))
 
@@ -163,8 +161,11 @@ class _Commands:
 
 
 def _supervisor(folder: Path, cluster: "ClusterSettings", commands: _Commands) -> "Supervisor":
+    """Return the supervisor of a node's processes. Raises ConfigError."""
     from railgun.node.supervisor import Supervisor
+    from railgun.transfer.address import check_transfer
 
+    check_transfer(cluster)
     return Supervisor(
         folder,
         commands.units(),

@@ -13,7 +13,7 @@ from railgun.registry.topics import Topics
 from railgun.transfer.donor import DonorAddress
 from railgun.transfer.nodes import NodeAddresses, follow_nodes
 from railgun.wire.records import Records
-from tests.unit.cluster_player import own_prefix
+from tests.broker.own_topics import own_prefix
 from tests.unit.local_units import awaited
 
 

@@ -76,10 +76,8 @@ def run_leader(
     """Wait for the broker, and run until asked to stop.
 
     Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
-    checked: is called when the node may take part.
-    tell: is called after each round.
-    ended: see `Leading`.
-    serving: returns where the node serves snapshots.
+    checked: is called when the node may take part.  tell: is called after each round.
+    ended: see `Leading`.  serving: returns where the node serves snapshots.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
