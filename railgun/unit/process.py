@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from railgun.cluster.copies import CopyName
 from railgun.cluster.hearing import Timing
 from railgun.config.settings import Settings
@@ -42,6 +44,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
 from railgun.unit.telemetry import UnitTelemetry
 
 # How many tasks are opened or closed at the same time.
@@ -91,7 +94,7 @@ def run_unit(
     ):
         sending = Sending(transport, registry.topics)
         part = _part_in_cluster(settings, place, reports, registry.topics, reader)
-        loop = _made(settings, place, transport, registry, sending, part)
+        loop = _made(settings, place, transport, registry, sending, part, parent)
         telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
@@ -133,6 +136,12 @@ def _run_rounds(loop: UnitLoop, heartbeat: Heartbeat, follower: Follower, stoppe
             raise follower.error
 
 
+def _snapshot_made(name: str, error: str) -> bytes:
+    """Return the line that tells the node's transfer process that a snapshot was made, or why not."""
+    message = {"kind": "snapshot_made", "name": name, "error": error}
+    return msgspec.json.encode({"version": 1, "to": "transfer", "message": message}) + b"\n"
+
+
 @dataclass(frozen=True, slots=True)
 class _PartInCluster:
     """The parts of a unit that report to other units, and that read their reports and the leader's plan."""
@@ -169,6 +178,7 @@ def _made(
     registry: KafkaRegistry,
     sending: Sending,
     part: _PartInCluster,
+    parent: Parent,
 ) -> UnitLoop:
     cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
@@ -193,6 +203,9 @@ def _made(
         hosts,
         place.folder,
         QueryServer(transport, registry.topics, sending.answer_query),
+        UnitSnapshots(
+            place.folder / SNAPSHOTS, lambda name, error: parent.write(_snapshot_made(name, error))
+        ),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,
