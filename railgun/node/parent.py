@@ -53,7 +53,7 @@ class Parent:
         unit_ended: Callable[[UnitEnded], object] = lambda ended: None,
         take: Callable[[Received], object] = lambda received: None,
     ) -> None:
-        self._stopped, self._reads, self._unit_ended, self._take = stopped, reads, unit_ended, take
+        self._stopped, self._reads, self._unit_ended, self.take = stopped, reads, unit_ended, take
         self._writing = threading.Lock()
         self.metrics: Callable[[], str] = str
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
@@ -78,7 +78,7 @@ class Parent:
                 # Other lines are ignored: the input of a node may come from any program.
                 found = received(line)
                 if found is not None:
-                    self._take(found)
+                    self.take(found)
                     continue
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._unit_ended(_decode_ended(line))

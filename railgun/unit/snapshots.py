@@ -13,9 +13,6 @@ from railgun.task.errors import SnapshotError
 from railgun.task.snapshot_file import SNAPSHOT
 from reservoir.executor import Job
 
-SNAPSHOTS = "snapshots"
-"""The folder of all snapshots, in the data folder of a node."""
-
 _NAME = re.compile(r"[0-9a-f]{1,64}")
 
 _log = logging.getLogger("railgun.unit")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from railgun.task.snapshot_file import read_snapshot
-from railgun.unit.snapshots import SNAPSHOTS
+from railgun.transfer.snapshots import SNAPSHOTS
 from tests.unit.embedded_unit import embedded_unit
 
 TASK = "s.1/k/{}"
