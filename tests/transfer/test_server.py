@@ -230,4 +230,6 @@ def test_the_oldest_snapshot_that_is_not_read_goes_first_when_room_is_short(
 
 def test_snapshots_of_an_earlier_start_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "snapshots" / "ab" / "state").mkdir(parents=True)
-    assert MadeUpDonor(tmp_path, _FILES).folders == []
+    donor = MadeUpDonor(tmp_path, _FILES)
+    with donors(donor):
+        assert donor.folders == []
