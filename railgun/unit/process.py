@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from railgun.cluster.copies import CopyName
 from railgun.cluster.hearing import Timing
 from railgun.config.settings import Settings
@@ -26,6 +24,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.ending import DEADLINES, Deadlines
 from railgun.node.identity import node_identity
 from railgun.node.parent import Parent
+from railgun.node.relay import TRANSFER, MakeSnapshot, Received, SnapshotMade
 from railgun.private_folder import make_private
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Follower
@@ -33,6 +32,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.task.configured import task_settings
 from railgun.task.environment import TaskEnvironment
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies
@@ -44,7 +44,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.unit.telemetry import UnitTelemetry
 
 # How many tasks are opened or closed at the same time.
@@ -136,10 +136,18 @@ def _run_rounds(loop: UnitLoop, heartbeat: Heartbeat, follower: Follower, stoppe
             raise follower.error
 
 
-def _snapshot_made(name: str, error: str) -> bytes:
-    """Return the line that tells the node's transfer process that a snapshot was made, or why not."""
-    message = {"kind": "snapshot_made", "name": name, "error": error}
-    return msgspec.json.encode({"version": 1, "to": "transfer", "message": message}) + b"\n"
+def _snapshots(folder: Path, parent: Parent) -> UnitSnapshots:
+    """Return the snapshots that the node's transfer process orders. folder: the node's data folder."""
+    snapshots = UnitSnapshots(
+        folder / SNAPSHOTS, lambda name, error: parent.send(TRANSFER, SnapshotMade(name, error))
+    )
+
+    def take(received: Received) -> None:
+        if isinstance(received.message, MakeSnapshot):
+            snapshots.ask(received.message.task, received.message.name)
+
+    parent.take = take
+    return snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +211,7 @@ def _made(
         hosts,
         place.folder,
         QueryServer(transport, registry.topics, sending.answer_query),
-        UnitSnapshots(
-            place.folder / SNAPSHOTS, lambda name, error: parent.write(_snapshot_made(name, error))
-        ),
+        _snapshots(place.folder, parent),
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,
