@@ -39,6 +39,10 @@ REPLIES_STUCK_S: Final = 10.0
 """A front-end whose partition has taken no reply for this long, while the broker takes a unit's reports, counts as gone
 for that unit."""
 
+DONORS_HEARD_S: Final = 10.0
+"""A unit that has heard all others for this long has heard of every copy that could give its data. Before that a copy
+that lacks data waits: after a power cut all nodes come back within a while."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from railgun.catalog.task_key import TaskKey
+from railgun.host.fetched import fetching_folder, replaced_folder
 from railgun.host.place import task_folder
 from railgun.unit.clock import Clock
 
@@ -39,17 +40,22 @@ class MovedCopies:
         if now_s - self._looked_s < _LOOK_S:
             return
         self._looked_s = now_s
-        moved = {key for key in tasks if self._folder(key).is_dir() and self._is_elsewhere(key)}
+        moved = {key for key in tasks if any(self._folders(key)) and self._is_elsewhere(key)}
         self._since_s = {key: self._since_s.get(key, now_s) for key in moved}
         for key, since_s in self._since_s.items():
             if now_s - since_s >= KEPT_S:
-                self._delete(key)
+                for folder in self._folders(key):
+                    self._delete(key, folder)
+
+    def _folders(self, key: TaskKey) -> list[Path]:
+        """The folders of a task that are there: its own, and those beside it that a fetch has left."""
+        own = self._folder(key)
+        return [each for each in (own, fetching_folder(own), replaced_folder(own)) if each.is_dir()]
 
     def _folder(self, key: TaskKey) -> Path:
         return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
 
-    def _delete(self, key: TaskKey) -> None:
-        folder = self._folder(key)
+    def _delete(self, key: TaskKey, folder: Path) -> None:
         gone = folder.with_name(folder.name + _GONE)
         try:
             shutil.rmtree(gone, ignore_errors=True)
