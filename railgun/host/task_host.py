@@ -5,6 +5,7 @@ it.
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
@@ -22,18 +23,25 @@ from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
+from railgun.host.snapshot_making import SnapshotMaking
 from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import (
+    HistoryMissingError,
+    LogCutError,
+    LogGapError,
+    LogReplacedError,
+    SnapshotError,
+)
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from railgun.wording import counted
-from reservoir.executor import Lane
+from reservoir.executor import Job, Lane
 
 _ID_BYTES = 8
 _log = logging.getLogger("railgun.unit")
@@ -95,6 +103,7 @@ class TaskHost:
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
         self._known_durable = (0, 0)
+        self._snapshot = SnapshotMaking(log.environment.executor, place.key.created)
 
     # --- state -------------------------------------------------------------------------------------
 
@@ -310,6 +319,7 @@ class TaskHost:
         if task.metrics.warming and self.limit is None:
             self._warm()
         self._trim()
+        self._snapshot.step(task)
         self.export.forget_failure()
         self.take_over.look(task, is_ready=self.is_ready)
         return more and (brief or not _only_waits(task))
@@ -333,6 +343,7 @@ class TaskHost:
         """
         if self._task is None:
             return
+        self._snapshot.give_up()
         try:
             self._task.checkpoints.take()
         except TransportError:
@@ -346,6 +357,22 @@ class TaskHost:
             )
             raise
         self._trim()
+
+    def make_snapshot(self, to: Path) -> Job[None]:
+        """Make a snapshot of the task in a folder that does not exist yet. `work` begins it, and notes when it is made.
+
+        The job must be polled, not waited for. It fails with a SnapshotError if the snapshot cannot be made, or if the
+        task is closed meanwhile; the folder is removed then. Raises SnapshotError if the task does not run, or if
+        another snapshot of it is being made.
+        """
+        if not self.is_running:
+            raise SnapshotError(f"{self.place.identity} is not open here")
+        return self._snapshot.begin(to)
+
+    @property
+    def makes_snapshot(self) -> bool:
+        """Whether a snapshot is being made."""
+        return self._snapshot.is_under_way
 
     def _make_take_over(self) -> TakeOver:
         return TakeOver(
@@ -366,6 +393,7 @@ class TaskHost:
         task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:
+        self._snapshot.give_up()
         self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
@@ -379,6 +407,7 @@ class TaskHost:
     def _go_on_with(self, missing: HistoryMissingError) -> None:
         """Go on as the task that the log orders. After an error the host is closed."""
         assert self._task is not None
+        self._snapshot.give_up()
         try:
             if missing.takes_over:
                 self._take_over(self._task, missing)
