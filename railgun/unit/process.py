@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from railgun.cluster.copies import CopyName
@@ -21,9 +22,11 @@ from railgun.messaging.kafka.configured import for_reports, for_tasks, kafka_set
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.messaging.transport import TopicPartition
+from railgun.node import relay
 from railgun.node.ending import DEADLINES, Deadlines
 from railgun.node.identity import node_identity
 from railgun.node.parent import Parent
+from railgun.node.relay import TRANSFER, Received
 from railgun.private_folder import make_private
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Follower
@@ -34,6 +37,7 @@ from railgun.task.environment import TaskEnvironment
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies
+from railgun.unit.fetching import UnitFetcher
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -91,7 +95,9 @@ def run_unit(
     ):
         sending = Sending(transport, registry.topics)
         part = _part_in_cluster(settings, place, reports, registry.topics, reader)
-        loop = _made(settings, place, transport, registry, sending, part)
+        fetcher = UnitFetcher(part.copies.donors, partial(parent.send, TRANSFER))
+        parent.take = partial(_take, fetcher)
+        loop = _made(settings, place, transport, registry, sending, part, fetcher)
         telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
@@ -162,6 +168,13 @@ def _part_in_cluster(
     return _PartInCluster(name, copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
 
 
+def _take(fetcher: UnitFetcher, received: Received) -> None:
+    """Take in a message of another process of the node."""
+    message = received.message
+    if isinstance(message, relay.Fetching | relay.Fetched):
+        fetcher.hear(message)
+
+
 def _made(
     settings: Settings,
     place: UnitPlace,
@@ -169,6 +182,7 @@ def _made(
     registry: KafkaRegistry,
     sending: Sending,
     part: _PartInCluster,
+    fetcher: UnitFetcher,
 ) -> UnitLoop:
     cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
@@ -176,13 +190,20 @@ def _made(
     environment = TaskEnvironment(used_s=waiting.used_s)
     lanes = HostLanes(environment.executor, _AT_ONCE)
     # The suffix names node and unit, since nodes may share a folder of built histories too.
-    hosting = Hosting(transport, sending, environment, lanes, f".{part.name.node}.{part.name.unit}")
+    hosting = Hosting(
+        transport,
+        sending,
+        environment,
+        lanes,
+        f".{part.name.node}.{part.name.unit}",
+        after_records=cluster.transfer_after_records,
+    )
 
     def make(places: Sequence[Place]) -> list[TaskHost]:
         share = memory.take(len(places), part.copies.plan.most_copies_of_a_unit())
         return [hosting.host(each, share) for each in places]
 
-    hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]))
+    hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]), fetcher=fetcher)
     return UnitLoop(
         transport,
         registry.topics,

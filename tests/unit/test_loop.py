@@ -17,8 +17,8 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donors
 from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
-from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.host_state import HostState
+from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportFullError
