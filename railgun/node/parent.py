@@ -43,7 +43,8 @@ class Parent:
     reads: the file descriptor of the input; standard input by default.
     metrics: returns the text that answers METRICS.
     unit_ended: is called with each UnitEnded, by the thread that reads.
-    take: is called with each message of another process of the node, by the thread that reads.
+    take: is called with each message of another process of the node, by the thread that reads. It may be set later:
+        messages that come before are dropped.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Parent:
         unit_ended: Callable[[UnitEnded], object] = lambda ended: None,
         take: Callable[[Received], object] = lambda received: None,
     ) -> None:
-        self._stopped, self._reads, self._unit_ended, self._take = stopped, reads, unit_ended, take
+        self._stopped, self._reads, self._unit_ended, self.take = stopped, reads, unit_ended, take
         self._writing = threading.Lock()
         self.metrics: Callable[[], str] = str
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
@@ -78,7 +79,7 @@ class Parent:
                 # Other lines are ignored: the input of a node may come from any program.
                 found = received(line)
                 if found is not None:
-                    self._take(found)
+                    self.take(found)
                     continue
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._unit_ended(_decode_ended(line))

@@ -10,8 +10,10 @@ from railgun.cluster.donors import Donors
 from railgun.cluster.reports import Fetching
 from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.place import Place
+from railgun.host.snapshot import FORMATS
 from railgun.node import relay
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.snapshots import task_name
 
 # A transfer process that was started again has forgotten what it was asked for.
 _AGAIN_S = 10.0
@@ -54,9 +56,11 @@ class UnitFetcher:
 
     def begin(self, place: Place, order: FetchOrder) -> None:
         """Begin to fetch the data of a task into the folder beside its own."""
-        name = _name(place.key)
+        name = task_name(place.key)
         donors = [(copy.node, copy.unit) for copy in order.donors]
-        fetch = relay.Fetch(name, donors, order.topic_id, order.log_start, str(place.folder.absolute()))
+        fetch = relay.Fetch(
+            name, donors, order.topic_id, order.log_start, FORMATS, str(place.folder.absolute())
+        )
         self._under_way[name] = _UnderWay(fetch, self._clock.now(), Fetching())
         self._send(fetch)
 
@@ -64,7 +68,7 @@ class UnitFetcher:
         """Return how far the fetch of a task has come, or how it has ended. After its end it is forgotten."""
         while self._heard:
             self._take(self._heard.popleft())
-        name, now_s = _name(task), self._clock.now()
+        name, now_s = task_name(task), self._clock.now()
         each = self._under_way[name]
         if isinstance(each.found, FetchEnd):
             del self._under_way[name]
@@ -75,7 +79,7 @@ class UnitFetcher:
 
     def stop(self, task: TaskKey) -> None:
         """End the fetch of a task, if there is one. What has come stays."""
-        name = _name(task)
+        name = task_name(task)
         self._under_way.pop(name, None)
         self._send(relay.StopFetch(name))
 
@@ -97,7 +101,3 @@ class UnitFetcher:
                 message.bytes,
                 message.linked,
             )
-
-
-def _name(key: TaskKey) -> str:
-    return f"{key.stream}.{key.created}/{key.partitioner}/{key.partition}"

@@ -38,6 +38,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 
 # How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
 # takes.
@@ -60,6 +61,7 @@ class UnitLoop:
     copies: decides which of the hosts answer.
     hosts: the hosts of the unit's tasks.
     queries: the value queries to these tasks.
+    snapshots: the snapshots of these tasks that were ordered.
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
@@ -77,6 +79,7 @@ class UnitLoop:
         hosts: UnitHosts,
         folder: Path,
         queries: QueryServer,
+        snapshots: UnitSnapshots,
         *,
         removes: bool,
         grace_s: float,
@@ -87,6 +90,7 @@ class UnitLoop:
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._sending, self._copies = positions, sending, copies
         self._hosts, self._folder, self._queries = hosts, folder, queries
+        self._snapshots = snapshots
         self._removes = removes
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
@@ -176,6 +180,7 @@ class UnitLoop:
         still = [host for host in running.values() if host.is_running]
         self._faults.forget_others(still)
         self._stop_wrong_logs(still)
+        self._snapshots.step(self.hosts)
         self._positions.note(self.hosts.values())
         if self._removes and self._snapshot is not None:
             self._dropped.remove(self._snapshot.catalog)

@@ -46,6 +46,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
 from railgun.unit.telemetry import UnitTelemetry
 
 # How many tasks are opened or closed at the same time.
@@ -95,9 +96,7 @@ def run_unit(
     ):
         sending = Sending(transport, registry.topics)
         part = _part_in_cluster(settings, place, reports, registry.topics, reader)
-        fetcher = UnitFetcher(part.copies.donors, partial(parent.send, TRANSFER))
-        parent.take = partial(_take, fetcher)
-        loop = _made(settings, place, transport, registry, sending, part, fetcher)
+        loop = _made(settings, place, transport, registry, sending, part, parent)
         telemetry = UnitTelemetry(sending.figures, part.copies)
         parent.metrics = telemetry.text
         follower = registry.follow(loop.follow)
@@ -168,11 +167,13 @@ def _part_in_cluster(
     return _PartInCluster(name, copies, positions, PlannedTasks(name, identity.folder, lambda: copies.plan))
 
 
-def _take(fetcher: UnitFetcher, received: Received) -> None:
+def _take(snapshots: UnitSnapshots, fetcher: UnitFetcher, received: Received) -> None:
     """Take in a message of another process of the node."""
-    message = received.message
-    if isinstance(message, relay.Fetching | relay.Fetched):
-        fetcher.hear(message)
+    match received.message:
+        case relay.MakeSnapshot(task=task, name=name):
+            snapshots.ask(task, name)
+        case relay.Fetching() | relay.Fetched() as message:
+            fetcher.hear(message)
 
 
 def _made(
@@ -182,7 +183,7 @@ def _made(
     registry: KafkaRegistry,
     sending: Sending,
     part: _PartInCluster,
-    fetcher: UnitFetcher,
+    parent: Parent,
 ) -> UnitLoop:
     cluster = settings.cluster
     memory = MemoryShares(task_settings(settings.engine), settings.engine.memory_limit_bytes // place.units)
@@ -203,6 +204,12 @@ def _made(
         share = memory.take(len(places), part.copies.plan.most_copies_of_a_unit())
         return [hosting.host(each, share) for each in places]
 
+    send = partial(parent.send, TRANSFER)
+    fetcher = UnitFetcher(part.copies.donors, send)
+    snapshots = UnitSnapshots(
+        place.folder / SNAPSHOTS, lambda name, error: send(relay.SnapshotMade(name, error))
+    )
+    parent.take = partial(_take, snapshots, fetcher)
     hosts = UnitHosts(make, lambda closed: memory.give_back([closed.settings]), fetcher=fetcher)
     return UnitLoop(
         transport,
@@ -214,6 +221,7 @@ def _made(
         hosts,
         place.folder,
         QueryServer(transport, registry.topics, sending.answer_query),
+        snapshots,
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,

@@ -36,6 +36,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
 from reservoir.errors import StorageFailedError
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
@@ -158,6 +159,7 @@ class SimulatedUnit:
             UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock),
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
+            UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
             removes=False,
             grace_s=60.0,
             waiting=IdleMeter(around.now, lambda: 0.0),

@@ -33,6 +33,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
@@ -185,6 +186,7 @@ def _loop(
         UnitHosts(hosts, lambda closed: None),
         folder,
         QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
+        UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
