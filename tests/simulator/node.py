@@ -2,12 +2,14 @@
 
 import errno
 import random
+import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
@@ -42,6 +44,7 @@ from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
 from tests.simulator.haltable import HaltableCall, Stepwise
 from tests.simulator.membership import Group, SimulatedMembership
+from tests.simulator.transfer import DonorHost, SimulatedFetcher, SimulatedTransfer
 
 POLICY = ClusterPolicy(copies=2, replace_after_s=8.0, moves_limit=2)
 SETTINGS = TaskSettings(
@@ -58,6 +61,8 @@ SETTINGS = TaskSettings(
     fill_rows_max=8,
     sweep_interval_s=1.0,
 )
+# A copy that lacks more records than this is fetched.
+AFTER_RECORDS = 200
 _POSITIONS_S = 0.05
 _DISK_S = 5.0
 # Replies that were held are acknowledged within this time, once their topic is there.
@@ -68,7 +73,7 @@ _AGAIN_S = 0.5
 
 @dataclass
 class Surroundings:
-    """What all nodes share. snapshot: returns the present catalogue."""
+    """What all nodes share. snapshot: returns the present catalogue. nodes: all of them."""
 
     chance: random.Random
     now: Callable[[], float]
@@ -76,6 +81,7 @@ class Surroundings:
     group: Group
     topics: Topics
     snapshot: Callable[[], Snapshot]
+    nodes: list["SimulatedNode"] = field(default_factory=list)
 
 
 @dataclass
@@ -118,7 +124,13 @@ class SimulatedUnit:
     """
 
     def __init__(
-        self, around: Surroundings, name: CopyName, folder: Path, folder_id: str, is_full: Callable[[], bool]
+        self,
+        around: Surroundings,
+        name: CopyName,
+        folder: Path,
+        folder_id: str,
+        is_full: Callable[[], bool],
+        transfer: SimulatedTransfer,
     ) -> None:
         self._around, self.name = around, name
         self.troubles = Troubles()
@@ -141,7 +153,14 @@ class SimulatedUnit:
         )
         self._lanes = HostLanes(self.executor, 2)
         hosting = Hosting(
-            self.transport, sending, environment, self._lanes, f".{name.unit}", timeout_s=0.0, clock=clock
+            self.transport,
+            sending,
+            environment,
+            self._lanes,
+            f".{name.unit}",
+            timeout_s=0.0,
+            clock=clock,
+            after_records=AFTER_RECORDS,
         )
 
         def make(place: Place) -> TaskHost:
@@ -156,7 +175,12 @@ class SimulatedUnit:
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
             sending,
             self.copies,
-            UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock),
+            UnitHosts(
+                lambda places: [make(each) for each in places],
+                lambda _: None,
+                clock,
+                SimulatedFetcher(transfer, self.copies.donors),
+            ),
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
             UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
@@ -263,6 +287,8 @@ class SimulatedNode:
     running: the units, and when one that has ended is started again.
     is_leaving: whether it ends in order; then nothing of it is started again.
     full_disk_s: until when its disk is full.
+    disks: how many disks it has had; each loss gives it a new one.
+    fetched: how many fetches have brought all.
     """
 
     around: Surroundings
@@ -277,10 +303,14 @@ class SimulatedNode:
     halted_s: float = 0.0
     leader_halted_s: float = 0.0
     full_disk_s: float = 0.0
+    disks: int = 1
+    fetched: int = 0
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
         self.is_up = True
+        shutil.rmtree(self.folder / "snapshots", ignore_errors=True)
+        self.transfer = SimulatedTransfer(self.around.chance, self.around.now, self._donor, self._count)
         self._incarnation = round(self.around.now() * 1000) + 1
         self.running = [self._unit(number) for number in range(self.units)]
         self._lead()
@@ -292,13 +322,14 @@ class SimulatedNode:
 
     @property
     def folder_id(self) -> str:
-        return f"folder of {self.name}"
+        return f"disk {self.disks} of {self.name}"
 
     def step(self) -> None:
         """Let its processes do what is due, and start again those that have ended."""
         now_s = self.around.now()
         if now_s < self.halted_s:
             return
+        self.transfer.step()
         for number, unit in enumerate(self.running):
             if isinstance(unit, float):
                 if now_s >= unit and not self.is_leaving:
@@ -373,7 +404,29 @@ class SimulatedNode:
             self.folder,
             self.folder_id,
             lambda: self.around.now() < self.full_disk_s,
+            self.transfer,
         )
+
+    def lose_disk(self) -> None:
+        """End all processes, and lose all data."""
+        if self.is_up:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.disks += 1
+
+    def _count(self) -> None:
+        self.fetched += 1
+
+    def _donor(self, copy: CopyName, task: TaskKey) -> DonorHost | None:
+        """Return a copy of a node that runs."""
+        for node in self.around.nodes:
+            for unit in node.live_units if node.name == copy.node else ():
+                host = unit.loop.hosts.get(task)
+                if unit.name == copy and host is not None and host.is_running:
+                    now_s = self.around.now()
+                    is_halted = now_s < max(node.halted_s, unit.troubles.halted_s)
+                    return DonorHost(host, node.folder, is_halted)
+        return None
 
     def _lead(self) -> None:
         around = self.around
