@@ -40,6 +40,8 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
     histories: None if the node's release does not say.
+    transfer: the address at which other nodes fetch data of this one's tasks; empty if it serves none.
+    transfer_key: the key that their requests are signed with. It is shown nowhere.
     """
 
     version: int = VERSION
@@ -53,11 +55,18 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     release: str
     disk: list[DiskCopy] = []
     histories: list[str] | None = None
+    transfer: str = ""
+    transfer_key: str = ""
 
     @property
     def key(self) -> bytes:
         """The key of the record."""
         return self.name.encode()
+
+    def __repr__(self) -> str:
+        # The record may stand in a log, or in the message of an error.
+        shown = (name for name in self.__struct_fields__ if name != "transfer_key")
+        return f"NodeRecord({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 def drain_key(node: str) -> bytes:

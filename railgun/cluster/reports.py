@@ -67,6 +67,11 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     fetching: Fetching | None = None
     folder_id: str = ""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the copy waits for its turn to fetch its data."""
+        return self.fetching is not None and not self.fetching.donor
+
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One record: a unit, and all copies that it has.

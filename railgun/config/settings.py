@@ -124,7 +124,7 @@ class ClusterSettings:
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
     replace_after_s: copies of a node that is away for this long are made elsewhere.
-    moves_limit: how many copies are made at once.
+    moves_limit: how many copies are made on a node at once.
     transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
     hung_after_s: a unit that says nothing to its node for this long is killed and started again.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.

@@ -329,6 +329,18 @@ NODE = (
         (),
         "logs that are to lose records a copy's checkpoint needs, with less than half of the retention left",
     ),
+    Family(
+        "railgun_cluster_copies_fetching",
+        FamilyKind.GAUGE,
+        (),
+        "copies whose data comes from another node just now",
+    ),
+    Family(
+        "railgun_cluster_copies_waiting",
+        FamilyKind.GAUGE,
+        (),
+        "copies that wait for their turn to fetch their data from another node",
+    ),
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)

@@ -40,7 +40,16 @@ def _observed(
     observed = ObservedCluster(ClusterPolicy(), 0.0)
     for name in "abc":
         observed.take_statement(
-            NodeRecord(name=f"node-{name}", folder="f", incarnation=1, host="h", units=1, release="1.0"), 0.0
+            NodeRecord(
+                name=f"node-{name}",
+                folder="f",
+                incarnation=1,
+                host="h",
+                units=1,
+                release="1.0",
+                transfer="h:7000",
+            ),
+            0.0,
         )
     observed.take_members([f"node-{name}" for name in members], 0.0)
     for copy in (A, B, C):
