@@ -1,13 +1,12 @@
 """A node of a simulated cluster: the parts of real units and of a real leader, put together as their processes do."""
 
-import errno
 import random
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
@@ -42,6 +41,7 @@ from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
 from reservoir.errors import StorageFailedError
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
+from tests.simulator.full_disk import SinkBesideDisk
 from tests.simulator.haltable import HaltableCall, Stepwise
 from tests.simulator.membership import Group, SimulatedMembership
 from tests.simulator.transfer import DonorHost, SimulatedFetcher, SimulatedTransfer
@@ -101,21 +101,6 @@ class Troubles:
     waits: bool = True
 
 
-class _SinkBesideDisk:
-    """Stands in for the sink of a host: while the disk is full no checkpoint becomes durable."""
-
-    def __init__(self, sink: ReplySink, is_full: Callable[[], bool]) -> None:
-        self._sink, self._is_full = sink, is_full
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sink, name)
-
-    def wait(self, before_offset: int) -> None:
-        if self._is_full():
-            raise StorageFailedError("a segment", "a write", OSError(errno.ENOSPC, "No space left on device"))
-        self._sink.wait(before_offset)
-
-
 class SimulatedUnit:
     """The process of a unit. It ends by `kill` or `stop`; errors of the transport and of the disk end it too.
 
@@ -165,9 +150,10 @@ class SimulatedUnit:
 
         def make(place: Place) -> TaskHost:
             host = hosting.host(place, SETTINGS)
-            host.sink = cast(ReplySink, _SinkBesideDisk(host.sink, is_full))
+            host.sink = cast(ReplySink, SinkBesideDisk(host.sink, is_full))
             return host
 
+        fetcher = SimulatedFetcher(transfer, self.copies.donors)
         self.loop = UnitLoop(
             self.transport,
             topics,
@@ -175,12 +161,7 @@ class SimulatedUnit:
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
             sending,
             self.copies,
-            UnitHosts(
-                lambda places: [make(each) for each in places],
-                lambda _: None,
-                clock,
-                SimulatedFetcher(transfer, self.copies.donors),
-            ),
+            UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock, fetcher),
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
             UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),

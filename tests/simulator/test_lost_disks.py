@@ -63,6 +63,18 @@ def lose_a_disk(simulation: Simulation) -> bool:
     return True
 
 
+def crash_amid_a_fetch(simulation: Simulation) -> None:
+    """The unit, or all processes, of a node that fetches are killed: what has come so far stays."""
+    busy = [node for node in up(simulation.nodes) if node.transfer.is_busy]
+    if busy:
+        node = simulation.chance.choice(busy)
+        if simulation.chance.random() < 0.5:
+            node.kill_unit(0)
+        else:
+            node.kill()
+            node.start()
+
+
 def _where(simulation: Simulation, task: TaskKey) -> TopicPartition:
     return TopicPartition(simulation.topics.tasks(task.stream, task.partitioner), task.partition)
 
@@ -93,6 +105,8 @@ def play(folder: Path, seed: int) -> tuple[int, int]:
                 empty_logs(simulation)
             elif kind < 0.5:
                 lose_a_disk(simulation)
+            elif kind < 0.6:
+                crash_amid_a_fetch(simulation)
             else:
                 chance.choice(_FAULTS)(simulation)
             simulation.run(chance.uniform(0.1, 1.5), _EVENTS_PER_S)
@@ -147,5 +161,9 @@ def test_planted_mistakes_are_caught(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises(Broken):
-        for seed in range(20):
-            play(tmp_path / str(seed), seed)
+        _play_all(tmp_path)
+
+
+def _play_all(folder: Path) -> None:
+    for seed in range(20):
+        play(folder / str(seed), seed)

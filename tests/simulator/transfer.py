@@ -21,6 +21,8 @@ from reservoir.executor import Job
 # A donor that does not go on for this long is given up.
 _PATIENCE_S = 3.0
 _FILES_AT_ONCE = 3
+# The share of ticks in which a fetch goes on.
+_GOES_ON = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,18 @@ class SimulatedTransfer:
         donor = each.order.donors[0]
         return Fetching(donor=str(donor), fetched=each.fetched, total=each.fetched + len(each.left))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a fetch is under way."""
+        return any(each.begun and each.end is None for each in self._fetches.values())
+
     def stop(self, task: TaskKey) -> None:
         self._fetches.pop(task, None)
 
     def step(self) -> None:
         """Let each fetch go on a little."""
         for key, each in self._fetches.items():
-            if each.end is None and self._chance.random() < 0.5:
+            if each.end is None and self._chance.random() < _GOES_ON:
                 self._step(key, each)
 
     def _step(self, key: TaskKey, each: _Fetch) -> None:
