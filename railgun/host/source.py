@@ -28,10 +28,8 @@ class DataSource:
     order: what has to be fetched, after `open` has returned no task; None if it is not known yet who may give it.
     """
 
-    def __init__(
-        self, place: Place, log: TaskLog, settings: TaskSettings, sync_log: SyncLog, after_records: int
-    ) -> None:
-        self._place, self._log, self._settings, self._sync_log = place, log, settings, sync_log
+    def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, after_records: int) -> None:
+        self._place, self._log, self._settings = place, log, settings
         self._after_records = after_records
         self._taken = self._failed = 0
         self._error = ""
@@ -42,16 +40,17 @@ class DataSource:
         self._failed = self._failed + 1 if end.error else 0
         self._error = end.error
 
-    def open(self, donors: Donors | None) -> TaskProcessor | None:
+    def open(self, donors: Donors | None, sync_log: SyncLog) -> TaskProcessor | None:
         """Return the task; None if its data has to be fetched first.
 
         donors: the copies of other nodes; None if there are no other nodes.
+        sync_log: see `CheckpointWork`.
         Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
         """
         self.order = None
         place, log = self._place, self._log
         if donors is None:
-            return self._recovered()
+            return self._recovered(sync_log)
         if take_fetched(place.folder):
             self._taken += 1
         start, begin = log.start, begins_at(place, log)
@@ -65,7 +64,7 @@ class DataSource:
             if is_new and self._is_far(begin) and (able or donors.may_come):
                 self._fetch(able, start)
                 return None
-            task = self._recovered()
+            task = self._recovered(sync_log)
         except (LogCutError, LogReplacedError):
             raise
         except LogGapError as gap:
@@ -78,9 +77,9 @@ class DataSource:
             return None
         return task
 
-    def _recovered(self) -> TaskProcessor:
+    def _recovered(self, sync_log: SyncLog) -> TaskProcessor:
         self._place.folder.mkdir(parents=True, exist_ok=True)
-        return recovered(self._place, self._log, self._settings, self._sync_log)
+        return recovered(self._place, self._log, self._settings, sync_log)
 
     def _is_far(self, position: int) -> bool:
         """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""

@@ -92,7 +92,7 @@ class TaskHost:
         self.may_warm: Sequence[str] | None = None
         self.fetching: Fetching | None = None
         self.folder_id = ""
-        self._source = DataSource(place, log, settings, sink.wait, after_records)
+        self._source = DataSource(place, log, settings, after_records)
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -194,7 +194,7 @@ class TaskHost:
         try:
             # First, as the broker may be away: a task that is open would hold its folder.
             self._ready_at = self.log.end
-            task = self._source.open(donors)
+            task = self._source.open(donors, self.sink.wait)
             if task is None:
                 self._state = HostState.FETCHING
                 return

@@ -28,6 +28,10 @@ _DONOR = CopyName("there", 0)
 _RECORDS, _FEW, _MANY = 42, 5, 1_000
 
 
+def _no_replies(before_offset: int) -> None:
+    """None is owed."""
+
+
 @dataclass
 class _Copy:
     log: EmbeddedLog
@@ -35,11 +39,11 @@ class _Copy:
 
     def source(self, after_records: int = _MANY) -> DataSource:
         log = TaskLog(self.log, _WHERE, TaskEnvironment())
-        return DataSource(self.place, log, SMALL, lambda position: None, after_records)
+        return DataSource(self.place, log, SMALL, after_records)
 
     def opened(self, source: DataSource, donors: Donors | None) -> int | None:
         """The position of the task; None if it is to be fetched."""
-        task = source.open(donors)
+        task = source.open(donors, _no_replies)
         if task is None:
             return None
         position = task.position
@@ -48,7 +52,7 @@ class _Copy:
 
     def processed(self, end: int, folder: Path | None = None) -> None:
         """Process the log up to an offset, take a checkpoint, and move the folder elsewhere."""
-        task = self.source().open(None)
+        task = self.source().open(None, _no_replies)
         assert task is not None
         fetched = self.log.read(*_WHERE, task.position, end - task.position, 1 << 20)
         task.process(fetched.records, task.position, lambda replies: None)
@@ -114,7 +118,7 @@ def test_nothing_serves(copy: _Copy) -> None:
     copy.log.trim(*_WHERE, 30)
     last = Donor(CopyName("away", 1), 33)
     with pytest.raises(LogGapError, match=r"away/1 had it last, up to offset 33: .* accept-gap s/k/0"):
-        copy.source().open(Donors((Donor(_DONOR, 25),), last=last))
+        copy.source().open(Donors((Donor(_DONOR, 25),), last=last), _no_replies)
 
 
 def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:
@@ -137,7 +141,7 @@ def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:
         (fetching_folder(copy.place.folder) / FETCHED).write_text("{}")
         source.note(FetchEnd())
     with pytest.raises(LogGapError, match="log_retention"):
-        source.open(_donors(40))
+        source.open(_donors(40), _no_replies)
 
 
 def test_after_three_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
@@ -149,4 +153,4 @@ def test_after_three_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
     assert copy.opened(source, _donors(40)) == 20
     copy.log.trim(*_WHERE, 30)
     with pytest.raises(LogGapError, match="there is no room"):
-        source.open(_donors(40))
+        source.open(_donors(40), _no_replies)

@@ -291,7 +291,9 @@ class SimulatedNode:
         self.folder.mkdir(exist_ok=True)
         self.is_up = True
         shutil.rmtree(self.folder / "snapshots", ignore_errors=True)
-        self.transfer = SimulatedTransfer(self.around.chance, self.around.now, self._donor, self._count)
+        self.transfer = SimulatedTransfer(
+            self.around.chance, self.around.now, self._donor, self._count, self._is_full
+        )
         self._incarnation = round(self.around.now() * 1000) + 1
         self.running = [self._unit(number) for number in range(self.units)]
         self._lead()
@@ -384,7 +386,7 @@ class SimulatedNode:
             CopyName(self.name, number),
             self.folder,
             self.folder_id,
-            lambda: self.around.now() < self.full_disk_s,
+            self._is_full,
             self.transfer,
         )
 
@@ -394,6 +396,9 @@ class SimulatedNode:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.disks += 1
+
+    def _is_full(self) -> bool:
+        return self.around.now() < self.full_disk_s
 
     def _count(self) -> None:
         self.fetched += 1

@@ -54,6 +54,7 @@ class _Fetch:
 class SimulatedTransfer:
     """find: returns a copy that may be a donor; None if its process does not run.
 
+    is_full: whether the disk of its node is full.
     finished: is called at the end of each fetch that has brought all.
     It lives on when a unit of its node ends.
     """
@@ -64,7 +65,9 @@ class SimulatedTransfer:
         now: Callable[[], float],
         find: Callable[[CopyName, TaskKey], DonorHost | None],
         finished: Callable[[], object],
+        is_full: Callable[[], bool],
     ) -> None:
+        self._is_full = is_full
         self._finished = finished
         self._chance, self._now, self._find = chance, now, find
         self._fetches: dict[TaskKey, _Fetch] = {}
@@ -98,6 +101,9 @@ class SimulatedTransfer:
                 self._step(key, each)
 
     def _step(self, key: TaskKey, each: _Fetch) -> None:
+        if self._is_full():
+            each.end = FetchEnd("there is no room")
+            return
         if each.donor is None:
             self._ask(key, each)
             return
