@@ -127,6 +127,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     self.announced_s,
                     status.filled,
                     status.topic_id,
+                    status.checkpoint,
                 ),
             )
 

@@ -42,6 +42,10 @@ for that unit."""
 REPLIES_UNUSED_S: Final = 24 * 3_600.0
 """The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it anew."""
 
+DONORS_HEARD_S: Final = 10.0
+"""A unit that has heard all others for this long has heard of every copy that could give its data. Before that a copy
+that lacks data waits: after a power cut all nodes come back within a while."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0

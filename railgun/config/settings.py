@@ -131,6 +131,7 @@ class ClusterSettings:
     transfer_certificate, transfer_key, transfer_ca: files in PEM: of the server, and the CAs of other nodes' servers.
     transfer_clear_text: other machines may be served without TLS.
     transfer_rate_bytes: how many bytes a node sends in a second, at most; 0: as many as it can.
+    transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
     hung_after_s: a unit that says nothing to its node for this long is killed and started again.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.
@@ -158,6 +159,7 @@ class ClusterSettings:
     transfer_ca: str = text(NONE)
     transfer_clear_text: bool = truth(False)
     transfer_rate_bytes: int = bytes_(100 * BYTES_BY_UNIT["MB"], 0, _TIB)
+    transfer_after_records: int = whole(500_000, 1, 1_000_000_000_000)
     hung_after_s: float = seconds(60.0, 5_000, 24 * _HOUR_MS)
     warm_wait_s: float = seconds(600.0, 0, 24 * _HOUR_MS)
     positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)

@@ -9,10 +9,14 @@ from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
+from railgun.cluster.donors import Donors
+from railgun.cluster.reports import Fetching
 from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.take_over import TakeOver
+from railgun.host.fetched import folder_id
+from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
@@ -20,6 +24,7 @@ from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.snapshot_making import SnapshotMaking
+from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
@@ -38,6 +43,7 @@ from railgun.wire.records import Records
 from railgun.wording import counted
 from reservoir.executor import Job, Lane
 
+_ID_BYTES = 8
 _log = logging.getLogger("railgun.unit")
 
 
@@ -59,6 +65,9 @@ class TaskHost:
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None: all.
+    fetching: how far the fetch of its data has come, while it is FETCHING; else None.
+    folder_id: the id of the task's folder; empty before it was opened.
+    after_records: see `DataSource`.
     """
 
     def __init__(
@@ -71,6 +80,7 @@ class TaskHost:
         offered: Offered,
         lane: Lane,
         copy: str = "",
+        after_records: int = 0,
     ) -> None:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
@@ -80,6 +90,9 @@ class TaskHost:
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
+        self.fetching: Fetching | None = None
+        self.folder_id = ""
+        self._source = DataSource(place, log, settings, after_records)
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -170,19 +183,36 @@ class TaskHost:
 
     # --- opening and closing -----------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Recover the task from its last checkpoint.
+    def open(self, donors: Donors | None = None) -> None:
+        """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
+        first; then `fetch_order` says whose.
 
+        donors: the copies on other nodes; None if there are no other nodes.
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
         self._state = HostState.OPENING
         try:
-            self.place.folder.mkdir(parents=True, exist_ok=True)
-            self._recover()
+            # First, as the broker may be away: a task that is open would hold its folder.
+            self._ready_at = self.log.end
+            task = self._source.open(donors, self.sink.wait)
+            if task is None:
+                self._state = HostState.FETCHING
+                return
+            self._run(task)
         except BaseException:
             self._state = HostState.CLOSED
             raise
+        self.fetching = None
         self._state = HostState.RECOVERING
+
+    @property
+    def fetch_order(self) -> FetchOrder | None:
+        """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
+        return self._source.order
+
+    def note_fetch(self, end: FetchEnd) -> None:
+        """Note how the fetch of its data has ended. Called before it is opened again."""
+        self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, without sending replies.
@@ -228,14 +258,15 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception) -> None:
-        """Stop the task for an error of its own."""
-        self.failure = f"{type(error).__name__}: {error}"
+    def fail(self, error: Exception, remedy: str = "") -> None:
+        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+        self.failure = f"{type(error).__name__}: {error}{remedy}"
+        self.fetching = None
         if isinstance(error, LogCutError):
             self.lost = LogPoint(error.position, error.leader_epoch)
         elif isinstance(error, LogReplacedError):
             self.replaced = error.topic_id
-        _log.error("%s is stopped: %s", self.place.identity, error)
+        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
@@ -354,13 +385,9 @@ class TaskHost:
             self.lane,
         )
 
-    def _recover(self) -> None:
-        # First, as the broker may be away: a task that is open would hold its folder.
-        self._ready_at = self.log.end
-        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
-
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
+        self.folder_id = folder_id(self.place.folder, self.log.environment.randomness(_ID_BYTES).hex())
         self._trimmed_at = 0
         self._epochs, self._appended = LeaderEpochs(task.position, task.leader_epoch), AppendTimes()
         task.on_begin_deepening = self._begin_export
@@ -404,9 +431,9 @@ class TaskHost:
         check_history(self.place, missing)
         self._close_to_begin_again()
         take_history(self.place, missing.history)
-        ready_at = self._ready_at
-        self._recover()
-        self._ready_at = max(ready_at, self._ready_at)
+        # First, as the broker may be away: a task that is open would hold its folder.
+        self._ready_at = max(self._ready_at, self.log.end)
+        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
         self._state = HostState.RECOVERING
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 

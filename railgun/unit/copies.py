@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState
+from railgun.cluster.donors import Donors, donors_of
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import NewerRecordError, PlanReader
 from railgun.cluster.reports import UnitReport, decode_report
-from railgun.cluster.silence import FORGETS_S, FORGOTTEN_S
+from railgun.cluster.silence import DONORS_HEARD_S, FORGETS_S, FORGOTTEN_S
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError, UnreadableRecordError
 from railgun.messaging.tail import each_record
@@ -133,9 +134,19 @@ class UnitCopies:
             for each in planned
         )
 
+    def donors(self, key: TaskKey) -> Donors:
+        """Return the copies of other nodes that may give the data of a task."""
+        now_s, node = self._clock.now(), self._name.node
+        heard = [(self._is_fresh(*each), each[1]) for each in self._heard.get(key, {}).values()]
+        listens_s = now_s - self._hearing.silence_since_s(now_s)
+        has_others = any(each.copy.node != node for each in self.plan.copies.get(key, ()))
+        return donors_of(key, node, heard, may_come=has_others and listens_s < DONORS_HEARD_S)
+
     def _is_caught_up(self, reported_s: float, report: CopyReport) -> bool:
-        is_fresh = self._clock.now() - reported_s <= self._timing.silence_s(report.interval_s)
-        return is_fresh and report.state.is_caught_up
+        return self._is_fresh(reported_s, report) and report.state.is_caught_up
+
+    def _is_fresh(self, reported_s: float, report: CopyReport) -> bool:
+        return self._clock.now() - reported_s <= self._timing.silence_s(report.interval_s)
 
     def forget(self, key: TaskKey) -> None:
         """Forget a copy that was closed."""

@@ -109,6 +109,7 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
+    after_records: see `DataSource`.
     timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again. In operation it
         waits for them until it is asked to stop.
     """
@@ -122,7 +123,9 @@ class Hosting:
         copy: str = "",
         timeout_s: float = math.inf,
         clock: Clock = CLOCK,
+        after_records: int = 0,
     ) -> None:
+        self._after_records = after_records
         self._transport, self._sending, self._environment = transport, sending, environment
         self._lanes, self._copy, self._timeout_s, self._clock = lanes, copy, timeout_s, clock
         self._ids = LogIds(transport, clock.now)
@@ -139,4 +142,5 @@ class Hosting:
             lambda: read_request(offer),
             self._lanes.next(),
             self._copy,
+            self._after_records,
         )

@@ -31,7 +31,7 @@ from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
-from railgun.unit.hosts import UnitHosts, stop_task
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies, read_plan
 from railgun.unit.positions import Positions
@@ -195,7 +195,7 @@ class UnitLoop:
         """Stop tasks whose logs lack records that they need, or are other ones."""
         for host, error in chain(self._replaced.find(hosts), self._cut_logs.find(hosts), self._faults.find()):
             if host.is_running:
-                stop_task(host, error)
+                self._hosts.stop(host, error)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task, and close all tasks.

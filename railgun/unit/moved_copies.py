@@ -8,11 +8,13 @@ import math
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import PlanReader
+from railgun.host.fetched import fetching_folder, replaced_folder
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportError
 from railgun.messaging.tail import Tail, each_record, leave_out
@@ -77,11 +79,16 @@ class MovedCopies:
         if now_s - self._looked_s < _LOOK_S or self._is_deleting():
             return
         self._looked_s = now_s
-        moved = {key for key in tasks if self._folder(key).is_dir() and self._is_elsewhere(key, None)}
+        moved = {key for key in tasks if any(self._folders(key)) and self._is_elsewhere(key, None)}
         self._since_s = {key: self._since_s.get(key, now_s) for key in moved}
         due = [key for key, since_s in self._since_s.items() if now_s - since_s >= KEPT_S]
         if due:
             self._is_deleting = self._run(lambda: self._delete_all(due))
+
+    def _folders(self, key: TaskKey) -> list[Path]:
+        """The folders of a task that are there: its own, and those beside it that a fetch has left."""
+        own = self._folder(key)
+        return [each for each in (own, fetching_folder(own), replaced_folder(own)) if each.is_dir()]
 
     def _folder(self, key: TaskKey) -> Path:
         return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
@@ -89,10 +96,13 @@ class MovedCopies:
     def _delete_all(self, keys: Sequence[TaskKey]) -> None:
         for key in keys:
             try:
-                with holding_all(self._folder(key)):
+                with ExitStack() as held:
+                    for folder in self._folders(key):
+                        held.enter_context(holding_all(folder))
                     # A unit that is to have the task from now on cannot open it before this is over.
                     if self._is_elsewhere(key, self._newest_plan()):
-                        self._delete(key)
+                        for folder in self._folders(key):
+                            self._delete(key, folder)
             except StoreLockedError:
                 _log.info("%s: the data of a copy that has moved is kept: it is open", key)
             except (OSError, TransportError) as error:
@@ -100,8 +110,7 @@ class MovedCopies:
                     "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
                 )
 
-    def _delete(self, key: TaskKey) -> None:
-        folder = self._folder(key)
+    def _delete(self, key: TaskKey, folder: Path) -> None:
         gone = folder.with_name(folder.name + _GONE)
         shutil.rmtree(gone, ignore_errors=True)
         # Renaming is one step. A host that opens the task from now on begins anew.

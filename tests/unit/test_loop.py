@@ -15,7 +15,9 @@ from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
+from railgun.cluster.donors import Donors
 from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
+from railgun.host.host_state import HostState
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
@@ -56,7 +58,7 @@ class StillHost:
     """A task that has caught up and does nothing more."""
 
     is_ready, is_running, is_changing, is_filling = True, False, False, False
-    failure, limit = None, None
+    failure, limit, state = None, None, HostState.ANSWERING
     take_over = SimpleNamespace(step=lambda: False)
     sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
@@ -64,7 +66,7 @@ class StillHost:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def open(self) -> None:
+    def open(self, donors: Donors) -> None:
         """At once."""
 
     def close(self) -> None:
