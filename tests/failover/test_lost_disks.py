@@ -1,4 +1,4 @@
-"""Each node in turn loses its disk, and the logs lack what copies were made of: all copies are there again, and equal."""
+"""Each node in turn loses its disk, where no log reaches back: all copies are there again, and equal."""
 
 import shutil
 import time
