@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
+from railgun.history.durable_files import remove_rest
 from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
@@ -169,6 +170,7 @@ class TaskHost:
         """
         self._state = HostState.OPENING
         try:
+            remove_rest(self.place.folder)
             self.place.folder.mkdir(parents=True, exist_ok=True)
             self._recover()
         except BaseException:

@@ -185,6 +185,29 @@ def test_a_state_of_another_topic_is_made_anew_once_that_is_accepted(
     assert task.events == events + 1
 
 
+def test_a_state_that_was_being_deleted_at_a_crash_is_made_anew(
+    log: LogWithIds, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files go one after another: a part of them is no state that could be opened."""
+    task.play()
+    log.replace(5)
+    cut = Cut(0, -1, "second")
+
+    def cut_off(path: Path, *_: object, **__: object) -> None:
+        if Path(path).exists():
+            for file in (Path(path) / "state").glob("[!C]*"):
+                file.unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            task.opened(cut)
+    task.play(cut)
+    assert (task.events, task.committed_id()) == (5, "second")
+    assert [path.name for path in task.folder.parent.iterdir() if path.name.startswith("task")] == ["task"]
+
+
 def test_copies_begin_at_the_definitions(log: LogWithIds, task: Task) -> None:
     """Events that came into the new topic before its definitions are not processed."""
     task.play()

@@ -3,6 +3,7 @@ back.
 """
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -142,6 +143,35 @@ def test_a_task_takes_records_only_once_its_change_is_over(
         finally:
             logger.removeHandler(noting)
         assert ran == [False]
+
+
+def test_a_folder_that_was_being_deleted_for_history_at_a_crash_is_opened_again(
+    tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events, history = _with_history(log)
+
+    def cut_off(path: Path, *_: object, **__: object) -> None:
+        if Path(path).exists():
+            for file in (Path(path) / "state").glob("[!C]*"):
+                file.unlink()
+            raise KeyboardInterrupt
+
+    with _copy(tmp_path, log) as copy:
+        awaited(copy.is_open)
+        history(copy.place.history)
+        host = copy.hosts.by_key[_KEY]
+        host.take(log.read(*_WHERE, 0, 64, 1 << 20))
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", cut_off)
+            with pytest.raises(KeyboardInterrupt):
+                host.change()
+        host.open()
+        host.take(log.read(*_WHERE, host.position, 64, 1 << 20))
+        host.change()
+        host.take(log.read(*_WHERE, host.position, 64, 1 << 20))
+        assert host.task.history == "h1"
+        assert sum(len(rows.seq) for rows in host.task.reservoir.scan()) == len(events)
+        assert not copy.place.folder.with_name("task.gone").exists()
 
 
 def test_nor_does_it_end_the_unit_where_a_copy_begins_anew_behind_history(
