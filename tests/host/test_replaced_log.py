@@ -26,7 +26,7 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
-from tests.unit.local_units import SMALL
+from tests.unit.local_units import SMALL, awaited
 from tests.unit.processes import DEFINITIONS, event
 
 _TOPICS = Topics()
@@ -154,6 +154,16 @@ def test_a_checkpoint_without_an_id_takes_the_present_one(log: LogWithIds, task:
     log.topic_id = ""
     with pytest.raises(LogCutError):
         task.opened()
+
+
+def test_it_does_so_though_no_record_comes(log: LogWithIds, task: Task) -> None:
+    log.topic_id = ""
+    position = task.play()
+    log.topic_id = "first"
+    host = task.opened()
+    awaited(lambda: (host.work(), host.task.checkpoints.taken)[1] > 0)
+    host.close()
+    assert (host.position, task.committed_id()) == (position, "first")
 
 
 def test_a_state_without_a_record_fits_every_topic(log: LogWithIds, task: Task) -> None:
