@@ -101,17 +101,17 @@ def open_task(
         if meta is not None:
             _restore(task, meta, read_log)
         task.position = task.position or begin
-        task.begin_checkpoints(
-            sync_log, has_earlier_form=meta is not None and _has_earlier_form(meta, topic_id)
-        )
+        task.begin_checkpoints(sync_log, has_earlier_form=_has_earlier_form(meta, topic_id))
     except BaseException:
         task.close()
         raise
     return task
 
 
-def _has_earlier_form(meta: TaskMeta, topic_id: str) -> bool:
-    """Whether a checkpoint is of a release that kept no open rows, or no id of the topic."""
+def _has_earlier_form(meta: TaskMeta | None, topic_id: str) -> bool:
+    """Whether there is a checkpoint of a release that kept no open rows, or no id of the topic."""
+    if meta is None:
+        return False
     return meta.saved_rows is None or bool(topic_id and not meta.topic_id)
 
 
