@@ -34,6 +34,7 @@ def at_a_glance(
     waiting: PendingTable,
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
+    brokers: int | None,
     logs: Mapping[TaskKey, LogRoom],
 ) -> dict[str, Any]:
     """Return the summary of a cluster for `railgun status`.
@@ -43,6 +44,7 @@ def at_a_glance(
     waiting: the requests that wait for answers.
     log_retention_ms: of the logs of new streams that do not say it themselves; None: for ever.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
+    brokers: how many live; None if that is not known.
     logs: the logs of tasks, as far as they are known.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
@@ -59,6 +61,7 @@ def at_a_glance(
         "log_retention_ms": log_retention_ms,
         "log_warning": log_warning(logs),
         "weak_topics": dict(weak_topics),
+        "brokers": brokers,
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
     }

@@ -194,7 +194,15 @@ CLUSTER = Command(
         "stop. Answers to the lost records were given, and later answers do not count them. Where the topic\n"
         "of a task was deleted, or made anew, its copies delete their state and begin anew.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
-        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`."
+        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`.\n\n"
+        "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
+        "as it should be; behind: it reads its log, and may not answer yet; failed: its node's log says why;\n"
+        "closed: its unit was stopped; does not report: its unit has been silent for too long, so it is\n"
+        "probably gone; (goes): the plan has no such copy any more.\n\n"
+        "log from: the first offset that the broker still has of the task's log. needed from: the offset\n"
+        "from which on a copy needs it, by the oldest last checkpoint; - if no copy has a checkpoint yet.\n"
+        "left: the broker keeps the record there for at least so long; `for ever`, or ? where it is not\n"
+        "known. A copy that comes back later has lost what it needs."
     ),
     example=(
         "railgun cluster --tasks\n"

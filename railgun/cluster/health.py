@@ -83,7 +83,9 @@ def warnings(
     if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
-    if plan.copies and len(able) < plan.wanted:
+    if plan.copies and not observed.members:
+        yield "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    elif plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
             f"own, and {len(able)} can have some; start "
@@ -94,7 +96,7 @@ def warnings(
     if 0 < len(without) < len(nodes):
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
     short = cluster_health(observed, plan, now_s).tasks_short
-    if short:
+    if short and observed.members:
         wanted = counted(plan.wanted, "copy", "copies")
         yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
     losing = log_warning(logs)

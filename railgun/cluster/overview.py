@@ -163,17 +163,22 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
         elif "fetching" in heard:
             waits = heard["fetching"]["donor"] is None
             yield f"{task}: {copy} {'waits for its turn to fetch' if waits else 'fetches its data'}"
-        elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED):
+        elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED, CopyState.CLOSED):
             by = f" by {counted(heard['lag'], 'record')}" if heard["state"] == CopyState.BEHIND else ""
             yield f"{task}: {copy} is {heard['state']}{by}"
 
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = heard_copies(observed.reports, plan.policy, task, lambda each: each.is_heard(now_s))
+    heard = heard_copies(observed.reports, plan.policy, task, lambda each: _is_known(each, now_s))
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
         yield {**shown_copy(copy, heard.pop(copy, None)), "planned": True}
     for copy in sorted(heard):
         if heard[copy].status.state is not CopyState.CLOSED:
             yield {**shown_copy(copy, heard[copy]), "planned": False}
+
+
+def _is_known(copy: ReportedCopy, now_s: float) -> bool:
+    """Whether a copy's last report still says how it stands. One that closed has no more to say."""
+    return copy.is_heard(now_s) or copy.status.state is CopyState.CLOSED

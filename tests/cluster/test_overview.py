@@ -102,6 +102,22 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:
+    states = {**STATES, (A, ONE): CopyState.CLOSED, (C, OTHER): CopyState.CLOSED}
+    observed = _observed(PLAN, states, members="bc")
+    for now_s in (10.0, 1_000.0):
+        shown = overview(observed, PLAN, None, [ONE, OTHER], now_s)
+        assert shown["tasks"][0]["copies"][0]["state"] == "closed"
+        # One that the plan does not name is not shown.
+        assert len(shown["tasks"][1]["copies"]) == 2
+    # Those that did not say that they closed.
+    assert shown["unheard"] == 3
+    draining = replace(PLAN, target={ONE: (B, A), OTHER: (B, A)}, drains={"node-c": Drain(1)})
+    there = {**draining.copies, ONE: (PlannedCopy(C, "f"), *draining.copies[ONE])}
+    shown = overview(observed, replace(draining, copies=there), None, [ONE, OTHER], 10.0)
+    assert "s/k/0: node-a/0 is closed" in shown["nodes"][2]["waits"]
+
+
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
     observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
@@ -270,6 +286,16 @@ def test_warnings() -> None:
     assert "WARNING: some nodes name a rack" in as_text(shown)
 
 
+def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
+    observed = _observed(PLAN, STATES, members="")
+    assert overview(observed, PLAN, None, [ONE, OTHER], 20.0)["warnings"] == [
+        "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    ]
+    observed.take_members(["node-a"], 20.0)
+    warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
+    assert warnings == [SHORT, "2 tasks have fewer than 2 copies that could answer"]
+
+
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
     observed = _observed(PLAN, {})
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
@@ -286,12 +312,12 @@ def test_logs_that_will_lose_what_a_copy_needs_are_shown_counted_and_warned_of()
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, (), {ONE: room})
     assert [task["log"] for task in shown["tasks"]] == [room.shown(), None]
     (warning,) = shown["warnings"]
-    assert f"{ONE} (node-b/0, 27 h left)" in warning
+    assert f"{ONE} (node-b/0, 1 d 3 h left)" in warning
     assert f"WARNING: {warning}" in as_text(shown)
     table = as_text(shown, with_tasks=True).splitlines()[-3:]
     assert [line.split()[:5] for line in table] == [
         ["task", "log", "from", "needed", "from"],
-        [_text(ONE), "3", "5", "27", "h"],
+        [_text(ONE), "3", "5", "1", "d"],
         [_text(OTHER), "?", "?", "?", "node-b/0"],
     ]
     assert cluster_health(observed, PLAN, 10.0, {ONE: room, OTHER: well}).logs_short == 1

@@ -184,6 +184,7 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
                 PendingTable(1, 10, 10),
                 86_400_000,
                 {"t": "it has no second replica"},
+                1,
                 logs,
             ),
             "log_warning",

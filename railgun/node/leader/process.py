@@ -93,7 +93,7 @@ def run_leader(
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
         ) as membership:
-            watch = LogWatch(transport, topics, lambda: known.catalog.task_keys if leading.leads else ())
+            watch = LogWatch(transport, topics, lambda: known.catalog if leading.leads else Catalog())
             leading = Leading(
                 transport,
                 topics,
