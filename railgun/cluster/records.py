@@ -40,8 +40,9 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
     histories: None if the node's release does not say.
-    transfer: the address at which other nodes fetch data of this one's tasks; empty if it serves none.
-    transfer_key: the key that their requests are signed with. It is shown nowhere.
+    transfer: where the node serves snapshots of its tasks, as a URL; empty if it serves none.
+    transfer_key: with which requests to it are signed; shown nowhere.
+    transfer_reason: why it serves none.
     """
 
     version: int = VERSION
@@ -57,6 +58,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     histories: list[str] | None = None
     transfer: str = ""
     transfer_key: str = ""
+    transfer_reason: str = ""
 
     @property
     def key(self) -> bytes:

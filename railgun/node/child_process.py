@@ -27,8 +27,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ChildProcess:
-    """The process of a unit, the leader's process, or the transfer process. `watch` starts it again when it has died, and
-    kills it when it hangs. No call waits for a killed process to end, except `end` for a moment.
+    """The process of a unit, the leader's process, or the transfer process. `watch` starts it again when it has died,
+    and kills it when it hangs. No call waits for a killed process to end, except `end` for a moment.
 
     name: what it is called in the log.
     again: words that are appended to its command once it has been ready.
@@ -115,8 +115,8 @@ class ChildProcess:
             return self._metrics if self._answered.wait(timeout_s) else ""
 
     def tell(self, line: bytes) -> bool:
-        """Write a line to the standard input of the process. Returns False if it was dropped, because the process has ended
-        or does not read. Any thread may call this.
+        """Write a line to the standard input of the process. Returns False if it was dropped, because the process has
+        ended or does not read. Any thread may call this.
         """
         with self._telling:
             process = self._process
@@ -232,9 +232,11 @@ class ChildProcess:
         if self._listener is not None:
             self._listener.join()
         self._forget()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        # No thread may write to a pipe that has been closed: another file may have got its number.
+        with self._telling:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _ended(process: "subprocess.Popen[bytes]", within_s: float) -> int | None:

@@ -341,6 +341,26 @@ NODE = (
         (),
         "copies that wait for their turn to fetch their data from another node",
     ),
+    Family(
+        "railgun_transfer_served_bytes_total",
+        FamilyKind.COUNTER,
+        (),
+        "bytes of snapshots that were sent to other nodes since the transfer process began, as those below",
+    ),
+    Family(
+        "railgun_transfer_fetched_bytes_total",
+        FamilyKind.COUNTER,
+        (),
+        "bytes of snapshots that were fetched from other nodes",
+    ),
+    Family("railgun_transfer_fetches_running", FamilyKind.GAUGE, (), "fetches of tasks' data that run now"),
+    Family(
+        "railgun_transfer_fetches_total",
+        FamilyKind.COUNTER,
+        (),
+        "fetches that have ended with the data there",
+    ),
+    Family("railgun_transfer_fetches_failed_total", FamilyKind.COUNTER, (), "fetches that have failed"),
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)

@@ -34,6 +34,7 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.task.configured import task_settings
 from railgun.task.environment import TaskEnvironment
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies
@@ -46,7 +47,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.unit.telemetry import UnitTelemetry
 
 # How many tasks are opened or closed at the same time.

@@ -10,10 +10,8 @@ from typing import NamedTuple
 from railgun.catalog.task_key import TaskKey
 from railgun.host.task_host import TaskHost
 from railgun.task.errors import SnapshotError
+from railgun.task.snapshot_file import SNAPSHOT
 from reservoir.executor import Job
-
-SNAPSHOTS = "snapshots"
-"""The folder of all snapshots, in the data folder of a node."""
 
 _NAME = re.compile(r"[0-9a-f]{1,64}")
 
@@ -30,8 +28,8 @@ class UnitSnapshots:
 
     Threads: any thread may call `ask`; the unit's loop calls `step`.
     folder: each snapshot becomes a folder in it, under its own name. Another process deletes them.
-    made: is called by the loop, once for each order, with the snapshot's name and an error in one line; the error is
-        empty if the snapshot was made.
+    made: is called by the loop with the snapshot's name and an error in one line, which is empty if the snapshot is
+        there. Orders and answers may be lost: an order that comes again is answered again, and not carried out twice.
     """
 
     def __init__(self, folder: Path, made: Callable[[str, str], object]) -> None:
@@ -54,8 +52,10 @@ class UnitSnapshots:
         self._tell()
         named = {task_name(key): host for key, host in hosts.items()}
         for _ in range(len(self._orders)):
-            order = self._orders.popleft()
+            order, under_way = self._orders.popleft(), [each for each, _ in self._under_way]
             host = named.get(order.task)
+            if order in under_way:
+                continue
             if host is not None and host.makes_snapshot:
                 self._orders.append(order)
             else:
@@ -65,6 +65,9 @@ class UnitSnapshots:
         try:
             if not _NAME.fullmatch(order.name):
                 raise SnapshotError(f"{order.name!r} is no name of a snapshot")
+            if (self._folder / order.name / SNAPSHOT).is_file():
+                self._end(order, None)
+                return
             if host is None:
                 raise SnapshotError(f"{order.task} has no copy here")
             self._under_way.append((order, host.make_snapshot(self._folder / order.name)))

@@ -27,6 +27,7 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import PlannedTasks
 from railgun.unit.clock import Clock, IdleMeter
 from railgun.unit.copies import UnitCopies
@@ -37,7 +38,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
-from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
+from railgun.unit.snapshots import UnitSnapshots
 from reservoir.errors import StorageFailedError
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter

@@ -18,6 +18,7 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import IdleMeter
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -25,7 +26,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
-from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply

@@ -26,6 +26,7 @@ from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transpor
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop
@@ -33,7 +34,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
-from railgun.unit.snapshots import SNAPSHOTS, UnitSnapshots
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from railgun.task.snapshot_file import read_snapshot
-from railgun.unit.snapshots import SNAPSHOTS
+from railgun.transfer.snapshots import SNAPSHOTS
 from tests.unit.embedded_unit import embedded_unit
 
 TASK = "s.1/k/{}"
@@ -24,6 +24,22 @@ def test_snapshots_are_made_beside_the_events_and_told_once(tmp_path: Path) -> N
             assert 0 < found.position <= unit.host(partition).position
         unit.answers_meanwhile(0)
         assert len(unit.made) == len(orders)
+
+
+def test_an_order_that_comes_again_is_not_carried_out_twice(tmp_path: Path) -> None:
+    """The answer may have been lost."""
+    with embedded_unit(tmp_path) as unit:
+        for _ in range(3):
+            unit.snapshots.ask(TASK.format(0), "a0")
+            unit.loop.round()
+        unit.round_until(lambda: bool(unit.made))
+        found = read_snapshot(unit.data / SNAPSHOTS / "a0")
+        unit.event(0)
+        unit.made.clear()
+        unit.snapshots.ask(TASK.format(0), "a0")
+        unit.round_until(lambda: bool(unit.made))
+        assert set(unit.made) == {("a0", "")}
+        assert read_snapshot(unit.data / SNAPSHOTS / "a0") == found
 
 
 def test_orders_that_cannot_be_carried_out_are_answered(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
+from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -70,13 +71,13 @@ def run_leader(
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
     ended: deque[UnitEnded],
+    serving: Callable[[], Serving],
 ) -> None:
     """Wait for the broker, and run until asked to stop.
 
     Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
-    checked: is called when the node may take part.
-    tell: is called after each round.
-    ended: see `Leading`.
+    checked: is called when the node may take part.  tell: is called after each round.
+    ended: see `Leading`.  serving: returns where the node serves snapshots.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
@@ -89,7 +90,7 @@ def run_leader(
         make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
-        known = _Known(place, cluster, _incarnation(place, before.incarnation))
+        known = _Known(place, cluster, _incarnation(place, before.incarnation), serving)
         with GroupMembership(
             kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
         ) as membership:
@@ -168,11 +169,15 @@ class _Known:
     """The description of the node: its data on the disk, and the catalogue by which that data is looked for.
 
     incarnation: the number of this run of the node.
+    serving: returns where the node serves snapshots.
     catalog: the newest one that was followed; another thread sets it.
     """
 
-    def __init__(self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int) -> None:
+    def __init__(
+        self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int, serving: Callable[[], Serving]
+    ) -> None:
         self._place, self._cluster, self._incarnation = place, cluster, incarnation
+        self._serving = serving
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
@@ -187,6 +192,7 @@ class _Known:
         now_s = time.monotonic()
         if now_s - self._looked_s >= _FOLDERS_S:
             self._looked_s, self._disk = now_s, list(self._on_disk(now_s))
+        serving = self._serving()
         return NodeRecord(
             name=self._place.identity.name,
             folder=self._place.identity.folder,
@@ -197,6 +203,9 @@ class _Known:
             release=self._place.release,
             disk=self._disk,
             histories=self._histories.among(self.catalog),
+            transfer=serving.address,
+            transfer_key=serving.key,
+            transfer_reason=serving.reason,
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:

@@ -13,6 +13,7 @@ from railgun.cluster.records import NodeRecord, encode_statement
 from railgun.config.settings import Settings
 from railgun.node.identity import NodeRefusedError, node_identity
 from railgun.node.leader.process import LeaderPlace, run_leader
+from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
 from tests.node.leader.leading_nodes import Nodes
 
@@ -40,6 +41,7 @@ def test_it_leaves_what_its_newer_release_said_and_begins_nothing(
             lambda: begun.append("units"),
             lambda leading: begun.append(leading),
             deque(),
+            Serving,
         )
     assert not begun
     assert nodes.written(topics.nodes) == [(said.key, encode_statement(said))]
