@@ -13,6 +13,7 @@ from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.departed import departed
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
@@ -212,6 +213,8 @@ class ClusterState:
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)
+        # The thread that reads reports forgets units.
+        self._observed.forget(departed(self._observed, self._plan, time.time_ns() // 1_000_000).nodes)
 
     def _take_statement(self, _: int, record: bytes) -> None:
         self._observed.take_statement(decode_statement(record), time.monotonic())

@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from railgun.cli.failures import UsageError
@@ -44,6 +44,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
         logs = log_columns(tasks)
         lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
+        lines += [f"  {failure}" for task in tasks for failure in _failures(task)]
     return "\n".join(lines) + "\n"
 
 
@@ -71,6 +72,13 @@ def _name(task: Mapping[str, Any]) -> str:
 
 def _copies(task: Mapping[str, Any]) -> str:
     return ", ".join(map(_copy, task["copies"])) or "none"
+
+
+def _failures(task: Mapping[str, Any]) -> Iterator[str]:
+    """Why copies of a task have failed."""
+    for copy in task["copies"]:
+        if copy.get("failure"):
+            yield f"{_name(task)} on {copy['node']}/{copy['unit']} has failed: {copy['failure']}"
 
 
 def _copy(copy: Mapping[str, Any]) -> str:

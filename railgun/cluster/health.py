@@ -92,6 +92,9 @@ def warnings(
             "more nodes, or set cluster.copies"
         )
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+    for record in nodes:
+        if record.unread:
+            yield f"{record.name} follows an older plan: {record.unread}"
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"

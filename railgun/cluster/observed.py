@@ -1,6 +1,6 @@
 """Collects what the leader knows of the cluster from nodes, units and Kafka's group. Pure: times are handed in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
@@ -69,13 +69,14 @@ class ObservedCluster:
             else:
                 self._left_s.setdefault(name, now_s)
 
-    def forget(self, nodes: Iterable[str], units: Iterable[CopyName]) -> None:
+    def forget(self, nodes: Collection[str], units: Collection[CopyName] = ()) -> None:
         """Drop what was said by nodes, and reported by units, that are gone for good."""
         for name in nodes:
             for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self.orders):
                 said.pop(name, None)
         for unit in units:
             self.reports.forget(unit)
+        self._progress.forget(nodes, units)
 
     def take_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""

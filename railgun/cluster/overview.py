@@ -86,7 +86,7 @@ def heard_copies(
 
 
 def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
-    """Return what is shown of a copy. heard: None if it was not heard."""
+    """Return what is shown of a copy: also why it failed, if it has. heard: None if it was not heard."""
     status = None if heard is None else heard.status
     shown: dict[str, Any] = {
         "node": copy.node,
@@ -101,6 +101,8 @@ def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
             "fetched_bytes": fetching.fetched,
             "total_bytes": fetching.total,
         }
+    if status is not None and status.state is CopyState.FAILED:
+        shown["failure"] = status.failure
     return shown
 
 

@@ -1,7 +1,7 @@
 """Tells from reports whether copies and units get on. Times are seconds of the monotonic clock."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
@@ -131,6 +131,15 @@ class Progress:
         self._fetched_s = {node: each for node, each in self._fetched_s.items() if node in nodes}
         self._checkpoints = {copy: each for copy, each in self._checkpoints.items() if copy in kept}
         self._flapping &= kept
+
+    def forget(self, nodes: Collection[str], units: Iterable[CopyName]) -> None:
+        """Forget nodes and units that are gone for good."""
+        gone = {*units, *(unit for unit in self._generations if unit.node in nodes)}
+        for unit in gone:
+            self._generations.pop(unit, None)
+            self._began_s.pop(unit, None)
+        for node in nodes:
+            self._heard_until_s.pop(node, None)
 
     def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
         """Return when a copy last got nearer to the end of its log, of a fill or of a fetch; -infinity if never."""

@@ -136,9 +136,17 @@ class _Version(msgspec.Struct):
     version: int
 
 
+class _Lines(msgspec.Struct):
+    """A report's copies before they are decoded."""
+
+    copies: list[msgspec.Raw]
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_version = msgspec.json.Decoder(_Version).decode
 _decode = msgspec.json.Decoder(UnitReport).decode
+_decode_lines = msgspec.json.Decoder(_Lines).decode
+_decode_line = msgspec.json.Decoder(CopyStatus).decode
 
 
 def unit_key(node: str, unit: int) -> bytes:
@@ -154,14 +162,32 @@ def encode_report(report: UnitReport) -> bytes:
 def decode_report(record: bytes) -> UnitReport | None:
     """Return the report that a record holds; None for one left over of version 1, which says nothing any more.
 
+    A copy whose part cannot be read, as it has a word that this release does not know, is left out.
     Raises ReportError.
     """
     try:
         version = _decode_version(record).version
         if version == VERSION:
-            return _decode(record)
+            try:
+                return _decode(record)
+            except msgspec.ValidationError:
+                return _decode(_without_unreadable(record))
     except msgspec.MsgspecError as error:
         raise ReportError(f"a report that cannot be read: {error}") from None
     if version == _LEFT_OVER_VERSION:
         return None
     raise ReportError(f"a report of version {version}; this release reads {VERSION}")
+
+
+def _without_unreadable(record: bytes) -> bytes:
+    """Return the record of a report without the copies that cannot be read."""
+    readable = [line for line in _decode_lines(record).copies if _is_readable(line)]
+    return _encode({**msgspec.json.decode(record), "copies": readable})
+
+
+def _is_readable(line: msgspec.Raw) -> bool:
+    try:
+        _decode_line(line)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -125,13 +125,13 @@ class ClusterSettings:
     session_timeout_s: a node that is not heard for this long is away.
     replace_after_s: copies of a node that is away for this long are made elsewhere.
     moves_limit: how many copies are made on a node at once.
-    transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
     transfer: where a node serves snapshots of its tasks to other nodes; "auto": the local address that reaches the
         broker, and any free port.
     transfer_advertised: the address at which other nodes reach that one; "none" if they reach it as it is.
     transfer_certificate, transfer_key, transfer_ca: files in PEM: of the server, and the CAs of other nodes' servers.
     transfer_clear_text: other machines may be served without TLS.
     transfer_rate_bytes: how many bytes a node sends in a second, at most; 0: as many as it can.
+    transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
     hung_after_s: a unit that says nothing to its node for this long is killed and started again.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.

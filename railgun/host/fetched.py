@@ -9,12 +9,9 @@ import shutil
 from pathlib import Path
 
 from railgun.history.durable_files import make_durable, write_whole
-from railgun.host.data_folder import FETCHING, REPLACED
+from railgun.host.data_folder import FETCHED, FETCHING, REPLACED
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import is_any_held
-
-FETCHED = "FETCHED"
-"""The file in a fetched folder that says that all of it is there and verified."""
 
 FOLDER_ID = "folder.id"
 """The file in a task's folder with the folder's id."""

@@ -3,10 +3,10 @@ from its log.
 """
 
 import logging
-import shutil
 from collections.abc import Callable
 
 from railgun.cluster.copies import Cut, LogPoint
+from railgun.history.durable_files import remove_whole
 from railgun.history.task_folder import current_folder
 from railgun.host.place import Place
 from railgun.host.task_log import TaskLog
@@ -61,7 +61,7 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
             raise
         _check_can_begin(who, error, log.start, begin)
         _log.warning("%s is made anew from its log, whose loss was accepted: %s", who, error)
-    shutil.rmtree(place.folder)
+    remove_whole(place.folder)
     place.folder.mkdir()
     return task()
 

@@ -11,9 +11,11 @@ from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
 from railgun.cluster.donors import Donors
 from railgun.cluster.reports import Fetching
+from railgun.history.durable_files import remove_rest
 from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
+from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
 from railgun.host.fetched import folder_id
 from railgun.host.fetcher import FetchEnd, FetchOrder
@@ -192,6 +194,7 @@ class TaskHost:
         """
         self._state = HostState.OPENING
         try:
+            remove_rest(self.place.folder)
             # First, as the broker may be away: a task that is open would hold its folder.
             self._ready_at = self.log.end
             task = self._source.open(donors, self.sink.wait)
@@ -229,11 +232,12 @@ class TaskHost:
             try:
                 self.log.catch_up(self.task, self._ready_at, threads, start)
             except HistoryMissingError as missing:
-                self._go_on_with(missing)
+                self._go_on_with(missing, self.take_over.let_go)
             else:
                 self._handed_over = self.position
                 if self.position == before:
                     raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
+        self._state = HostState.RECOVERING
 
     def change(self) -> None:
         """Go on as the task that the log orders, once `is_changing`. Reads and writes whole files, and much of the log.
@@ -244,7 +248,9 @@ class TaskHost:
         """
         missing, self._next = self._next, None
         assert missing is not None
-        self._go_on_with(missing)
+        # The host's lane runs this. A `close` may be queued there already: it would wait for ever for a job behind it.
+        self._go_on_with(missing, close_task)
+        # This comes last: from now on the thread that uses the host may give it records.
         self._state = HostState.RECOVERING
 
     def close(self) -> None:
@@ -299,7 +305,7 @@ class TaskHost:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:
             if missing.takes_over and self.take_over.is_ready_for(missing.history):
-                self._go_on_with(missing)
+                self._go_on_with(missing, self.take_over.let_go)
             else:
                 # Other tasks would wait for what reads and writes whole files. So another thread calls `change`.
                 self._next, self._state = missing, HostState.CHANGING
@@ -404,25 +410,25 @@ class TaskHost:
     def _begin_export(self, change: BeginDeepening) -> None:
         self.export.begin(self.task, change)
 
-    def _go_on_with(self, missing: HistoryMissingError) -> None:
-        """Go on as the task that the log orders. After an error the host is closed."""
+    def _go_on_with(self, missing: HistoryMissingError, let_go: Callable[[TaskProcessor], None]) -> None:
+        """Go on as the task that the log orders. After an error the host is closed.
+
+        let_go: closes a task that a successor has replaced.
+        """
         assert self._task is not None
         self._snapshot.give_up()
         try:
             if missing.takes_over:
-                self._take_over(self._task, missing)
+                before = self._task
+                self._run(self.take_over.replacement(before, missing))
+                let_go(before)
+                _log.info("%s goes on with history %s", self.place.identity, missing.history)
             else:
                 self._take_history(missing)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._close_to_begin_again()
             raise
-
-    def _take_over(self, before: TaskProcessor, missing: HistoryMissingError) -> None:
-        """Replace a task by its successor, as the log orders."""
-        self._run(self.take_over.replacement(before, missing))
-        self.take_over.let_go(before)
-        _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
     def _take_history(self, missing: HistoryMissingError) -> None:
         """Replace the task's folder by a copy of the built one, as the log orders, and read the log again from its
@@ -434,7 +440,6 @@ class TaskHost:
         # First, as the broker may be away: a task that is open would hold its folder.
         self._ready_at = max(self._ready_at, self.log.end)
         self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
-        self._state = HostState.RECOVERING
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _close_to_begin_again(self) -> None:

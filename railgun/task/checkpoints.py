@@ -39,6 +39,8 @@ class CheckpointWork:
     sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
         not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
         the replies before the position are acknowledged. None if nothing has to be done.
+    has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one
+        of this release does. It is replaced even if no record comes.
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
@@ -47,9 +49,12 @@ class CheckpointWork:
     durable_chunks: the chunks before this one are kept by every recovery.
     """
 
-    def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, task: TaskView, sync_log: Callable[[int], None] | None = None, *, has_earlier_form: bool = False
+    ) -> None:
         self._task = task
         self._sync_log = sync_log
+        self._has_earlier_form = has_earlier_form
         self._ended_s, self._ended_bytes = task.now(), task.store.written_bytes
         self._note_clocks()
         self._stored_fills = self._fill_positions()
@@ -131,9 +136,11 @@ class CheckpointWork:
         return again_s * idle_s > settings.replay_s * passed_s
 
     def _has_advanced(self) -> bool:
-        """Whether there are new records, or a fill has read on: a task may have to fill a metric before it goes on."""
+        """Whether there are new records, or a fill has read on (a task may have to fill a metric before it goes on), or
+        the last checkpoint is of an earlier release.
+        """
         has_filled = any(each not in self._stored_fills for each in self._fill_positions())
-        return has_filled or self._task.position > self.durable_position
+        return has_filled or self._has_earlier_form or self._task.position > self.durable_position
 
     def _fill_positions(self) -> list[tuple[int, int, int]]:
         fills = self._task.metrics.fills.items()
@@ -166,6 +173,7 @@ class CheckpointWork:
         """Begin a checkpoint: close the epoch at the present position."""
         assert not self.is_held
         task = self._task
+        self._has_earlier_form = False
         self._note_clocks()
         chunks, position, saving = task.reservoir.chunks, task.position, task.reservoir.save_open_rows()
         log_start = task.journal.log_start(position)

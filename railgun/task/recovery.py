@@ -101,11 +101,18 @@ def open_task(
         if meta is not None:
             _restore(task, meta, read_log)
         task.position = task.position or begin
-        task.begin_checkpoints(sync_log)
+        task.begin_checkpoints(
+            sync_log, has_earlier_form=meta is not None and _has_earlier_form(meta, topic_id)
+        )
     except BaseException:
         task.close()
         raise
     return task
+
+
+def _has_earlier_form(meta: TaskMeta, topic_id: str) -> bool:
+    """Whether a checkpoint is of a release that kept no open rows, or no id of the topic."""
+    return meta.saved_rows is None or bool(topic_id and not meta.topic_id)
 
 
 def _check_log(folder: Path, meta: TaskMeta | None, log_start: int, begin: int) -> None:

@@ -11,15 +11,11 @@ import msgspec
 
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.history.task_folder import current_folder
+from railgun.host.data_folder import FETCHED, FETCHING
 from railgun.private_folder import make_private
 from railgun.task.errors import HistoryDamagedError
 from railgun.transfer.hashing import hash_of, new_hash
 from railgun.transfer.manifest import Manifest, ManifestError, ManifestFile, read_manifest
-
-FETCHING: Final = ".fetching"
-"""What is appended to the name of a task's folder, for the data that is being fetched."""
-FETCHED: Final = "FETCHED"
-"""The file in that folder that says that all of it is there and verified. It holds the manifest."""
 
 SPARE_BYTES: Final = 256 << 20
 """What has to stay free of the disk, for the node's tasks."""

@@ -33,7 +33,7 @@ from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.log_faults import LogFaults
-from railgun.unit.moved_copies import MovedCopies
+from railgun.unit.moved_copies import MovedCopies, read_plan
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
@@ -106,7 +106,12 @@ class UnitLoop:
         self._replaced = ReplacedLogs(transport, clock)
         # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
-        self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
+        self._moved = MovedCopies(
+            folder,
+            copies.are_elsewhere,
+            partial(read_plan, transport, TopicPartition(topics.assignment, 0)),
+            clock,
+        )
         # Copies that are not planned any more, and answer until others do.
         self._leaving: set[TaskKey] = set()
         self._dropped = DroppedStreams(folder, grace_s, clock)

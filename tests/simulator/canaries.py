@@ -17,12 +17,12 @@ from railgun.cluster.progress import Progress
 from railgun.cluster.reports import UnitReport
 from railgun.cluster.turns import Turns
 from railgun.history.task_folder import current_folder
-from railgun.host import fetched
+from railgun.host import fetched, task_log
 from railgun.host.data_folder import FETCHING
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.node.leader.leading import Leading
-from railgun.unit import held_replies, loop, positions
+from railgun.unit import held_replies, loop, positions, replaced_logs
 from railgun.unit.hosting import TaskReplies
 from tests.simulator.broker import SimulatedWriter
 from tests.simulator.transfer import SimulatedTransfer
@@ -166,6 +166,12 @@ def copies_that_flap_are_well(patch: pytest.MonkeyPatch) -> None:
     """A copy that reports that it could answer is well, though its checkpoints fail and its unit ends each time."""
     patch.setattr(Progress, "_checkpoints_fail", lambda self, key, status, generation: False)
     patch.setattr(Progress, "_has_begun_often", lambda self, unit, since_s: False)
+
+
+def ids_of_topics_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    """A log that has the name of the one before is taken for it."""
+    for module in (task_log, replaced_logs):
+        patch.setattr(module, "check_same", lambda *what: None)
 
 
 def unverified_fetches_are_opened(patch: pytest.MonkeyPatch) -> None:

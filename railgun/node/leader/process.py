@@ -13,7 +13,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.records import READS, DiskCopy, NodeRecord
 from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
@@ -29,6 +29,7 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
+from railgun.node.leader.reply_topics import ReplyTopics
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
 from railgun.node.relay import Serving
@@ -87,13 +88,10 @@ def run_leader(
         KafkaTransport(kafka) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix, log_retention_ms=cluster.log_retention) as registry,
     ):
-        make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
         known = _Known(place, cluster, _incarnation(place, before.incarnation), serving)
-        with GroupMembership(
-            kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
-        ) as membership:
+        with _membership(settings, place, topics) as membership:
             watch = LogWatch(transport, topics, lambda: known.catalog if leading.leads else Catalog())
             leading = Leading(
                 transport,
@@ -108,10 +106,12 @@ def run_leader(
                 before.end,
                 lambda: watch.bounds,
             )
+            replies = ReplyTopics(transport, topics, lambda: leading.leads, time.monotonic)
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
             follower = registry.follow(known.follow)
             watch.start()
+            replies.start()
             try:
                 while not stopped.is_set():
                     leading.round()
@@ -121,9 +121,17 @@ def run_leader(
             finally:
                 watchdog.stop()
                 watch.close()
+                replies.close()
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
+
+
+def _membership(settings: Settings, place: LeaderPlace, topics: Topics) -> GroupMembership:
+    within_s = settings.cluster.session_timeout_s
+    return GroupMembership(
+        kafka_settings(settings), topics.nodes, topics.leader, place.identity.name, within_s
+    )
 
 
 def _policy(cluster: ClusterSettings) -> ClusterPolicy:
@@ -137,15 +145,17 @@ def _admitted(
     registry: KafkaRegistry,
     stopped: threading.Event,
 ) -> SaidBefore:
-    """Return once the node may take part. Raises NodeRefusedError."""
+    """Make the cluster's topics, and return once the node may take part. Raises NodeRefusedError."""
     cluster, topics = settings.cluster, registry.topics
+    make_topics(transport, topics)
     check_folder(
         place.data,
         transport.topic_id(topics.catalog),
         registry.snapshot().catalog,
         f"topic prefix {cluster.topic_prefix} at {cluster.broker}",
     )
-    check_plan(transport, TopicPartition(topics.assignment, 0))
+    if not place.runs_already:
+        check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
     return check_name(
         transport,
@@ -203,6 +213,7 @@ class _Known:
             release=self._place.release,
             disk=self._disk,
             histories=self._histories.among(self.catalog),
+            reads=READS,
             transfer=serving.address,
             transfer_key=serving.key,
             transfer_reason=serving.reason,
