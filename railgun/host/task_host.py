@@ -22,7 +22,13 @@ from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import (
+    HistoryMissingError,
+    LogCutError,
+    LogGapError,
+    LogReplacedError,
+    StateLeftBehindError,
+)
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
@@ -47,6 +53,7 @@ class TaskHost:
     lost: a point that its log had and does not have any more, if that is why the task was stopped.
     replaced: the id of the topic that its state was made of, if another topic has its name now, or none, and that is
         why the task was stopped; empty if it is not known.
+    left_behind: the state that its log does not continue, if that is why the task was stopped.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
@@ -69,6 +76,7 @@ class TaskHost:
         self.failure: str | None = None
         self.lost: LogPoint | None = None
         self.replaced: str | None = None
+        self.left_behind: StateLeftBehindError | None = None
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
@@ -226,6 +234,8 @@ class TaskHost:
             self.lost = LogPoint(error.position, error.leader_epoch)
         elif isinstance(error, LogReplacedError):
             self.replaced = error.topic_id
+        elif isinstance(error, StateLeftBehindError):
+            self.left_behind = error
         _log.error("%s is stopped: %s", self.place.identity, error)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
@@ -364,7 +374,10 @@ class TaskHost:
 
     def _take_over(self, before: TaskProcessor, missing: HistoryMissingError) -> None:
         """Replace a task by its successor, as the log orders."""
-        self._run(self.take_over.replacement(before, missing))
+        replacement = self.take_over.replacement(before, missing)
+        # What a gap of the log had is in no history either.
+        replacement.gap = before.gap
+        self._run(replacement)
         self.take_over.let_go(before)
         _log.info("%s goes on with history %s", self.place.identity, missing.history)
 

@@ -9,7 +9,7 @@ from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import LogCutError, LogReplacedError
+from railgun.task.errors import LogCutError, LogReplacedError, StateLeftBehindError
 from railgun.unit.clock import CLOCK, Clock
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
@@ -49,12 +49,14 @@ class UnitHosts:
     def assign(self, places: Sequence[Place]) -> bool:
         """Set which tasks the unit runs. Returns whether that is a change.
 
-        Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after an accepted loss
-        of records.
+        Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after a loss of
+        records or behind a gap that was accepted.
         """
         needed = {place.key: place for place in places}
         dropped = [
-            key for key, host in self.by_key.items() if key not in needed or needed[key].cut != host.place.cut
+            key
+            for key, host in self.by_key.items()
+            if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
             self._let_go(key)
@@ -151,7 +153,9 @@ def stop_task(host: TaskHost, error: Exception) -> None:
 
 
 def _with_remedy(key: TaskKey, error: Exception) -> Exception:
-    """Return the error with what an operator can do, if its log has lost records or is another one."""
+    """Return the error with what an operator can do, if its log has lost records, is another one, or does not
+    continue its state.
+    """
     order = f"`railgun cluster accept-cut {key}`"
     if isinstance(error, LogCutError):
         text = f"{error.message}. {order} has the task go on without them"
@@ -159,4 +163,10 @@ def _with_remedy(key: TaskKey, error: Exception) -> Exception:
     if isinstance(error, LogReplacedError):
         text = f"{error.message}. {order} has the task begin anew, without what was in the old one"
         return LogReplacedError(error.place, text, error.topic_id)
+    if isinstance(error, StateLeftBehindError):
+        text = (
+            f"{error.message}. If no copy on another node goes on, `railgun cluster accept-gap {key}` has the task go "
+            "on behind the gap"
+        )
+        return StateLeftBehindError(error.place, text, error.position, error.leader_epoch, error.clock_ms)
     return error
