@@ -105,7 +105,8 @@ def found_gap(
         return accepted
     if goes_on:
         raise refusal(
-            409, f"{goes_on[0].copy} of {task} is {goes_on[0].status.state}: its log reaches its state"
+            409,
+            f"{goes_on[0].copy} of {task} is {goes_on[0].status.state}, and has not failed: there is no gap to accept",
         )
     copy, state = _chosen(task, standing.heard, node)
     offset = max(transport.start_offset(*where), state.position)

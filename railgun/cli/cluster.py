@@ -4,13 +4,13 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import log_columns, size_text, table_lines
+from railgun.cli.wording import behind_text, log_columns, size_text, table_lines
 from railgun.wording import counted, time_text
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
         logs = log_columns(tasks)
         lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
+        lines += [f"  {failure}" for task in tasks for failure in _failures(task)]
     return "\n".join(lines) + "\n"
 
 
@@ -77,10 +78,15 @@ def _copies(task: Mapping[str, Any]) -> str:
     return ", ".join(map(_copy, task["copies"])) or "none"
 
 
+def _failures(task: Mapping[str, Any]) -> Iterator[str]:
+    """Why copies of a task have failed."""
+    for copy in task["copies"]:
+        if copy.get("failure"):
+            yield f"{_name(task)} on {copy['node']}/{copy['unit']} has failed: {copy['failure']}"
+
+
 def _copy(copy: Mapping[str, Any]) -> str:
-    state = copy["state"] or "does not report"
-    by = f" by {copy['lag']:,}" if state == "behind" else ""
-    return f"{copy['node']}/{copy['unit']} {state}{by}" + ("" if copy["planned"] else " (goes)")
+    return f"{copy['node']}/{copy['unit']} {behind_text(copy)}" + ("" if copy["planned"] else " (goes)")
 
 
 def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) -> str:
@@ -106,9 +112,19 @@ def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) 
     lines += table_lines([("node", "rack", "units", "active", "copies", "to make"), *rows]) if rows else []
     lines += [f"WARNING: {why}" for why in found["not_made"]]
     if with_tasks and made:
-        rows = [(_name(each), f"{each['node']}/{each['unit']}", size_text(each["bytes"])) for each in made]
-        lines += ["", *table_lines([("task", "made on", "about"), *rows])]
+        rows = [
+            (_name(each), f"{each['node']}/{each['unit']}", size_text(each["bytes"]), _source(each))
+            for each in made
+        ]
+        lines += ["", *table_lines([("task", "made on", "about", "from"), *rows])]
     return "\n".join(lines) + "\n"
+
+
+def _source(made: Mapping[str, Any]) -> str:
+    """Where the data of a copy would come from; `?` if the server is older and does not say."""
+    if made.get("source") == "copies":
+        return " or ".join(made["donors"])
+    return str(made.get("source", "?"))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import log_columns, size_text, table_lines
+from railgun.cli.wording import behind_text, fetching_text, log_columns, size_text, table_lines
 from railgun.wording import counted, listed, seconds_doubt, time_text
 
 _SQL_WIDTH = 100
@@ -158,18 +158,27 @@ def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
         f"{task['partitioner']}-{task['partition']}",
         "?" if node is None else str(node),
         "?" if unit is None else str(unit),
-        str(task["state"]),
+        _state_of(task),
         f"{task['position']:,}",
         f"{task['lag']:,}",
         f"{task['checkpoint']:,}",
     )
 
 
+def _state_of(task: Mapping[str, Any]) -> str:
+    """The state of the copy that stands for a task. While it fetches its data, how far that has come."""
+    fetching = [
+        copy["fetching"]
+        for copy in task.get("copies") or []
+        if (copy["node"], copy["unit"]) == (task.get("node"), task.get("unit")) and copy.get("fetching")
+    ]
+    return fetching_text(fetching[0]) if fetching else str(task["state"])
+
+
 def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
     for copy in task.get("copies") or []:
         if (copy["node"], copy["unit"]) != (task.get("node"), task.get("unit")):
-            by = f" by {copy['lag']:,}" if copy["state"] == "behind" else ""
-            yield f"{copy['node']}/{copy['unit']} {copy['state']}{by}"
+            yield f"{copy['node']}/{copy['unit']} {behind_text(copy)}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,10 @@
-"""Writes files and names that survive a loss of power, and files that exist as a whole or not at all."""
+"""Writes files and names that survive a loss of power, and files and folders that exist as a whole or not at all."""
 
 import os
+import shutil
 from pathlib import Path
+
+_GONE = ".gone"
 
 
 def make_durable(path: Path) -> None:
@@ -41,3 +44,24 @@ def _written_beside(place: Path, text: str) -> Path:
             return unfinished
         except FileExistsError:
             number += 1
+
+
+def remove_whole(folder: Path) -> None:
+    """Delete a folder. A crash on the way leaves it as it was, or nothing under its name. Raises OSError.
+
+    What such a crash leaves beside it goes with the next call, or with `remove_rest`.
+    """
+    gone = _gone(folder)
+    shutil.rmtree(gone, ignore_errors=True)
+    folder.rename(gone)
+    make_durable(folder.parent)
+    shutil.rmtree(gone)
+
+
+def remove_rest(folder: Path) -> None:
+    """Delete what a crash within `remove_whole` has left, if anything."""
+    shutil.rmtree(_gone(folder), ignore_errors=True)
+
+
+def _gone(folder: Path) -> Path:
+    return folder.with_name(folder.name + _GONE)

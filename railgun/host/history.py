@@ -3,8 +3,7 @@
 railgun/history/FORMAT.md describes the folders.
 """
 
-import shutil
-
+from railgun.history.durable_files import remove_whole
 from railgun.history.manifest import verified_manifest
 from railgun.history.task_folder import copy_folder
 from railgun.host.place import Place
@@ -30,7 +29,7 @@ def take_history(place: Place, history: str) -> None:
     """
     built = place.built(history)
     try:
-        shutil.rmtree(place.folder)
+        remove_whole(place.folder)
         copy_folder(built, place.folder)
     except OSError as error:
         raise HistoryDamagedError(str(built), f"it cannot be taken: {error}") from error

@@ -5,19 +5,28 @@ it.
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
+from railgun.cluster.donors import Donors
+from railgun.cluster.reports import Fetching
+from railgun.history.durable_files import remove_rest
 from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
+from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
+from railgun.host.fetched import folder_id
+from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
+from railgun.host.snapshot_making import SnapshotMaking
+from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
@@ -27,6 +36,7 @@ from railgun.task.errors import (
     LogCutError,
     LogGapError,
     LogReplacedError,
+    SnapshotError,
     StateLeftBehindError,
 )
 from railgun.task.processor import TaskProcessor
@@ -34,8 +44,9 @@ from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from railgun.wording import counted
-from reservoir.executor import Lane
+from reservoir.executor import Job, Lane
 
+_ID_BYTES = 8
 _log = logging.getLogger("railgun.unit")
 
 
@@ -58,6 +69,9 @@ class TaskHost:
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None: all.
+    fetching: how far the fetch of its data has come, while it is FETCHING; else None.
+    folder_id: the id of the task's folder; empty before it was opened.
+    after_records: see `DataSource`.
     """
 
     def __init__(
@@ -70,6 +84,7 @@ class TaskHost:
         offered: Offered,
         lane: Lane,
         copy: str = "",
+        after_records: int = 0,
     ) -> None:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
@@ -80,6 +95,9 @@ class TaskHost:
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
+        self.fetching: Fetching | None = None
+        self.folder_id = ""
+        self._source = DataSource(place, log, settings, after_records)
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -90,6 +108,7 @@ class TaskHost:
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
         self._known_durable = (0, 0)
+        self._snapshot = SnapshotMaking(log.environment.executor, place.key.created)
 
     # --- state -------------------------------------------------------------------------------------
 
@@ -169,19 +188,37 @@ class TaskHost:
 
     # --- opening and closing -----------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Recover the task from its last checkpoint.
+    def open(self, donors: Donors | None = None) -> None:
+        """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
+        first; then `fetch_order` says whose.
 
+        donors: the copies on other nodes; None if there are no other nodes.
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
         self._state = HostState.OPENING
         try:
-            self.place.folder.mkdir(parents=True, exist_ok=True)
-            self._recover()
+            remove_rest(self.place.folder)
+            # First, as the broker may be away: a task that is open would hold its folder.
+            self._ready_at = self.log.end
+            task = self._source.open(donors, self.sink.wait)
+            if task is None:
+                self._state = HostState.FETCHING
+                return
+            self._run(task)
         except BaseException:
             self._state = HostState.CLOSED
             raise
+        self.fetching = None
         self._state = HostState.RECOVERING
+
+    @property
+    def fetch_order(self) -> FetchOrder | None:
+        """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
+        return self._source.order
+
+    def note_fetch(self, end: FetchEnd) -> None:
+        """Note how the fetch of its data has ended. Called before it is opened again."""
+        self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, without sending replies.
@@ -198,11 +235,12 @@ class TaskHost:
             try:
                 self.log.catch_up(self.task, self._ready_at, threads, start)
             except HistoryMissingError as missing:
-                self._go_on_with(missing)
+                self._go_on_with(missing, self.take_over.let_go)
             else:
                 self._handed_over = self.position
                 if self.position == before:
                     raise LogGapError(str(self.place.where), f"the log ends before offset {self._ready_at}")
+        self._state = HostState.RECOVERING
 
     def change(self) -> None:
         """Go on as the task that the log orders, once `is_changing`. Reads and writes whole files, and much of the log.
@@ -213,7 +251,9 @@ class TaskHost:
         """
         missing, self._next = self._next, None
         assert missing is not None
-        self._go_on_with(missing)
+        # The host's lane runs this. A `close` may be queued there already: it would wait for ever for a job behind it.
+        self._go_on_with(missing, close_task)
+        # This comes last: from now on the thread that uses the host may give it records.
         self._state = HostState.RECOVERING
 
     def close(self) -> None:
@@ -227,16 +267,17 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception) -> None:
-        """Stop the task for an error of its own."""
-        self.failure = f"{type(error).__name__}: {error}"
+    def fail(self, error: Exception, remedy: str = "") -> None:
+        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+        self.failure = f"{type(error).__name__}: {error}{remedy}"
+        self.fetching = None
         if isinstance(error, LogCutError):
             self.lost = LogPoint(error.position, error.leader_epoch)
         elif isinstance(error, LogReplacedError):
             self.replaced = error.topic_id
         elif isinstance(error, StateLeftBehindError):
             self.left_behind = error
-        _log.error("%s is stopped: %s", self.place.identity, error)
+        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
@@ -269,7 +310,7 @@ class TaskHost:
             self.process(records, self._deliver)
         except HistoryMissingError as missing:
             if missing.takes_over and self.take_over.is_ready_for(missing.history):
-                self._go_on_with(missing)
+                self._go_on_with(missing, self.take_over.let_go)
             else:
                 # Other tasks would wait for what reads and writes whole files. So another thread calls `change`.
                 self._next, self._state = missing, HostState.CHANGING
@@ -289,6 +330,7 @@ class TaskHost:
         if task.metrics.warming and self.limit is None:
             self._warm()
         self._trim()
+        self._snapshot.step(task)
         self.export.forget_failure()
         self.take_over.look(task, is_ready=self.is_ready)
         return more and (brief or not _only_waits(task))
@@ -312,6 +354,7 @@ class TaskHost:
         """
         if self._task is None:
             return
+        self._snapshot.give_up()
         try:
             self._task.checkpoints.take()
         except TransportError:
@@ -326,6 +369,22 @@ class TaskHost:
             raise
         self._trim()
 
+    def make_snapshot(self, to: Path) -> Job[None]:
+        """Make a snapshot of the task in a folder that does not exist yet. `work` begins it, and notes when it is made.
+
+        The job must be polled, not waited for. It fails with a SnapshotError if the snapshot cannot be made, or if the
+        task is closed meanwhile; the folder is removed then. Raises SnapshotError if the task does not run, or if
+        another snapshot of it is being made.
+        """
+        if not self.is_running:
+            raise SnapshotError(f"{self.place.identity} is not open here")
+        return self._snapshot.begin(to)
+
+    @property
+    def makes_snapshot(self) -> bool:
+        """Whether a snapshot is being made."""
+        return self._snapshot.is_under_way
+
     def _make_take_over(self) -> TakeOver:
         return TakeOver(
             self.place,
@@ -337,18 +396,15 @@ class TaskHost:
             self.lane,
         )
 
-    def _recover(self) -> None:
-        # First, as the broker may be away: a task that is open would hold its folder.
-        self._ready_at = self.log.end
-        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
-
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
+        self.folder_id = folder_id(self.place.folder, self.log.environment.randomness(_ID_BYTES).hex())
         self._trimmed_at = 0
         self._epochs, self._appended = LeaderEpochs(task.position, task.leader_epoch), AppendTimes()
         task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:
+        self._snapshot.give_up()
         self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
@@ -359,27 +415,28 @@ class TaskHost:
     def _begin_export(self, change: BeginDeepening) -> None:
         self.export.begin(self.task, change)
 
-    def _go_on_with(self, missing: HistoryMissingError) -> None:
-        """Go on as the task that the log orders. After an error the host is closed."""
+    def _go_on_with(self, missing: HistoryMissingError, let_go: Callable[[TaskProcessor], None]) -> None:
+        """Go on as the task that the log orders. After an error the host is closed.
+
+        let_go: closes a task that a successor has replaced.
+        """
         assert self._task is not None
+        self._snapshot.give_up()
         try:
             if missing.takes_over:
-                self._take_over(self._task, missing)
+                before = self._task
+                replacement = self.take_over.replacement(before, missing)
+                # What a gap of the log had is in no history either.
+                replacement.gap = before.gap
+                self._run(replacement)
+                let_go(before)
+                _log.info("%s goes on with history %s", self.place.identity, missing.history)
             else:
                 self._take_history(missing)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._close_to_begin_again()
             raise
-
-    def _take_over(self, before: TaskProcessor, missing: HistoryMissingError) -> None:
-        """Replace a task by its successor, as the log orders."""
-        replacement = self.take_over.replacement(before, missing)
-        # What a gap of the log had is in no history either.
-        replacement.gap = before.gap
-        self._run(replacement)
-        self.take_over.let_go(before)
-        _log.info("%s goes on with history %s", self.place.identity, missing.history)
 
     def _take_history(self, missing: HistoryMissingError) -> None:
         """Replace the task's folder by a copy of the built one, as the log orders, and read the log again from its
@@ -388,10 +445,9 @@ class TaskHost:
         check_history(self.place, missing)
         self._close_to_begin_again()
         take_history(self.place, missing.history)
-        ready_at = self._ready_at
-        self._recover()
-        self._ready_at = max(ready_at, self._ready_at)
-        self._state = HostState.RECOVERING
+        # First, as the broker may be away: a task that is open would hold its folder.
+        self._ready_at = max(self._ready_at, self.log.end)
+        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _close_to_begin_again(self) -> None:

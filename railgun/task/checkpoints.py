@@ -10,6 +10,7 @@ from railgun.plan.program import TIME_MIN
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.view import TaskView
+from reservoir.executor import Job
 
 _DEFERRED_PAGES = 64
 _FILLS_APART_S = 1.0
@@ -27,6 +28,9 @@ _COLD_ROWS_S = 10e-6
 # A process that is idle for less than this share of the time counts as fully loaded: some idle time is only waiting
 # between threads.
 _SPARE_SHARE = 1 / 6
+# A checkpoint is outdated after this many intervals, or records. A copy that begins with it would have much to process
+# again.
+_OUTDATED_INTERVALS, _OUTDATED_RECORDS = 2, 100_000
 
 
 class CheckpointWork:
@@ -35,6 +39,8 @@ class CheckpointWork:
     sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
         not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
         the replies before the position are acknowledged. None if nothing has to be done.
+    has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one
+        of this release does. It is replaced even if no record comes.
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
@@ -44,13 +50,17 @@ class CheckpointWork:
     durable_chunks: the chunks before this one are kept by every recovery.
     """
 
-    def __init__(self, task: TaskView, sync_log: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, task: TaskView, sync_log: Callable[[int], None] | None = None, *, has_earlier_form: bool = False
+    ) -> None:
         self._task = task
         self._sync_log = sync_log
+        self._has_earlier_form = has_earlier_form
         self._ended_s, self._ended_bytes = task.now(), task.store.written_bytes
         self._note_clocks()
         self._stored_fills = self._fill_positions()
         self._closing: tuple[int, int, int, int, int, list[int]] | None = None
+        self._snapshot: Job[None] | None = None
         self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
         self.durable_position, self.durable_epoch = task.position, task.leader_epoch
         self.durable_log_start = task.journal.log_start(task.position)
@@ -69,7 +79,8 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.free_deferred(_DEFERRED_PAGES)
-        if (self._is_due() and self._has_advanced()) or self._is_due_for_fill():
+        is_due = (self._is_due() and self._has_advanced()) or self._is_due_for_fill()
+        if is_due and not self.is_held:
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
@@ -126,9 +137,11 @@ class CheckpointWork:
         return again_s * idle_s > settings.replay_s * passed_s
 
     def _has_advanced(self) -> bool:
-        """Whether there are new records, or a fill has read on: a task may have to fill a metric before it goes on."""
+        """Whether there are new records, or a fill has read on (a task may have to fill a metric before it goes on), or
+        the last checkpoint is of an earlier release.
+        """
         has_filled = any(each not in self._stored_fills for each in self._fill_positions())
-        return has_filled or self._task.position > self.durable_position
+        return has_filled or self._has_earlier_form or self._task.position > self.durable_position
 
     def _fill_positions(self) -> list[tuple[int, int, int]]:
         fills = self._task.metrics.fills.items()
@@ -140,9 +153,28 @@ class CheckpointWork:
         self._begun_busy_s, self._started_maintenance_s = task.busy_s, task.maintenance_s
         self._begun_position = task.position
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the last durable checkpoint is old or far behind the task."""
+        behind, age_s = self._task.position - self.durable_position, self._task.now() - self._begun_s
+        is_old = age_s > _OUTDATED_INTERVALS * self._task.settings.checkpoint_interval_s
+        return behind > _OUTDATED_RECORDS or (behind > 0 and is_old)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a snapshot of the last checkpoint is being made. None may begin meanwhile, so nothing is deleted."""
+        return self._snapshot is not None and not self._snapshot.done()
+
+    def hold_for(self, snapshot: Job[None]) -> None:
+        """Begin no checkpoint until this job has ended. No checkpoint may be in flight."""
+        assert not self._task.checkpointer.is_in_flight
+        self._snapshot = snapshot
+
     def begin(self) -> None:
         """Begin a checkpoint: close the epoch at the present position."""
+        assert not self.is_held
         task = self._task
+        self._has_earlier_form = False
         self._note_clocks()
         chunks, position, saving = task.reservoir.chunks, task.position, task.reservoir.save_open_rows()
         log_start = task.journal.log_start(position)
@@ -164,6 +196,8 @@ class CheckpointWork:
     def take(self) -> None:
         """Take a checkpoint of the present position and wait until it is durable."""
         checkpointer = self._task.checkpointer
+        if self._snapshot is not None:
+            self._snapshot.exception()
         if checkpointer.is_in_flight:
             checkpointer.finish()
             self._committed()

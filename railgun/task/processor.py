@@ -125,9 +125,14 @@ class TaskProcessor:
         self.sweep, self._queries = SweepWork(itself), QueryWork(itself)
         self.checkpoints = CheckpointWork(itself)
 
-    def begin_checkpoints(self, sync_log: Callable[[int], None] | None) -> None:
-        """Enable checkpoints. To be called once the task is recovered."""
-        self.checkpoints = CheckpointWork(weakref.proxy(self), sync_log)
+    def begin_checkpoints(
+        self, sync_log: Callable[[int], None] | None, *, has_earlier_form: bool = False
+    ) -> None:
+        """Enable checkpoints. To be called once the task is recovered.
+
+        has_earlier_form: whether the task was recovered from the checkpoint of an earlier release.
+        """
+        self.checkpoints = CheckpointWork(weakref.proxy(self), sync_log, has_earlier_form=has_earlier_form)
 
     # --- records -----------------------------------------------------------------------------------
 

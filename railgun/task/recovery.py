@@ -84,7 +84,7 @@ def open_task(
     store = open_state(folder, settings)
     try:
         found = store.recover()
-        meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
+        meta, length = (None, Length()) if found is None else commit_parts(found[1], str(folder))
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch, meta.topic_id)
         crosses = _check_log(str(folder), meta, log_start, begin, gap)
@@ -108,7 +108,9 @@ def open_task(
         if meta is not None:
             _restore(task, meta, read_log)
         task.position = task.position or begin
-        task.begin_checkpoints(sync_log)
+        task.begin_checkpoints(
+            sync_log, has_earlier_form=meta is not None and _has_earlier_form(meta, topic_id)
+        )
         if crosses and gap is not None:
             changes = _told(task, gap, read_log)
             task.cross(Crossing(gap.gap_ms, gap.offset, *gap.state), changes, gap.place)
@@ -116,6 +118,11 @@ def open_task(
         task.close()
         raise
     return task
+
+
+def _has_earlier_form(meta: TaskMeta, topic_id: str) -> bool:
+    """Whether a checkpoint is of a release that kept no open rows, or no id of the topic."""
+    return meta.saved_rows is None or bool(topic_id and not meta.topic_id)
 
 
 def _check_log(place: str, meta: TaskMeta | None, log_start: int, begin: int, gap: Gap | None) -> bool:
@@ -187,7 +194,7 @@ def _told(task: TaskProcessor, gap: Gap, read_log: ReadLog) -> list[Change]:
     return found
 
 
-def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
+def commit_parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
     """Decode a commit record: the task's meta data, and the length of the reservoir after it was synced."""
     meta_bytes, length_bytes = split_meta(body)
     return decode_meta(meta_bytes, place), Length(*msgspec.msgpack.decode(length_bytes))

@@ -40,7 +40,16 @@ def _observed(
     observed = ObservedCluster(ClusterPolicy(), 0.0)
     for name in "abc":
         observed.take_statement(
-            NodeRecord(name=f"node-{name}", folder="f", incarnation=1, host="h", units=1, release="1.0"), 0.0
+            NodeRecord(
+                name=f"node-{name}",
+                folder="f",
+                incarnation=1,
+                host="h",
+                units=1,
+                release="1.0",
+                transfer="h:7000",
+            ),
+            0.0,
         )
     observed.take_members([f"node-{name}" for name in members], 0.0)
     for copy in (A, B, C):
@@ -109,6 +118,20 @@ def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:
     assert "s/k/0: node-a/0 is closed" in shown["nodes"][2]["waits"]
 
 
+def test_the_error_of_a_failed_copy_is_shown_while_another_answers() -> None:
+    observed = _observed(PLAN, STATES)
+    failed = CopyStatus(
+        **ONE._asdict(), state=CopyState.FAILED, failure="a page is damaged", position=5, replied=5, end=9
+    )
+    report = UnitReport(node=B.node, unit=B.unit, generation=1, interval_ms=200, copies=[failed])
+    observed.take_report(encode_report(report), 9.5)
+    shown = overview(observed, PLAN, None, [ONE, OTHER], 10.0)
+    assert [copy.get("failure") for copy in shown["tasks"][0]["copies"]] == [None, "a page is damaged"]
+    line = "  s/k/0 on node-b/0 has failed: a page is damaged\n"
+    assert line in as_text(shown, with_tasks=True)
+    assert line not in as_text(shown)
+
+
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
     observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
@@ -155,6 +178,14 @@ def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     empty = replace(plan, copies={ONE: (), OTHER: ()})
     shown = overview(_observed(empty, {}, members="bc"), empty, None, [ONE], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
+
+
+def test_a_node_that_cannot_read_the_plan_is_warned_of() -> None:
+    observed = _observed(PLAN, STATES)
+    old = msgspec.structs.replace(observed.nodes["node-b"], unread="the plan is of version 2")
+    observed.take_statement(old, 9.0)
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert "WARNING: node-b follows an older plan: the plan is of version 2\n" in as_text(shown)
 
 
 def _view(nodes: int, copies: int = 2) -> ClusterView:

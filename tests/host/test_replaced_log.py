@@ -26,7 +26,7 @@ from railgun.unit.hosting import Hosting
 from railgun.unit.sending import Sending
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
-from tests.unit.local_units import SMALL
+from tests.unit.local_units import SMALL, awaited
 from tests.unit.processes import DEFINITIONS, event
 
 _TOPICS = Topics()
@@ -156,6 +156,16 @@ def test_a_checkpoint_without_an_id_takes_the_present_one(log: LogWithIds, task:
         task.opened()
 
 
+def test_it_does_so_though_no_record_comes(log: LogWithIds, task: Task) -> None:
+    log.topic_id = ""
+    position = task.play()
+    log.topic_id = "first"
+    host = task.opened()
+    awaited(lambda: (host.work(), host.task.checkpoints.taken)[1] > 0)
+    host.close()
+    assert (host.position, task.committed_id()) == (position, "first")
+
+
 def test_a_state_without_a_record_fits_every_topic(log: LogWithIds, task: Task) -> None:
     log.delete_topic(_WHERE.topic)
     log.create_topic(_WHERE.topic, 2)
@@ -183,6 +193,29 @@ def test_a_state_of_another_topic_is_made_anew_once_that_is_accepted(
     log.append(*_WHERE, [encode_event(1, "x", 5, list(event(20).values()))])
     assert task.play(cut) == position + 1
     assert task.events == events + 1
+
+
+def test_a_state_that_was_being_deleted_at_a_crash_is_made_anew(
+    log: LogWithIds, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files go one after another: a part of them is no state that could be opened."""
+    task.play()
+    log.replace(5)
+    cut = Cut(0, -1, "second")
+
+    def cut_off(path: Path, *_: object, **__: object) -> None:
+        if Path(path).exists():
+            for file in (Path(path) / "state").glob("[!C]*"):
+                file.unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            task.opened(cut)
+    task.play(cut)
+    assert (task.events, task.committed_id()) == (5, "second")
+    assert [path.name for path in task.folder.parent.iterdir() if path.name.startswith("task")] == ["task"]
 
 
 def test_copies_begin_at_the_definitions(log: LogWithIds, task: Task) -> None:

@@ -75,6 +75,28 @@ def test_a_recovery_reads_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     whole.close()
 
 
+def test_the_checkpoint_of_an_earlier_release_is_replaced_once_though_no_record_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs more of the log than the checkpoints that figures speak of."""
+    log, now_s = a_log(2, 300), 0.0
+    task = log.open(tmp_path, SETTINGS)
+    log.feed(task)
+    with monkeypatch.context() as patch:
+        keep_no_open_rows(patch)
+        task.checkpoints.take()
+    digest = task.digest()
+    task.close()
+    for taken in (1, 0):
+        task = log.open(tmp_path, SETTINGS, log_start=0 if taken else task.position, now=lambda: now_s)  # noqa: B023 - it is closed in this round
+        for _ in range(50):
+            now_s += SETTINGS.checkpoint_interval_s / 10
+            while task.work():
+                pass
+        assert (task.checkpoints.taken, task.digest()) == (taken, digest)
+        task.close()
+
+
 def test_files_hold_at_most_as_many_sealed_rows_as_open_ones(tmp_path: Path) -> None:
     log = a_log(3, 3_000)
     task, records = log.open(tmp_path, SETTINGS), log.records

@@ -2,7 +2,9 @@
 back.
 """
 
-from collections.abc import Iterator
+import logging
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -117,17 +119,68 @@ def test_a_copy_whose_opening_meets_no_broker_is_opened_later(tmp_path: Path, lo
         assert copy.hosts.are_open
 
 
+def test_a_task_takes_records_only_once_its_change_is_over(
+    tmp_path: Path, log: _AwayLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The loop gives records to whatever runs: another thread would have the task at the same time."""
+    _, history = _with_history(log)
+    ran: list[bool] = []
+
+    class Noting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "begins anew behind history" in record.getMessage():
+                ran.append(host.is_running)
+
+    noting, logger = Noting(), logging.getLogger("railgun.unit")
+    with caplog.at_level(logging.INFO, "railgun.unit"), _copy(tmp_path, log) as copy:
+        awaited(copy.is_open)
+        history(copy.place.history)
+        host = copy.hosts.by_key[_KEY]
+        logger.addHandler(noting)
+        try:
+            copy.hosts.run_isolated(host, partial(host.take, log.read(*_WHERE, 0, 64, 1 << 20)))
+            awaited(copy.is_open)
+        finally:
+            logger.removeHandler(noting)
+        assert ran == [False]
+
+
+def test_a_folder_that_was_being_deleted_for_history_at_a_crash_is_opened_again(
+    tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events, history = _with_history(log)
+
+    def cut_off(path: Path, *_: object, **__: object) -> None:
+        if Path(path).exists():
+            for file in (Path(path) / "state").glob("[!C]*"):
+                file.unlink()
+            raise KeyboardInterrupt
+
+    with _copy(tmp_path, log) as copy:
+        awaited(copy.is_open)
+        history(copy.place.history)
+        host = copy.hosts.by_key[_KEY]
+        host.take(log.read(*_WHERE, 0, 64, 1 << 20))
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", cut_off)
+            with pytest.raises(KeyboardInterrupt):
+                host.change()
+        host.open()
+        host.take(log.read(*_WHERE, host.position, 64, 1 << 20))
+        host.change()
+        host.take(log.read(*_WHERE, host.position, 64, 1 << 20))
+        assert host.task.history == "h1"
+        assert sum(len(rows.seq) for rows in host.task.reservoir.scan()) == len(events)
+        assert not copy.place.folder.with_name("task.gone").exists()
+
+
 def test_nor_does_it_end_the_unit_where_a_copy_begins_anew_behind_history(
     tmp_path: Path, log: _AwayLog
 ) -> None:
-    small = SmallLog(_DEFINITIONS)
-    events = [small.records[small.event(f"e{number}", 1_000 * number)] for number in range(6)]
-    definitions, history = small.records[:2], events[:4]
-    added = encode_control(change_to_json(AddHistory(3, "s", "h1", 4_000)))
-    log.append(*_WHERE, [*definitions, added, *events[4:]])
+    events, history = _with_history(log)
     with _copy(tmp_path, log) as copy:
         awaited(copy.is_open)
-        _build(copy.place.history, small, history)
+        history(copy.place.history)
         host = copy.hosts.by_key[_KEY]
         fetched = log.read(*_WHERE, 0, 64, 1 << 20)
         log.is_away = True
@@ -141,6 +194,17 @@ def test_nor_does_it_end_the_unit_where_a_copy_begins_anew_behind_history(
         assert host.position == 5
         assert host.task.history == "h1"
         assert sum(len(rows.seq) for rows in host.task.reservoir.scan()) == len(events)
+
+
+def _with_history(log: _AwayLog) -> tuple[list[bytes], Callable[[Path], None]]:
+    """Write definitions, the order of a history and the events after it to the log. Returns all events, and what
+    builds the history in a folder.
+    """
+    small = SmallLog(_DEFINITIONS)
+    events = [small.records[small.event(f"e{number}", 1_000 * number)] for number in range(6)]
+    added = encode_control(change_to_json(AddHistory(3, "s", "h1", 4_000)))
+    log.append(*_WHERE, [*small.records[:2], added, *events[4:]])
+    return events, lambda folder: _build(folder, small, events[:4])
 
 
 def _build(folder: Path, small: SmallLog, history: list[bytes]) -> None:

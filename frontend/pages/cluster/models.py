@@ -33,6 +33,7 @@ class Copy(BaseModel):
     )
     lag: int | None = Field(description="records of its log that it has not processed")
     planned: bool = Field(description="false: the plan does not name it any more")
+    failure: str | None = Field(None, description="of a copy that has failed: why")
 
 
 class TaskLog(BaseModel):

@@ -101,7 +101,7 @@ def test_where_no_record_is_left_it_is_now() -> None:
 
 @pytest.mark.parametrize("state", [CopyState.ANSWERING, CopyState.SILENT, CopyState.BEHIND])
 def test_a_copy_that_goes_on_makes_it_needless(state: CopyState) -> None:
-    with pytest.raises(ProblemError, match=f"b/0 of s/k/0 is {state}: its log reaches"):
+    with pytest.raises(ProblemError, match=f"b/0 of s/k/0 is {state}, and has not failed"):
         Broker().found(Standing([_behind("a", 70), _copy("b", state=state)], []))
 
 

@@ -22,6 +22,7 @@ from railgun.host.deepening import built_task
 from railgun.host.deepening.built_task import BuiltTask
 from railgun.host.deepening.successor import Successor
 from railgun.host.deepening.take_over import TakeOver
+from railgun.host.host_state import HostState
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.task.processor import TaskProcessor
@@ -211,6 +212,35 @@ def test_a_successor_that_has_to_catch_up_first_does_so_beside_the_unit(
         rig.add(events(50, 20))
         assert host.task.history == HISTORY
         assert {number for number, *_ in rows_of(replies(rig))} == set(range(70))
+
+
+def test_a_task_that_leaves_while_it_goes_on_with_its_successor_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its closing waits in the lane behind the change, and nothing that the change begins may wait behind that."""
+    catch_up, begun, may_go_on = Successor.catch_up, threading.Event(), threading.Event()
+
+    def slow(successor: Successor) -> None:
+        begun.set()
+        assert may_go_on.wait(60)
+        catch_up(successor)
+
+    with deepened_host(tmp_path) as rig:
+        rig.begin()
+        rig.add(events(0, 50))
+        rig.order(Deepen)
+        monkeypatch.setattr(Successor, "catch_up", slow)
+        fetched, host = rig.log.read(*WHERE, rig.host.position, 64, 1 << 20), rig.host
+        try:
+            rig.hosts.run_isolated(host, partial(host.take, fetched))
+            assert begun.wait(60)
+            rig.hosts.assign([])
+        finally:
+            may_go_on.set()
+        awaited(lambda: rig.hosts.advance() or host.state is HostState.CLOSED)
+        rig.open()
+        rig.take_all()
+        assert rig.host.task.history == HISTORY
 
 
 def rows_of(records: list[bytes]) -> list[Any]:
