@@ -73,6 +73,13 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         note(request.scope, f"undrain of {node}")
         return standing
 
+    _accept_losses(page, operations)
+    return page.by_name
+
+
+def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> None:
+    """Add the handlers of orders to go on without records of a log."""
+
     @page(response_model=AcceptedCut, openapi_extra=body_of(OneTask), dependencies=[Depends(no_parameters)])
     async def accept_cut(request: Request) -> dict[str, Any]:
         """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
@@ -95,8 +102,6 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         if not is_asked:
             note(request.scope, "accept-gap of {}/{}/{}".format(*task))
         return gap
-
-    return page.by_name
 
 
 def _served(operations: ClusterOperations | None) -> ClusterOperations:
