@@ -88,16 +88,9 @@ def open_task(
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch, meta.topic_id)
         crosses = _check_log(str(folder), meta, log_start, begin, gap)
-        column_computer = ColumnComputer()
+        column_computer, saved_rows = ColumnComputer(), None if meta is None else meta.saved_rows
         reservoir = open_reservoir(
-            folder,
-            files,
-            settings,
-            identity.key,
-            column_computer,
-            length,
-            None if meta is None else meta.saved_rows,
-            environment.executor,
+            folder, files, settings, identity.key, column_computer, length, saved_rows, environment.executor
         )
     except BaseException:
         store.close()
@@ -111,9 +104,8 @@ def open_task(
         task.begin_checkpoints(
             sync_log, has_earlier_form=meta is not None and _has_earlier_form(meta, topic_id)
         )
-        if crosses and gap is not None:
-            changes = _told(task, gap, read_log)
-            task.cross(Crossing(gap.gap_ms, gap.offset, *gap.state), changes, gap.place)
+        if gap is not None and crosses:
+            _cross(task, gap, read_log)
     except BaseException:
         task.close()
         raise
@@ -172,9 +164,10 @@ def _has_crossed(meta: TaskMeta | None, gap: Gap) -> bool:
     )
 
 
-def _told(task: TaskProcessor, gap: Gap, read_log: ReadLog) -> list[Change]:
-    """Read the changes of the catalogue that apply at a gap, which were written into the log again. Other records that
-    lie between them are left out.
+def _cross(task: TaskProcessor, gap: Gap, read_log: ReadLog) -> None:
+    """Let a task go on behind a gap, with the changes of the catalogue that apply there.
+
+    These were written into the log again. Other records that lie between them are left out.
     """
     streams: dict[str, StreamDefinition] = {}
     found: list[Change] = []
@@ -191,7 +184,7 @@ def _told(task: TaskProcessor, gap: Gap, read_log: ReadLog) -> list[Change]:
             str(task.identity),
             f"its log has lost the definitions at offset {gap.told[0]} that were written for its gap: accept it again",
         )
-    return found
+    task.cross(Crossing(gap.gap_ms, gap.offset, *gap.state), found, gap.place)
 
 
 def commit_parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:

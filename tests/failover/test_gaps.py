@@ -123,24 +123,7 @@ def test_a_task_goes_on_behind_a_gap(kafka: str, tmp_path: Path, stack: ExitStac
     assert [node.stop() for node in cluster.nodes] == [0] * nodes
     state = cluster.transport.end_offset(*cluster.where)
 
-    # The gap: events, a field, and metrics that are added and dropped.
-    lost = cluster.opened_player()
-    for event in cluster.events(40, _now_ms()):
-        lost.score(event)
-    lost.flush()
-    lost.add_field("shop", "string")
-    lost.registry.change(lambda catalog: evolution.new_metrics(catalog, STREAM, _ADDED))
-    lost.drop_metric("gone")
-    for event in cluster.events(20, _now_ms()):
-        lost.score(event)
-    lost.flush()
-    offset = cluster.transport.end_offset(*cluster.where)
-    later = cluster.opened_player()
-    awaited(lambda: "gone" not in later.registry.snapshot().catalog.streams[STREAM].metrics)
-    left = [{**event, "shop": "b"} for event in cluster.events(10, _now_ms())]
-    for event in left:
-        later.score(event)
-    later.flush()
+    offset, later, left = _lose(cluster)
     cluster.transport.trim(*cluster.where, offset)
 
     for node in cluster.nodes:
@@ -185,6 +168,31 @@ def test_a_task_goes_on_behind_a_gap(kafka: str, tmp_path: Path, stack: ExitStac
     assert "n" in partial
     assert "lately" not in partial
     assert "half" not in partial
+
+
+def _lose(cluster: Cluster) -> tuple[int, ClusterPlayer, list[dict[str, Any]]]:
+    """Write what will lie in the gap: events, a field, and metrics that are added and dropped; then events behind it.
+
+    Returns the first offset behind it, who has sent the events behind it, and these.
+    """
+    lost = cluster.opened_player()
+    for event in cluster.events(40, _now_ms()):
+        lost.score(event)
+    lost.flush()
+    lost.add_field("shop", "string")
+    lost.registry.change(lambda catalog: evolution.new_metrics(catalog, STREAM, _ADDED))
+    lost.drop_metric("gone")
+    for event in cluster.events(20, _now_ms()):
+        lost.score(event)
+    lost.flush()
+    offset = cluster.transport.end_offset(*cluster.where)
+    later = cluster.opened_player()
+    awaited(lambda: "gone" not in later.registry.snapshot().catalog.streams[STREAM].metrics)
+    left = [{**event, "shop": "b"} for event in cluster.events(10, _now_ms())]
+    for event in left:
+        later.score(event)
+    later.flush()
+    return offset, later, left
 
 
 def _check_one_by_one(model: Any, cluster: Cluster, player: ClusterPlayer, at_ms: int) -> dict[str, int]:

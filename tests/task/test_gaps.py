@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from railgun.catalog.catalog import Catalog
+from railgun.catalog.changes import Change, PutStream, change_to_json
 from railgun.catalog.changes import DropMetric as DropChange
-from railgun.catalog.changes import PutStream, change_to_json
 from railgun.catalog.retelling import retold
 from railgun.cluster.copies import Gap, LogPoint
 from railgun.task import recovery
@@ -228,19 +228,23 @@ def bounds_of_metrics(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TaskProcessor, "cross", crossing)
 
 
+def _told_otherwise(patch: pytest.MonkeyPatch, change: Callable[[list[Change]], list[Change]]) -> None:
+    cross = TaskProcessor.cross
+    patch.setattr(
+        TaskProcessor, "cross", lambda task, found, told, place: cross(task, found, change(told), place)
+    )
+
+
 def definitions_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recovery, "_told", lambda *_: [])
+    _told_otherwise(patch, lambda _: [])
 
 
 def old_schemas_forgotten(patch: pytest.MonkeyPatch) -> None:
-    told = recovery._told
+    def newest(told: list[Change]) -> list[Change]:
+        last = max(change.schema_version for change in told if isinstance(change, PutStream))
+        return [each for each in told if not isinstance(each, PutStream) or each.schema_version == last]
 
-    def newest(*asked: Any) -> list[Any]:
-        found = told(*asked)
-        last = max(change.schema_version for change in found if isinstance(change, PutStream))
-        return [each for each in found if not isinstance(each, PutStream) or each.schema_version == last]
-
-    patch.setattr(recovery, "_told", newest)
+    _told_otherwise(patch, newest)
 
 
 def partial_for_ever(patch: pytest.MonkeyPatch) -> None:
@@ -252,10 +256,7 @@ def never_partial(patch: pytest.MonkeyPatch) -> None:
 
 
 def drops_forgotten(patch: pytest.MonkeyPatch) -> None:
-    told = recovery._told
-    patch.setattr(
-        recovery, "_told", lambda *asked: [each for each in told(*asked) if not isinstance(each, DropChange)]
-    )
+    _told_otherwise(patch, lambda told: [each for each in told if not isinstance(each, DropChange)])
 
 
 PLANTS: list[Callable[[pytest.MonkeyPatch], None]] = [
