@@ -274,7 +274,7 @@ def test_hosts_that_begin_together_share_the_memory_evenly(tmp_path: Path) -> No
 
     def places(first: int, after: int) -> list[Place]:
         keys = [TaskKey("s", 1, "card", number) for number in range(first, after)]
-        return [cast(Place, SimpleNamespace(key=key, cut=None)) for key in keys]
+        return [cast(Place, SimpleNamespace(key=key, cut=None, gap=None)) for key in keys]
 
     hosts = UnitHosts(make, lambda closed: None)
     assert hosts.assign(places(0, 10))
