@@ -14,5 +14,10 @@ class TaskKey(NamedTuple):
     partitioner: str
     partition: int
 
+    @property
+    def full_name(self) -> str:
+        """The name that no task of an earlier stream of this name has: `stream.created/partitioner/partition`."""
+        return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}"
+
     def __str__(self) -> str:
         return f"{self.stream}/{self.partitioner}/{self.partition}"

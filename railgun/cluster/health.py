@@ -128,7 +128,8 @@ def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) 
     fragile = {
         (task.stream, task.created)
         for task in tasks
-        if len({copy.node for copy in observed.donors(task, now_s)}) < _SAFE
+        if (task.stream, task.created) in observed.histories
+        and len({copy.node for copy in observed.donors(task, now_s)}) < _SAFE
     }
     return {stream: history for stream, history in observed.histories.items() if stream in fragile}
 

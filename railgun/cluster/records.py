@@ -122,7 +122,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
     @property
     def key(self) -> bytes:
         """The key of the record. No node has it for a name."""
-        return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/cut".encode()
+        return f"{self.task.full_name}/cut".encode()
 
 
 class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
@@ -134,7 +134,7 @@ class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
     @property
     def key(self) -> bytes:
         """The key of the record. No node has it for a name."""
-        return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/gap".encode()
+        return f"{self.task.full_name}/gap".encode()
 
 
 Statement = NodeRecord | DrainOrder | AcceptedCut | AcceptedGap

@@ -1,4 +1,6 @@
-"""The names of folders in a node's data folder, in a module that loads nothing."""
+"""The names of folders in a node's data folder, in a module that loads nothing of the engine."""
+
+from pathlib import Path
 
 TASKS = "tasks"
 """The folder of all tasks."""
@@ -17,6 +19,16 @@ FETCHED = "FETCHED"
 def stream_folder(stream: str, created: int) -> str:
     """Return the name of the folder with a stream's tasks, in the folder of all tasks."""
     return f"{stream}.{created}"
+
+
+def fetching_folder(folder: Path) -> Path:
+    """Return the folder into which the data of a task is fetched. folder: the task's."""
+    return folder.with_name(folder.name + FETCHING)
+
+
+def replaced_folder(folder: Path) -> Path:
+    """Return the folder of a task's own data while a fetched one replaces it. folder: the task's."""
+    return folder.with_name(folder.name + REPLACED)
 
 
 def is_on_its_way(name: str) -> bool:

@@ -9,22 +9,12 @@ import shutil
 from pathlib import Path
 
 from railgun.history.durable_files import make_durable, write_whole
-from railgun.host.data_folder import FETCHED, FETCHING, REPLACED
+from railgun.host.data_folder import FETCHED, fetching_folder, replaced_folder
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import is_any_held
 
 FOLDER_ID = "folder.id"
 """The file in a task's folder with the folder's id."""
-
-
-def fetching_folder(folder: Path) -> Path:
-    """Return the folder into which the data of a task is fetched."""
-    return folder.with_name(folder.name + FETCHING)
-
-
-def replaced_folder(folder: Path) -> Path:
-    """Return the folder of a task's own data while a fetched one replaces it."""
-    return folder.with_name(folder.name + REPLACED)
 
 
 def take_fetched(folder: Path) -> bool:

@@ -28,7 +28,6 @@ from reservoir.errors import ReservoirError
 from reservoir.open_region.saved_rows import VERSION as OPEN_ROWS_VERSION
 from reservoir.segments.committed import CommittedFiles
 from reservoir.segments.format import VERSION as SEGMENTS_VERSION
-from reservoir.segments.length import Length
 
 FORMATS = {
     "commit": META_VERSION,
@@ -113,13 +112,9 @@ def snapshot_of(task: TaskView, created: int) -> TaskSnapshot | None:
     return TaskSnapshot(
         _described(task, meta, created, epoch),
         task.store,
-        _files(task, length, meta.saved_rows),
+        task.reservoir.committed_files(length, meta.saved_rows),
         task.settings.write_buffer_bytes,
     )
-
-
-def _files(task: TaskView, length: Length, saved_rows: list[int]) -> CommittedFiles:
-    return task.reservoir.committed_files(length, saved_rows)
 
 
 def _described(task: TaskView, meta: TaskMeta, created: int, epoch: int) -> SnapshotFile:

@@ -6,13 +6,13 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from railgun.access.tls import CertificateError
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
+from railgun.node.child_arguments import child_parser
 from railgun.node.ending import Ending
 from railgun.node.parent import Parent
 from railgun.node.signals import stop_when_asked
@@ -24,12 +24,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("railgun.transfer", description=__doc__)
-    parser.add_argument("--node-folder", type=Path, required=True)
-    parser.add_argument("--units", type=int, required=True)
+    parser = child_parser("railgun.transfer", __doc__)
     parser.add_argument("--release", required=True)
-    parser.add_argument("--config")
-    parser.add_argument("--broker")
     return parser.parse_args(words)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from railgun.catalog.task_key import TaskKey
 from railgun.node.relay import Fetch
 from railgun.task.snapshot_file import SNAPSHOT, SnapshotFile, read_snapshot
 from railgun.transfer.hashing import FileHashes
@@ -99,7 +100,7 @@ def check_manifest(found: Manifest, order: Fetch, own: ClusterId, release: str) 
             f"it is of another cluster: catalogue {found.catalogue or 'unknown'}, topics {found.topic_prefix}; this "
             f"one has {own.catalogue or 'unknown'}, {own.topic_prefix}"
         )
-    task = f"{snapshot.stream}.{snapshot.created}/{snapshot.partitioner}/{snapshot.partition}"
+    task = TaskKey(snapshot.stream, snapshot.created, snapshot.partitioner, snapshot.partition).full_name
     if task != order.task:
         raise ManifestError(f"it is of another task: {task}")
     if _differs(snapshot.topic_id, order.topic_id):

@@ -11,7 +11,7 @@ import msgspec
 
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.history.task_folder import current_folder
-from railgun.host.data_folder import FETCHED, FETCHING
+from railgun.host.data_folder import FETCHED, fetching_folder
 from railgun.private_folder import make_private
 from railgun.task.errors import HistoryDamagedError
 from railgun.transfer.hashing import hash_of, new_hash
@@ -49,10 +49,10 @@ class TargetFolder:
         self,
         task_folder: Path,
         check: Callable[[], object],
-        free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+        free_bytes: Callable[[Path], int],
     ) -> None:
         self._own, self._check, self._free_bytes = task_folder, check, free_bytes
-        self.folder = task_folder.with_name(task_folder.name + FETCHING)
+        self.folder = fetching_folder(task_folder)
         self._unwatched = 0
 
     def verified(self) -> Manifest | None:

@@ -5,12 +5,12 @@ import logging
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 from railgun.arrow_alone import without_pandas
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError
+from railgun.node.child_arguments import child_parser
 from railgun.node.ending import DEADLINES, Deadlines, Ending
 from railgun.node.parent import Parent
 from railgun.node.signals import stop_when_asked
@@ -23,12 +23,8 @@ _FAILED = (TransportError, RegistryError, StateError, ReservoirError, OSError, V
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("railgun.unit", description=__doc__)
-    parser.add_argument("--node-folder", type=Path, required=True)
+    parser = child_parser("railgun.unit", __doc__)
     parser.add_argument("--index", type=int, required=True)
-    parser.add_argument("--units", type=int, required=True)
-    parser.add_argument("--config")
-    parser.add_argument("--broker")
     return parser.parse_args(words)
 
 

@@ -13,7 +13,6 @@ from railgun.host.place import Place
 from railgun.host.snapshot import FORMATS
 from railgun.node import relay
 from railgun.unit.clock import CLOCK, Clock
-from railgun.unit.snapshots import task_name
 
 # A transfer process that was started again has forgotten what it was asked for.
 _AGAIN_S = 10.0
@@ -56,7 +55,7 @@ class UnitFetcher:
 
     def begin(self, place: Place, order: FetchOrder) -> None:
         """Begin to fetch the data of a task into the folder beside its own."""
-        name = task_name(place.key)
+        name = place.key.full_name
         donors = [(copy.node, copy.unit) for copy in order.donors]
         fetch = relay.Fetch(
             name, donors, order.topic_id, order.log_start, FORMATS, str(place.folder.absolute())
@@ -68,7 +67,7 @@ class UnitFetcher:
         """Return how far the fetch of a task has come, or how it has ended. After its end it is forgotten."""
         while self._heard:
             self._take(self._heard.popleft())
-        name, now_s = task_name(task), self._clock.now()
+        name, now_s = task.full_name, self._clock.now()
         each = self._under_way[name]
         if isinstance(each.found, FetchEnd):
             del self._under_way[name]
@@ -79,7 +78,7 @@ class UnitFetcher:
 
     def stop(self, task: TaskKey) -> None:
         """End the fetch of a task, if there is one. What has come stays."""
-        name = task_name(task)
+        name = task.full_name
         self._under_way.pop(name, None)
         self._send(relay.StopFetch(name))
 

@@ -6,7 +6,8 @@ from functools import partial
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.reports import Fetching
-from railgun.host.fetched import fetching_folder, forget_fetch
+from railgun.host.data_folder import fetching_folder
+from railgun.host.fetched import forget_fetch
 from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
 from railgun.host.host_state import OF_ONE_TASK, HostState
 from railgun.host.place import Place
@@ -215,22 +216,21 @@ def stop_task(host: TaskHost, error: Exception) -> None:
     """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
-    remedy = ""
+    host.fail(error, _remedy(host.place, error))
+
+
+def _remedy(place: Place, error: Exception) -> str:
+    """Return what an operator can do, besides what the error says: if the log has lost records or is another one, or
+    the data is damaged.
+    """
+    order = f"`railgun cluster accept-cut {place.key}`"
+    if isinstance(error, LogCutError):
+        return f". {order} has the task go on without them"
+    if isinstance(error, LogReplacedError):
+        return f". {order} has the task begin anew, without what was in the old one"
     if isinstance(error, StoreCorruptionError | CorruptionError):
-        remedy = (
-            f". If another node has a copy of the task, stop this one, delete {host.place.folder}, and start it again: "
+        return (
+            f". If another node has a copy of the task, stop this one, delete {place.folder}, and start it again: "
             "the data is fetched from there"
         )
-    host.fail(_with_remedy(host.place.key, error), remedy)
-
-
-def _with_remedy(key: TaskKey, error: Exception) -> Exception:
-    """Return the error with what an operator can do, if its log has lost records or is another one."""
-    order = f"`railgun cluster accept-cut {key}`"
-    if isinstance(error, LogCutError):
-        text = f"{error.message}. {order} has the task go on without them"
-        return LogCutError(error.place, text, error.position, error.leader_epoch)
-    if isinstance(error, LogReplacedError):
-        text = f"{error.message}. {order} has the task begin anew, without what was in the old one"
-        return LogReplacedError(error.place, text, error.topic_id)
-    return error
+    return ""

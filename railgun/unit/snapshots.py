@@ -50,7 +50,7 @@ class UnitSnapshots:
         if not self._orders and not self._under_way:
             return
         self._tell()
-        named = {task_name(key): host for key, host in hosts.items()}
+        named = {key.full_name: host for key, host in hosts.items()}
         for _ in range(len(self._orders)):
             order, under_way = self._orders.popleft(), [each for each, _ in self._under_way]
             host = named.get(order.task)
@@ -86,8 +86,3 @@ class UnitSnapshots:
         if error is not None:
             _log.warning("no snapshot of %s is made: %s", order.task, error)
         self._made(order.name, "" if error is None else str(error))
-
-
-def task_name(key: TaskKey) -> str:
-    """Return the text that names a task in orders: stream.created/partitioner/partition."""
-    return f"{key.stream}.{key.created}/{key.partitioner}/{key.partition}"

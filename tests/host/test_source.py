@@ -10,8 +10,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donor, Donors
-from railgun.host.data_folder import FETCHED
-from railgun.host.fetched import fetching_folder
+from railgun.host.data_folder import FETCHED, fetching_folder
 from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.place import Place
 from railgun.host.source import MOST_FETCHES, DataSource

@@ -11,8 +11,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donors
 from railgun.cluster.reports import Fetching
-from railgun.host.data_folder import FETCHED
-from railgun.host.fetched import fetching_folder
+from railgun.host.data_folder import FETCHED, fetching_folder
 from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost

@@ -8,7 +8,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
-from railgun.host.fetched import fetching_folder
+from railgun.host.data_folder import fetching_folder
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.state.errors import StoreLockedError

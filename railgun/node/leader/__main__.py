@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import msgspec
 
@@ -17,6 +16,7 @@ from railgun.cluster.health import ClusterHealth
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportError, TransportRefusedError
+from railgun.node.child_arguments import child_parser
 from railgun.node.ending import Ending
 from railgun.node.identity import NodeRefusedError, node_identity
 from railgun.node.leader.leading import Leading
@@ -34,14 +34,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser("railgun.node.leader", description=__doc__)
-    parser.add_argument("--node-folder", type=Path, required=True)
-    parser.add_argument("--units", type=int, required=True)
+    parser = child_parser("railgun.node.leader", __doc__)
     parser.add_argument("--release", required=True)
     parser.add_argument("--began-ms", type=int, required=True)
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--config")
-    parser.add_argument("--broker")
     return parser.parse_args(words)
 
 

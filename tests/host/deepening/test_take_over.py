@@ -4,6 +4,8 @@ import json
 import shutil
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -184,10 +186,9 @@ def test_a_broker_that_is_away_as_the_task_is_replaced_ends_no_unit(
         assert numbers == set(range(40))
 
 
-def test_a_successor_that_has_to_catch_up_first_does_so_beside_the_unit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody has offered it, as in a unit that was away until the log ordered it. Other tasks go on meanwhile."""
+@contextmanager
+def catching_up_is_held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Successors catch up only once the block ends. Yields what is set as soon as one begins to."""
     catch_up, begun, may_go_on = Successor.catch_up, threading.Event(), threading.Event()
 
     def slow(successor: Successor) -> None:
@@ -195,19 +196,27 @@ def test_a_successor_that_has_to_catch_up_first_does_so_beside_the_unit(
         assert may_go_on.wait(60)
         catch_up(successor)
 
+    monkeypatch.setattr(Successor, "catch_up", slow)
+    try:
+        yield begun
+    finally:
+        may_go_on.set()
+
+
+def test_a_successor_that_has_to_catch_up_first_does_so_beside_the_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has offered it, as in a unit that was away until the log ordered it. Other tasks go on meanwhile."""
     with deepened_host(tmp_path) as rig:
         rig.log.create_topic(TOPICS.replies(_FRONT_END), 1)
         rig.begin()
         rig.add(events(0, 50))
         rig.order(Deepen)
-        monkeypatch.setattr(Successor, "catch_up", slow)
         fetched, host = rig.log.read(*WHERE, rig.host.position, 64, 1 << 20), rig.host
-        try:
+        with catching_up_is_held(monkeypatch) as begun:
             rig.hosts.run_isolated(host, partial(host.take, fetched))
             assert begun.wait(60)
             assert (host.is_running, host.following, rig.hosts.are_open) == (False, None, False)
-        finally:
-            may_go_on.set()
         awaited(lambda: rig.hosts.advance() or host.is_running)
         rig.add(events(50, 20))
         assert host.task.history == HISTORY
@@ -218,25 +227,15 @@ def test_a_task_that_leaves_while_it_goes_on_with_its_successor_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its closing waits in the lane behind the change, and nothing that the change begins may wait behind that."""
-    catch_up, begun, may_go_on = Successor.catch_up, threading.Event(), threading.Event()
-
-    def slow(successor: Successor) -> None:
-        begun.set()
-        assert may_go_on.wait(60)
-        catch_up(successor)
-
     with deepened_host(tmp_path) as rig:
         rig.begin()
         rig.add(events(0, 50))
         rig.order(Deepen)
-        monkeypatch.setattr(Successor, "catch_up", slow)
         fetched, host = rig.log.read(*WHERE, rig.host.position, 64, 1 << 20), rig.host
-        try:
+        with catching_up_is_held(monkeypatch) as begun:
             rig.hosts.run_isolated(host, partial(host.take, fetched))
             assert begun.wait(60)
             rig.hosts.assign([])
-        finally:
-            may_go_on.set()
         awaited(lambda: rig.hosts.advance() or host.state is HostState.CLOSED)
         rig.open()
         rig.take_all()
