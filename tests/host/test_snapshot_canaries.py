@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from railgun.host import snapshot
 from railgun.host.snapshot_making import SnapshotMaking
 from railgun.state.checkpoint import Checkpointer
 from railgun.state.errors import EpochOrderError
@@ -17,6 +16,7 @@ from railgun.task.processor import TaskProcessor
 from reservoir.errors import CorruptionError, ReservoirError
 from reservoir.executor import Job
 from reservoir.inline_executor import InlineExecutor
+from reservoir.reservoir import Reservoir
 from tests.host.snapshot_run import SnapshotRun
 from tests.host.test_snapshot_under_load import CHANGING
 from tests.strategies.seeded import case
@@ -136,11 +136,11 @@ def test_a_snapshot_begun_while_a_checkpoint_is_in_flight_is_noticed(
 def test_files_of_open_rows_that_are_left_out_are_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = snapshot._files
+    files = Reservoir.committed_files
 
     def without(*of: Any) -> Any:
         found = files(*of)
         return replace(found, fixed=[path for path in found.fixed if path.suffix != ".open"])
 
-    monkeypatch.setattr(snapshot, "_files", without)
+    monkeypatch.setattr(Reservoir, "committed_files", without)
     assert any(isinstance(each, CorruptionError) for each in caught(tmp_path))
