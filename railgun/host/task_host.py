@@ -4,7 +4,7 @@ it.
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
@@ -308,19 +308,36 @@ class TaskHost:
         """
         if self._task is None:
             return
-        try:
+        with self._saying_what_is_missed():
             self._task.checkpoints.take()
-        except TransportError:
-            durable = self._task.checkpoints.durable_position
-            _log.warning(
-                "%s is not checkpointed, replies are not acknowledged: the next start processes %s again, from "
-                "offset %d on",
-                self.place.identity,
-                counted(self.position - durable, "record"),
-                durable,
-            )
-            raise
         self._trim()
+
+    def advance_checkpoint(self) -> bool:
+        """Do some of what `checkpoint` does, and wait for nothing. Returns whether all of it is done.
+
+        Raises as `checkpoint` does.
+        """
+        with self._saying_what_is_missed():
+            return self.task.checkpoints.advance()
+
+    def miss_checkpoint(self, reason: str) -> None:
+        """Log that the task is not checkpointed, and what follows from that."""
+        durable = self.task.checkpoints.durable_position
+        _log.warning(
+            "%s is not checkpointed, %s: the next start processes %s again, from offset %d on",
+            self.place.identity,
+            reason,
+            counted(self.position - durable, "record"),
+            durable,
+        )
+
+    @contextlib.contextmanager
+    def _saying_what_is_missed(self) -> Iterator[None]:
+        try:
+            yield
+        except TransportError:
+            self.miss_checkpoint("replies are not acknowledged")
+            raise
 
     def _make_take_over(self) -> TakeOver:
         return TakeOver(

@@ -35,8 +35,8 @@ class CheckpointWork:
     sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
         not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
         the replies before the position are acknowledged. None if nothing has to be done.
-    has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one of
-        this release does. It is replaced even if no record comes.
+    has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one
+        of this release does. It is replaced even if no record comes.
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
@@ -174,10 +174,26 @@ class CheckpointWork:
         if checkpointer.is_in_flight:
             checkpointer.finish()
             self._committed()
-        if self._task.position > self.durable_position or self.taken == 0 or self._has_new_fill():
+        if self._is_needed():
             self.begin()
             checkpointer.finish()
             self._committed()
+
+    def advance(self) -> bool:
+        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done."""
+        checkpointer = self._task.checkpointer
+        if checkpointer.is_in_flight and checkpointer.step(self._task.settings.trickle_bytes):
+            self._committed()
+        if checkpointer.is_in_flight:
+            return False
+        is_needed = self._is_needed()
+        if is_needed:
+            self.begin()
+        return not is_needed
+
+    def _is_needed(self) -> bool:
+        """Whether `take` begins a checkpoint, when none is in flight."""
+        return self._task.position > self.durable_position or self.taken == 0 or self._has_new_fill()
 
     def _is_due_for_fill(self) -> bool:
         """Whether a checkpoint is due because a fill has finished.

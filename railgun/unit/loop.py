@@ -32,6 +32,7 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.hosts import UnitHosts, stop_task
+from railgun.unit.last_checkpoints import take_last_checkpoints
 from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies
 from railgun.unit.positions import Positions
@@ -188,25 +189,22 @@ class UnitLoop:
                 stop_task(host, error)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
-        """Wait for the replies, take a checkpoint of every task, and close all tasks.
+        """Wait for the replies, take a checkpoint of every task that runs, and close all tasks.
 
-        An error does not keep the other tasks open; the first error is raised.
-        within_s: how many seconds it may wait for all replies together.
+        A task that is being opened, or goes on as another one, is not waited for before that: its last checkpoint
+        stands, and it keeps no other from taking one. An error does not keep the other tasks open; the first error is
+        raised.
+        within_s: how many seconds it may wait for all replies and checkpoints together.
         """
-        failures: list[Exception] = []
         until_s = self._clock.now() + within_s
-        self._hosts.wait()
         for host in self.hosts.values():
             host.sink.give_up(until_s)
-
-        def say_last() -> None:
+        running = [host for host in self.hosts.values() if host.is_running]
+        failures = take_last_checkpoints(running, until_s, self._clock)
+        try:
             self._positions.say_last(self.hosts.values(), until_s)
-
-        for step in (*(host.checkpoint for host in self.hosts.values()), say_last):
-            try:
-                step()
-            except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
-                failures.append(error)
+        except Exception as error:  # noqa: BLE001 - all tasks are closed before it is raised
+            failures.append(error)
         self.abandon()
         if failures:
             raise failures[0]
