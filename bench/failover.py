@@ -34,7 +34,8 @@ _ONE_TASK = 'partitioners = ["card"]'
 _GRACE_S = 60.0
 
 
-def _definitions(workload: Workload, partitions: int) -> str:
+def definitions_with(workload: Workload, partitions: int) -> str:
+    """Return a workload's definitions with so many tasks."""
     return workload.definitions.replace(_ONE_TASK, f"{_ONE_TASK}\npartitions = {partitions}")
 
 
@@ -97,7 +98,7 @@ def _killed(report: Report) -> None:
         "node": NodeProcess.kill,
     }
     found: dict[str, list[float]] = {}
-    with node_cluster(_definitions(_NARROW, 4), _NODES) as cluster:
+    with node_cluster(definitions_with(_NARROW, 4), _NODES) as cluster:
         load = _Load(cluster, report.scale)
         for _ in range(report.runs):
             for name, kill in kinds.items():
@@ -130,7 +131,7 @@ def _killed(report: Report) -> None:
 def _graceful(report: Report) -> None:
     """Measure a rolling restart of all nodes, and a node that is emptied and used again, against a quiet time."""
     found: dict[str, list[float]] = {}
-    with node_cluster(_definitions(_NARROW, 4), _NODES) as cluster:
+    with node_cluster(definitions_with(_NARROW, 4), _NODES) as cluster:
         load = _Load(cluster, report.scale)
 
         def restart() -> None:
@@ -171,7 +172,7 @@ def _state(seen: dict[str, object]) -> str:
 def _silent(report: Report) -> None:
     """Measure one task with two copies: the processor time of the silent one over that of the answering one."""
     found: list[float] = []
-    with node_cluster(_definitions(_NARROW, 1), _NODES[:2]) as cluster:
+    with node_cluster(definitions_with(_NARROW, 1), _NODES[:2]) as cluster:
         load = _Load(cluster, report.scale)
         load.during(_BEFORE_S, _BEFORE_S, lambda: None)
         (answers,) = cluster.answering()

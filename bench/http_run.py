@@ -137,7 +137,7 @@ class Target:
             time.sleep(_WARM_POLL_S)
 
     def while_doing(
-        self, do: Callable[[], None], rate_per_s: float, before_s: float, rest_s: float
+        self, do: Callable[[], object], rate_per_s: float, before_s: float, rest_s: float
     ) -> "Beside":
         """Single events at a rate, and after a while something done beside them. rest_s: from then to the end."""
         slices = round(rest_s / _SLICE_S)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +29,13 @@ class NodeProcess:
         self.name, self._folder, self._broker = name, folder, broker
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the node. It is ready when the cluster is whole."""
+    def start(self, settings: Mapping[str, str] | None = None) -> None:
+        """Start the node. It is ready when the cluster is whole. settings: further environment variables."""
         environment = {
             **os.environ,
             "RAILGUN_CLUSTER__NODE_NAME": self.name,
             "RAILGUN_ENGINE__MEMORY_LIMIT_BYTES": "512MiB",
+            **(settings or {}),
         }
         command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--broker", self._broker]
         with self._folder.joinpath(f"{self.name}.log").open("ab") as log:

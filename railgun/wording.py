@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,12 +22,12 @@ _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
 def span_text(span_ms: int) -> str:
-    """Return a length of time in a unit of which there are two at least, rounded down: `6 d`, `47 h`, `90 s`."""
-    for unit, size_ms in _SPANS[:-1]:
-        if span_ms >= 2 * size_ms:
-            return f"{span_ms // size_ms} {unit}"
-    unit, size_ms = _SPANS[-1]
-    return f"{span_ms // size_ms} {unit}"
+    """Return a length of time in its two greatest units, rounded down: `6 d 23 h`, `7 d`, `1 min 30 s`."""
+    for (unit, size_ms), (smaller, smaller_ms) in pairwise(_SPANS):
+        if span_ms >= size_ms:
+            rest = span_ms % size_ms // smaller_ms
+            return f"{span_ms // size_ms} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{span_ms // smaller_ms} {smaller}"
 
 
 def time_text(time_ms: int) -> str:
@@ -39,3 +40,17 @@ def time_text(time_ms: int) -> str:
     except OverflowError:
         return f"{time_ms} ms"
     return time.isoformat(timespec="milliseconds" if time_ms % 1000 else "seconds").replace("+00:00", "Z")
+
+
+# Read as seconds these are the years 2001 to 2286, and as milliseconds twelve days to four months of 1970.
+_SECONDS_LEAST, _SECONDS_END = 1_000_000_000, 10_000_000_000
+
+
+def seconds_doubt(time_ms: int) -> str | None:
+    """Return a doubt about the time of an event that looks like seconds since 1970; None if it does not."""
+    if not _SECONDS_LEAST <= time_ms < _SECONDS_END:
+        return None
+    return (
+        f"the time {time_ms} of an event is {time_text(time_ms)}, as times are milliseconds since 1970; if it was "
+        f"meant as seconds, send {1000 * time_ms}"
+    )

@@ -57,6 +57,9 @@ class Files(Protocol):
     def delete(self, path: Path) -> None:
         """Remove a file."""
 
+    def link(self, path: Path, to: Path) -> None:
+        """Give a file a second name, on the same file system. Raises an error if that name exists."""
+
     def sync_folder(self, folder: Path) -> None:
         """Sync a folder, so that the names in it survive a loss of power."""
 
@@ -127,6 +130,9 @@ class DiskFiles:
 
     def delete(self, path: Path) -> None:
         path.unlink()
+
+    def link(self, path: Path, to: Path) -> None:
+        to.hardlink_to(path)
 
     def sync_folder(self, folder: Path) -> None:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

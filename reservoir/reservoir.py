@@ -23,6 +23,7 @@ from reservoir.native.jit import address
 from reservoir.open_region.region import OpenRegion, OpenRows
 from reservoir.open_region.saved_rows import SavedRows, SavedRowsFiles, Saving
 from reservoir.segments import latest
+from reservoir.segments.committed import CommittedFiles, committed_files
 from reservoir.segments.format import KEY_BYTES, SegmentHeader
 from reservoir.segments.frozen import Frozen, FrozenSegment
 from reservoir.segments.index import ChunkIndex, Span
@@ -341,6 +342,17 @@ class Reservoir:
     def forget_saved_rows(self) -> None:
         """Delete the files of open rows that the checkpoint now durable does not name, in the background."""
         self._saved.committed()
+
+    def committed_files(self, length: Length, saved_rows: Sequence[int]) -> CommittedFiles:
+        """Return the files that hold what the last durable checkpoint has, to be copied elsewhere.
+
+        length, saved_rows: those of the checkpoint. As long as `drop_before` and `forget_saved_rows` are not called,
+        none of these files is deleted.
+        """
+        self._check()
+        self._collect()
+        kept_from = self._index[self._index.base].place.segment if length.chunks else 0
+        return committed_files(self._files, self._folder, kept_from, length, saved_rows)
 
     def drop_before(self, time_ms: int) -> int:
         """Delete whole segments whose last time <= time_ms and that no edge or fill needs. Returns how many.

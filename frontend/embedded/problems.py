@@ -2,6 +2,7 @@
 
 from frontend.backend.failures import registry_problem
 from frontend.problems import FailureError, ProblemError, refusal
+from frontend.scoring.answers_in_time import sent_again
 from railgun.engine.errors import EngineStoppedError, EventError, HistoryRefusedError, OpenFilesError
 from railgun.registry.errors import EngineError
 
@@ -26,4 +27,4 @@ def of_scoring(error: EngineError, *, has_stopped: bool) -> ProblemError:
     found = as_problem(error)
     if not has_stopped or found.problem.status != 503 or isinstance(error, EngineStoppedError):
         return found
-    return FailureError(str(error), "; the events may count; sending them again with their ids is safe")
+    return FailureError(str(error), f"; the events may count; {sent_again(has_id=None)}")

@@ -12,6 +12,7 @@ from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.ids import IdMaker, Ids
 from railgun.ingest.intake import EventText, Intake
 from railgun.ingest.routing import Router
+from railgun.ingest.time_unit import TimeUnit
 from railgun.ingest.value_queries import QueryReader
 from railgun.registry.follower import Snapshot
 from railgun.wire.validator import Roles
@@ -20,7 +21,7 @@ from railgun.wire.validator import Roles
 class StreamIntake:
     """Checks the texts of events against one definition of a stream. Not to be shared between threads.
 
-    before: the intake that this one replaces. Its ids and arrival times go on.
+    before: the intake that this one replaces. Its ids and arrival times go on, and what it has warned of.
     """
 
     def __init__(self, entry: StreamEntry, before: "StreamIntake | None" = None) -> None:
@@ -30,6 +31,7 @@ class StreamIntake:
         roles = Roles(schema, stream.time, stream.id, partitioners)
         self._intake = Intake(stream, schema, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
+        self._time_unit: TimeUnit = TimeUnit(stream.name) if before is None else before._time_unit
 
     def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> AcceptedBatch:
         """Check texts and return the events that are accepted.
@@ -39,7 +41,9 @@ class StreamIntake:
         """
         clock = self._clock
         clock.arrived_ms = max(clock.arrived_ms, now_ms)
-        return self._intake.take(texts, clock.ids if ids is None else ids, now_ms, clock.arrived_ms)
+        accepted = self._intake.take(texts, clock.ids if ids is None else ids, now_ms, clock.arrived_ms)
+        self._time_unit.look(accepted.times)
+        return accepted
 
 
 class _Clock:

@@ -96,6 +96,7 @@ class KafkaCatalogue:
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
                 {} if self._running.is_away else parts.weak_topics.among(_logs(parts)),
+                None if self._running.is_away else parts.weak_topics.brokers(),
                 logs,
             ),
             "streams": streams,

@@ -13,6 +13,7 @@ from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.departed import departed
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview
@@ -89,8 +90,8 @@ class ClusterState:
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
             return {**found, "warnings": [*outdated, *found["warnings"]]}
 
-    def what_if(self, change: str, catalog: Catalog) -> dict[str, Any]:
-        """Return which copies a change would move. Raises ProblemError."""
+    def what_if(self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom]) -> dict[str, Any]:
+        """Return which copies a change would move. logs: those that are known. Raises ProblemError."""
         with self._lock:
             self._refresh()
             plan, nodes = self._plan, self._observed.nodes.values()
@@ -101,7 +102,7 @@ class ClusterState:
             view = self._observed.view(tasks, plan, time.monotonic(), plan.wanted)
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
-            return what_if(change, plan, view, sizes)
+            return what_if(change, plan, view, sizes, logs)
         except WhatIfError as error:
             raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
 
@@ -212,6 +213,8 @@ class ClusterState:
         self._tail.read_to_the_end()
         self._leader, self._refreshed_s = members.leader, now_s
         self._observed.take_members(members.names, now_s)
+        # The thread that reads reports forgets units.
+        self._observed.forget(departed(self._observed, self._plan, time.time_ns() // 1_000_000).nodes)
 
     def _take_statement(self, _: int, record: bytes) -> None:
         self._observed.take_statement(decode_statement(record), time.monotonic())

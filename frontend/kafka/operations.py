@@ -22,7 +22,9 @@ class KafkaOperations:
 
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._running.call(
-            lambda parts: parts.cluster_state.what_if(change, parts.intakes.now.catalog)
+            lambda parts: parts.cluster_state.what_if(
+                change, parts.intakes.now.catalog, parts.task_logs.rooms()
+            )
         )
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:

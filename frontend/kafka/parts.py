@@ -95,9 +95,7 @@ def open_parts(
             means = dataclasses.replace(means, now_ms=now_ms)
         inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
         opening.callback(inputs.close)
-        task_logs = TaskLogs(
-            transport, registry.topics, task_states, lambda: list(intakes.now.catalog.task_keys), is_away
-        )
+        task_logs = TaskLogs(transport, registry.topics, task_states, lambda: intakes.now.catalog, is_away)
         opening.callback(task_logs.close)
         return Parts(
             registry=registry,

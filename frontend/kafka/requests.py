@@ -13,7 +13,7 @@ from frontend.exchange.exchange import Exchange
 from frontend.exchange.pending import PendingRequest
 from frontend.exchange.streams import StreamIntakes
 from frontend.problems import ProblemError, refusal, uncertain
-from frontend.scoring.answers_in_time import placed, without_replies
+from frontend.scoring.answers_in_time import placed, sent_again, without_replies
 from frontend.scoring.scoring import Answer
 from frontend.scoring.scoring_thread import Outcome, Submission, deliver
 from frontend.topics.recorded import RecordedReplies
@@ -153,16 +153,16 @@ class Requests:
         try:
             written = self._replies.record(pending)
         except TransportError as error:
-            return _unrecorded(outcomes, error)
+            return _unrecorded(pending, outcomes, error)
         if written is None:
             return outcomes
-        written.add_done_callback(partial(self._written, outcomes))
+        written.add_done_callback(partial(self._written, pending, outcomes))
         return []
 
-    def _written(self, outcomes: list[Outcome], written: Future[list[int]]) -> None:
+    def _written(self, pending: PendingRequest, outcomes: list[Outcome], written: Future[list[int]]) -> None:
         """Deliver outcomes whose replies are recorded. The producer's thread calls it."""
         error = written.exception()
-        due = outcomes if error is None else _unrecorded(outcomes, error)
+        due = outcomes if error is None else _unrecorded(pending, outcomes, error)
         self._loop.call_soon_threadsafe(deliver, due)
 
     def _sent(self, stream: str, context: _Together, sent: Future[list[int]]) -> None:
@@ -174,14 +174,17 @@ class Requests:
             note_batch(record, len(context.accepted), {})
             outcomes = _without(context)
         else:
-            message = f"{error}; the events may count; sending them again with their ids is safe"
+            view = self._intakes.now.views.get(stream)
+            has_id = None if view is None else view.definition.id is not None
+            message = f"{error}; the events may count; {sent_again(has_id=has_id)}"
             outcomes = [(each, uncertain(message)) for each in context.requests]
         self._loop.call_soon_threadsafe(deliver, outcomes)
 
 
-def _unrecorded(outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
+def _unrecorded(pending: PendingRequest, outcomes: list[Outcome], error: BaseException) -> list[Outcome]:
     """Return problems in place of outcomes whose replies could not be recorded."""
-    message = f"the replies could not be recorded: {error}; sending the events again with their ids is safe"
+    again = sent_again(has_id=pending.homes.has_id)
+    message = f"the replies could not be recorded: {error}; the events count; {again}"
     return [(each, uncertain(message)) for each, _ in outcomes]
 
 

@@ -20,6 +20,7 @@ from railgun.cluster.copies import CopyState
 from railgun.cluster.log_room import LogRoom, log_warning
 from railgun.cluster.overview import heard_copies, shown_copy
 from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.cluster.silence import FORGETS_S
 from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.tail import Tail, TailThread, each_record, logged
@@ -34,6 +35,7 @@ def at_a_glance(
     waiting: PendingTable,
     log_retention_ms: int | None,
     weak_topics: Mapping[str, str],
+    brokers: int | None,
     logs: Mapping[TaskKey, LogRoom],
 ) -> dict[str, Any]:
     """Return the summary of a cluster for `railgun status`.
@@ -43,6 +45,7 @@ def at_a_glance(
     waiting: the requests that wait for answers.
     log_retention_ms: of the logs of new streams that do not say it themselves; None: for ever.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
+    brokers: how many live; None if that is not known.
     logs: the logs of tasks, as far as they are known.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
@@ -59,6 +62,7 @@ def at_a_glance(
         "log_retention_ms": log_retention_ms,
         "log_warning": log_warning(logs),
         "weak_topics": dict(weak_topics),
+        "brokers": brokers,
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
     }
@@ -94,7 +98,7 @@ class TaskStates:
         self._transport, self._topics, self._is_away = transport, topics, is_away
         self._silent_s = silent_s
         reports, assignment = TopicPartition(topics.positions, 0), TopicPartition(topics.assignment, 0)
-        self.reports = ReportTable()
+        self.reports, self._forgot_s = ReportTable(), time.monotonic()
         # The metrics that are not known to answer, with the offset from which on each task knows of the metric. `_warm`
         # are those that answer everywhere.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
@@ -242,6 +246,11 @@ class TaskStates:
             self._tail.look(_WAIT_S)
         finally:
             self.plan.look()
+        now_s = time.monotonic()
+        if now_s - self._forgot_s >= FORGETS_S:
+            self._forgot_s = now_s
+            if (plan := self.plan.known).epoch:
+                self.reports.forget_silent(plan.units, now_s)
 
     def _take(self, offset: int, record: bytes) -> None:
         # Reports from before this front-end's start may be old.

@@ -18,11 +18,24 @@ class WeakTopics:
         self._transport = transport
         # By topic: when the broker was asked, and what is wrong.
         self._known: dict[str, tuple[float, str | None]] = {}
+        self._brokers: tuple[float, int | None] = -math.inf, None
 
     def among(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return the weak ones of some topics, each with the reason. Topics of unknown settings are left out."""
         found = {topic: self._weakness(topic) for topic in sorted(topics)}
         return {topic: weakness for topic, weakness in found.items() if weakness is not None}
+
+    def brokers(self) -> int | None:
+        """Return how many brokers of the cluster live; None if that is not known."""
+        asked_s, brokers = self._brokers
+        now_s = time.monotonic()
+        if now_s - asked_s >= _ASK_S:
+            try:
+                brokers = self._transport.brokers()
+            except TransportError:
+                return brokers
+            self._brokers = now_s, brokers
+        return brokers
 
     def _weakness(self, topic: str) -> str | None:
         asked_s, weakness = self._known.get(topic, (-math.inf, None))

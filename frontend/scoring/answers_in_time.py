@@ -137,9 +137,9 @@ class CallbackWaiter:
 
 
 def unanswered(submission: Submission, view: StreamView | None) -> list[Answer | None]:
-    """Return the problems of events that were not answered in time. view: of their stream; None if it was dropped."""
+    """Return the problems of events that were not answered in time. view: of their stream; None if it is not known."""
     stream = None if view is None else view.definition
-    has_id = stream is not None and stream.id is not None
+    has_id = None if stream is None else stream.id is not None
     what = may_count(has_id=has_id) if submission.taken else "was not taken"
     timed_out = problem(504, late_answer(submission.timeout_ms, what))
     if stream is None:
@@ -156,11 +156,25 @@ def late_answer(timeout_ms: int, what: str) -> str:
     return f"no answer within {timeout_ms} ms; the event {what}"
 
 
-def may_count(*, has_id: bool) -> str:
-    """Return the words for an event that may count or not. They say whether it can be sent again."""
+def may_count(*, has_id: bool | None) -> str:
+    """Return the words for an event that may count or not. They say whether it can be sent again.
+
+    has_id: whether its stream has an id field; None if that is not known.
+    """
+    if has_id is None:
+        return "may count; sending it again is safe with its id, and without an id field it would count once more"
     if has_id:
         return "may count; sending it again with its id is safe"
     return "may count; its stream has no id field, so sent again it would count once more"
+
+
+def sent_again(*, has_id: bool | None) -> str:
+    """Return the words for events that count, or may count, about sending them again. has_id: as of `may_count`."""
+    if has_id is None:
+        return "sending them again is safe with their ids, and without an id field they would count once more"
+    if has_id:
+        return "sending them again with their ids is safe"
+    return "their stream has no id field, so sent again they would count once more"
 
 
 def note_refused_request(

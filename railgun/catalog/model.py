@@ -45,7 +45,7 @@ class StreamDefinition:
     max_future_ms: how far an event may be ahead; None: see `future_limit_ms`.
     retention_ms: None: for ever.
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
-        `cluster.log_retention` said when the stream was made. Tasks do not know it.
+        `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.

@@ -35,6 +35,10 @@ class Table:
         """Returns the unchecked value of a key; None if it is missing."""
         return self._body.get(key)
 
+    def has(self, key: str) -> bool:
+        """Returns whether a key is there, be it with a null."""
+        return key in self._body
+
     def required(self, key: str, what: str) -> Any:
         """Returns the value of a key that must be present. what: describes the value, for the hint."""
         value = self._body.get(key)

@@ -70,10 +70,16 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps({"data": str(broker.folder), "running": False}))
         else:
-            print(f"no broker of {broker.folder} is running; start it with `railgun broker start`")
+            print(f"no broker of {broker.folder} is running; {_remedy(arguments.data)}")
         return EXIT_NO
     _show(status, arguments.json)
     return EXIT_NO if status.topics is None else 0
+
+
+def _remedy(data: str | None) -> str:
+    if data is not None:
+        return f"start it with `railgun broker start --data {data}`"
+    return "start it with `railgun broker start`, or name the folder of another one with --data"
 
 
 def _say(line: str) -> None:

@@ -3,13 +3,13 @@
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import log_columns, size_text, table_lines
+from railgun.cli.wording import behind_text, log_columns, size_text, table_lines
 from railgun.wording import counted
 
 _PLAN, _ACCEPT_CUT = "plan", "accept-cut"
@@ -44,6 +44,7 @@ def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
         rows = [("task", "copies"), *((_name(task), _copies(task)) for task in tasks)]
         logs = log_columns(tasks)
         lines += ["", *table_lines([(name, *log, copies) for (name, copies), log in zip(rows, logs)])]
+        lines += [f"  {failure}" for task in tasks for failure in _failures(task)]
     return "\n".join(lines) + "\n"
 
 
@@ -73,10 +74,15 @@ def _copies(task: Mapping[str, Any]) -> str:
     return ", ".join(map(_copy, task["copies"])) or "none"
 
 
+def _failures(task: Mapping[str, Any]) -> Iterator[str]:
+    """Why copies of a task have failed."""
+    for copy in task["copies"]:
+        if copy.get("failure"):
+            yield f"{_name(task)} on {copy['node']}/{copy['unit']} has failed: {copy['failure']}"
+
+
 def _copy(copy: Mapping[str, Any]) -> str:
-    state = copy["state"] or "does not report"
-    by = f" by {copy['lag']:,}" if state == "behind" else ""
-    return f"{copy['node']}/{copy['unit']} {state}{by}" + ("" if copy["planned"] else " (goes)")
+    return f"{copy['node']}/{copy['unit']} {behind_text(copy)}" + ("" if copy["planned"] else " (goes)")
 
 
 def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) -> str:
@@ -102,9 +108,19 @@ def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) 
     lines += table_lines([("node", "rack", "units", "active", "copies", "to make"), *rows]) if rows else []
     lines += [f"WARNING: {why}" for why in found["not_made"]]
     if with_tasks and made:
-        rows = [(_name(each), f"{each['node']}/{each['unit']}", size_text(each["bytes"])) for each in made]
-        lines += ["", *table_lines([("task", "made on", "about"), *rows])]
+        rows = [
+            (_name(each), f"{each['node']}/{each['unit']}", size_text(each["bytes"]), _source(each))
+            for each in made
+        ]
+        lines += ["", *table_lines([("task", "made on", "about", "from"), *rows])]
     return "\n".join(lines) + "\n"
+
+
+def _source(made: Mapping[str, Any]) -> str:
+    """Where the data of a copy would come from; `?` if the server is older and does not say."""
+    if made.get("source") == "copies":
+        return " or ".join(made["donors"])
+    return str(made.get("source", "?"))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +202,15 @@ CLUSTER = Command(
         "stop. Answers to the lost records were given, and later answers do not count them. Where the topic\n"
         "of a task was deleted, or made anew, its copies delete their state and begin anew.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
-        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`."
+        "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`.\n\n"
+        "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
+        "as it should be; behind: it reads its log, and may not answer yet; failed: its node's log says why;\n"
+        "closed: its unit was stopped; does not report: its unit has been silent for too long, so it is\n"
+        "probably gone; (goes): the plan has no such copy any more.\n\n"
+        "log from: the first offset that the broker still has of the task's log. needed from: the offset\n"
+        "from which on a copy needs it, by the oldest last checkpoint; - if no copy has a checkpoint yet.\n"
+        "left: the broker keeps the record there for at least so long; `for ever`, or ? where it is not\n"
+        "known. A copy that comes back later has lost what it needs."
     ),
     example=(
         "railgun cluster --tasks\n"

@@ -50,12 +50,12 @@ def log_as_text(log: LogReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(tasks: Sequence[TaskReport], log: LogReport | None) -> dict[str, Any]:
-    """Return all reports as JSON values, with times in ms and sizes in bytes."""
+def as_json(tasks: Sequence[TaskReport], log: LogReport | None, *, in_use: bool) -> dict[str, Any]:
+    """Return all reports as JSON values, with times in ms and sizes in bytes. in_use: a process has the folder open."""
     found = [dataclasses.asdict(task) | {"sound": not task.damage} for task in tasks]
     is_sound = all(not task.damage for task in tasks) and not (log and log.damage)
     of_log = None if log is None else dataclasses.asdict(log) | {"sound": not log.damage}
-    return {"sound": is_sound, "tasks": found, "log": of_log}
+    return {"sound": is_sound, "in_use": in_use, "tasks": found, "log": of_log}
 
 
 def _events(task: TaskReport) -> str:
@@ -123,8 +123,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from railgun.cli.inspection import inspect_task, task_folders
     from railgun.cli.log_inspection import inspect_log
+    from railgun.state.lock import is_any_held
 
-    tasks = []
+    tasks, in_use = [], is_any_held(Path(arguments.folder))
+    if in_use and not arguments.json:
+        print(f"{arguments.folder}: in use, a process has it open and may write meanwhile", flush=True)
     for folder in task_folders(Path(arguments.folder)):
         tasks.append(inspect_task(folder))
         if not arguments.json:
@@ -138,7 +141,7 @@ def execute(arguments: argparse.Namespace) -> int:
             "reservoir/ and state/ in it"
         )
     if arguments.json:
-        print(json.dumps(as_json(tasks, log), indent=2))
+        print(json.dumps(as_json(tasks, log, in_use=in_use), indent=2))
     is_damaged = any(task.damage for task in tasks) or (log is not None and bool(log.damage))
     return EXIT_NO if is_damaged else 0
 
@@ -150,7 +153,8 @@ INSPECT = Command(
         "Show what the folders of tasks hold: segments and chunks of events with their times and sizes,\n"
         "the last checkpoint, and the rows of state. Of a data folder the log is read too, and compared with\n"
         "the tasks. Every record is read and its CRC checked; nothing is changed. The exit code is 1 where\n"
-        "something is damaged, or tasks are there without their log. The engine may be running."
+        "something is damaged, or tasks are there without their log. The engine may be running: the first\n"
+        "line says so then."
     ),
     example="railgun inspect data",
     configure=configure,

@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = Path(settings.engine.data_folder)
     commands = _Commands(folder, units_of(cluster.units), _of_each_process(arguments))
     supervisor = _supervisor(folder, cluster, commands)
-    collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader)
+    collector = NodeCollector(supervisor.units, folder, __version__, supervisor.leader, supervisor.transfer)
     with (
         logging_as(settings.logging.level, settings.logging.format),
         serving(
@@ -150,18 +150,28 @@ class _Commands:
         began_ms = time.time_ns() // 1_000_000
         return self._command("railgun.node.leader", "--release", __version__, "--began-ms", str(began_ms))
 
+    def transfer(self) -> list[str]:
+        """Return the command of the process that serves and fetches snapshots."""
+        from railgun import __version__
+
+        return self._command("railgun.transfer", "--release", __version__)
+
     def _command(self, module: str, *words: str) -> list[str]:
         return child_python("-m", module, *self._place, *words, *self._extra)
 
 
 def _supervisor(folder: Path, cluster: "ClusterSettings", commands: _Commands) -> "Supervisor":
+    """Return the supervisor of a node's processes. Raises ConfigError."""
     from railgun.node.supervisor import Supervisor
+    from railgun.transfer.address import check_transfer
 
+    check_transfer(cluster)
     return Supervisor(
         folder,
         commands.units(),
         name=cluster.node_name,
         leader=commands.leader(),
+        transfer=commands.transfer(),
         hung_after_s=cluster.hung_after_s,
     )
 

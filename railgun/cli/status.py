@@ -7,11 +7,13 @@ from typing import Any
 
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
-from railgun.cli.wording import log_columns, size_text, table_lines
-from railgun.wording import counted, listed, time_text
+from railgun.cli.wording import behind_text, fetching_text, log_columns, size_text, table_lines
+from railgun.wording import counted, listed, seconds_doubt, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
+# The states of tasks that no unit runs.
+_NOT_RUN = ("unknown", "stopped")
 
 
 def as_text(status: Mapping[str, Any]) -> str:
@@ -57,7 +59,9 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     if cluster.get("log_warning"):
         parts.append(f"WARNING: {cluster['log_warning']}")
     if cluster.get("weak_topics"):
-        parts.append(_weak(cluster["weak_topics"]))
+        # One broker alone, as `railgun broker start` makes it, is meant so.
+        is_sole = cluster.get("brokers") == 1
+        parts.append("one broker, without replicas" if is_sole else _weak(cluster["weak_topics"]))
     return f"cluster: {'; '.join(parts)}"
 
 
@@ -77,10 +81,20 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     lines = [f"{stream['name']}: {counted(len(metrics), 'metric')}, {counted(len(tasks), 'task')}"]
     if stream.get("deepening"):
         lines.append(_deepening(stream["deepening"]))
-    lines += table_lines([("metric", "by", "", "query"), *map(_metric, metrics)]) if metrics else []
+    lines += [f"  WARNING: {doubt}" for doubt in _time_doubts(tasks)]
+    if metrics:
+        shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
+        lines += table_lines([("metric", "by", "", "query"), *shown])
     if tasks and "state" in tasks[0]:
         return lines + table_lines(_cluster_tasks(tasks))
     return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
+
+
+def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a doubt about the newest time that a task has accepted, if there is one."""
+    clocks = [task["clock_ms"] for task in tasks if task.get("clock_ms") is not None]
+    doubt = seconds_doubt(max(clocks)) if clocks else None
+    return [] if doubt is None else [doubt]
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:
@@ -93,10 +107,20 @@ def _deepening(deepening: Mapping[str, Any]) -> str:
     return f"  deepening until {until}: {deepening['state']}{behind}; its log is kept meanwhile"
 
 
-def _metric(metric: Mapping[str, Any]) -> tuple[str, ...]:
+def _not_run(metric: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many of the tasks that a metric needs no unit runs; nothing if all run, or the server has no units."""
+    needed = [task for task in tasks if metric.get("home") in (None, task["partitioner"])]
+    away = sum(task.get("state") in _NOT_RUN for task in needed)
+    if not away:
+        return ""
+    return ", not answered" if away == len(needed) else f", not answered by {away:,} of {len(needed):,} tasks"
+
+
+def _metric(metric: Mapping[str, Any], not_run: str) -> tuple[str, ...]:
     sql = " ".join(str(metric.get("sql", "")).split())
     shown = sql if len(sql) <= _SQL_WIDTH else sql[: _SQL_WIDTH - 1] + "…"
     state = f"warming, {100 * float(metric.get('filled') or 0.0):.0f} %" if metric.get("warming") else "warm"
+    state += not_run
     if metric.get("outdated_zones"):
         state += f", outdated: {', '.join(metric['outdated_zones'])}"
     return str(metric["name"]), str(metric.get("home") or "derived"), state, shown
@@ -128,18 +152,27 @@ def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
         f"{task['partitioner']}-{task['partition']}",
         "?" if node is None else str(node),
         "?" if unit is None else str(unit),
-        str(task["state"]),
+        _state_of(task),
         f"{task['position']:,}",
         f"{task['lag']:,}",
         f"{task['checkpoint']:,}",
     )
 
 
+def _state_of(task: Mapping[str, Any]) -> str:
+    """The state of the copy that stands for a task. While it fetches its data, how far that has come."""
+    fetching = [
+        copy["fetching"]
+        for copy in task.get("copies") or []
+        if (copy["node"], copy["unit"]) == (task.get("node"), task.get("unit")) and copy.get("fetching")
+    ]
+    return fetching_text(fetching[0]) if fetching else str(task["state"])
+
+
 def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:
     for copy in task.get("copies") or []:
         if (copy["node"], copy["unit"]) != (task.get("node"), task.get("unit")):
-            by = f" by {copy['lag']:,}" if copy["state"] == "behind" else ""
-            yield f"{copy['node']}/{copy['unit']} {copy['state']}{by}"
+            yield f"{copy['node']}/{copy['unit']} {behind_text(copy)}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

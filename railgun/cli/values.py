@@ -2,7 +2,10 @@
 
 import argparse
 import json
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from railgun.cli.failures import UsageError
@@ -10,6 +13,9 @@ from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import table_lines
 from railgun.wording import time_text
+
+# A server answers within milliseconds; if nobody answers a task of the key, it gives up after half a minute.
+_LATE_S = 2.0
 
 
 def as_text(values: Mapping[str, Any]) -> str:
@@ -67,10 +73,26 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _execute(arguments: argparse.Namespace) -> int:
     key = key_of(arguments.key)
-    with client_of(arguments) as client:
+    with client_of(arguments) as client, _waiting_is_said(arguments.stream):
         found = client.values_of_text(arguments.stream, key, arguments.metrics)
     print(json.dumps(found, ensure_ascii=False) if arguments.json else as_text(found).rstrip("\n"))
     return 0
+
+
+@contextmanager
+def _waiting_is_said(stream: str) -> Iterator[None]:
+    """Say on stderr that the answer is late, once it is."""
+    text = (
+        f"railgun values: no answer after {_LATE_S:g} s, still waiting; `railgun status` says whether somebody "
+        f"answers the tasks of {stream}"
+    )
+    timer = threading.Timer(_LATE_S, print, [text], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 VALUES = Command(

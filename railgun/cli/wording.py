@@ -56,6 +56,24 @@ def size_text(size_bytes: int) -> str:
     return f"{size:,.1f} {unit}"
 
 
+def fetching_text(fetching: Mapping[str, Any]) -> str:
+    """Return how far a copy's fetch of its data has come: `fetching 40 % of 2.1 GB from n2/0`."""
+    donor, total_bytes = fetching["donor"], fetching["total_bytes"]
+    if donor is None:
+        return "waits for its turn to fetch"
+    if not total_bytes:
+        return f"fetching from {donor}"
+    return f"fetching {100 * fetching['fetched_bytes'] // total_bytes} % of {size_text(total_bytes)} from {donor}"
+
+
+def behind_text(copy: Mapping[str, Any]) -> str:
+    """Return the state of a copy, with how far it is from answering."""
+    if copy.get("fetching"):
+        return fetching_text(copy["fetching"])
+    state = copy["state"] or "does not report"
+    return f"{state} by {copy['lag']:,}" if state == "behind" else str(state)
+
+
 def duration_text(seconds: float) -> str:
     """Return a duration as `0.42 s`, `12.3 s`, `4 min 5 s` or `2 h 3 min`."""
     if seconds < 10:

@@ -111,6 +111,10 @@ class Answering:
         if other.began_s > began_s and not self.is_leaving:
             self._turns.hear_begin(now_s)
 
+    def forget(self, copy: CopyName) -> None:
+        """Forget another copy, which is gone. The limit stays where it is."""
+        self._others.pop(copy, None)
+
     def follow(self, order: Sequence[CopyName], now_s: float) -> None:
         """Take in a new plan. A copy that it does not name leaves."""
         if list(order) != self._order:

@@ -93,6 +93,7 @@ class CopyReport:
     interval_s: the next report comes within this time.
     filled: by metric that does not answer yet, how far its fill has come (0 to 1).
     topic_id: of the topic of its log, if that was accepted in place of another one.
+    checkpoint: the position of its last durable checkpoint; 0 if it has none.
     """
 
     copy: CopyName
@@ -105,6 +106,7 @@ class CopyReport:
     interval_s: float
     filled: Mapping[str, float] = field(default_factory=dict)
     topic_id: str = ""
+    checkpoint: int = 0
 
     @property
     def is_departing(self) -> bool:

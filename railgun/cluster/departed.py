@@ -26,7 +26,7 @@ def departed(observed: ObservedCluster, plan: Plan, now_ms: int) -> Departed:
     An order to empty a node keeps it: whoever gave the order is to see it until it is taken back.
     now_ms: ms since 1970.
     """
-    planned = {each.copy for copies in plan.copies.values() for each in copies}
+    planned = plan.units
     kept = observed.members | {copy.node for copy in planned} | {*plan.drains}
     gone = {
         name

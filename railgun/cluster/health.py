@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.histories import irreplaceable, remarks
+from railgun.cluster.histories import Histories, irreplaceable, remarks
 from railgun.cluster.log_room import LogRoom, log_warning, short_logs
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan
+from railgun.cluster.records import NodeRecord
 from railgun.wording import counted
 
 # This many names are shown.
 _SHOWN = 3
+# If one of so many copies loses its data, another one has it.
+_SAFE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +26,36 @@ class ClusterHealth:
     copies_lost: copies that the plan has given up though their nodes live.
     copies_to_make: copies of the target that are not planned yet, or that could not answer yet.
     logs_short: logs that may soon begin behind what a copy needs.
+    copies_fetching: copies whose data comes from another node just now.
+    copies_waiting: copies that wait for their turn to fetch.
     """
 
     tasks_short: int
     copies_lost: int
     copies_to_make: int
     logs_short: int = 0
+    copies_fetching: int = 0
+    copies_waiting: int = 0
 
 
 def cluster_health(
     observed: ObservedCluster, plan: Plan, now_s: float, logs: Mapping[TaskKey, LogRoom] | None = None
 ) -> ClusterHealth:
     """Return how a cluster stands by what was heard of the copies. logs: those that are known."""
-    short = to_make = 0
+    short = to_make = fetching = waiting = 0
     for task, copies in plan.copies.items():
+        fetches = [
+            heard.status.is_waiting
+            for heard in observed.reports.copies(task)
+            if heard.status.fetching is not None and heard.is_heard(now_s)
+        ]
+        waiting += sum(fetches)
+        fetching += len(fetches) - sum(fetches)
         able = able_copies(observed, task, now_s)
         short += len(able & {each.copy for each in copies}) < plan.wanted
         to_make += len(set(plan.target.get(task, ())) - able)
-    return ClusterHealth(short, sum(map(len, plan.lost.values())), to_make, len(short_logs(logs or {})))
+    lost = sum(map(len, plan.lost.values()))
+    return ClusterHealth(short, lost, to_make, len(short_logs(logs or {})), fetching, waiting)
 
 
 def able_copies(observed: ObservedCluster, task: TaskKey, now_s: float) -> set[CopyName]:
@@ -68,27 +83,54 @@ def warnings(
     if leader is None and observed.members:
         yield "no node leads: nothing is moved, and no copies are made"
     able = observed.members - {name for name in plan.drains if plan.is_drained(name)}
-    if plan.copies and len(able) < plan.wanted:
+    if plan.copies and not observed.members:
+        yield "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    elif plan.copies and len(able) < plan.wanted:
         yield (
             f"{counted(plan.wanted, 'copy of each task is', 'copies of each task are')} wanted, on nodes of their "
             f"own, and {len(able)} can have some; start "
             "more nodes, or set cluster.copies"
         )
     nodes = [record for name, record in observed.nodes.items() if name in observed.members]
+    for record in nodes:
+        if record.unread:
+            yield f"{record.name} follows an older plan: {record.unread}"
     without = sorted(record.name for record in nodes if not record.rack)
     if 0 < len(without) < len(nodes):
         yield f"some nodes name a rack, and {_shown(without)} none: set cluster.rack on all nodes, or on none"
     short = cluster_health(observed, plan, now_s).tasks_short
-    if short:
+    if short and observed.members:
         wanted = counted(plan.wanted, "copy", "copies")
         yield f"{counted(short, 'task has', 'tasks have')} fewer than {wanted} that could answer"
     losing = log_warning(logs)
     if losing:
         yield losing
-    yield from remarks(observed.unable(tasks, plan), observed.histories, able)
-    yield from irreplaceable(observed.histories, nodes)
+    yield from _serving(observed, nodes)
+    yield from remarks(observed.unable(tasks, plan, now_s), observed.histories, able)
+    yield from irreplaceable(_fragile(observed, tasks, now_s), nodes)
     if unanswered:
         yield f"nobody answers {counted(len(unanswered), 'task')}: {_shown([str(task) for task in unanswered])}"
+
+
+def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord]) -> Iterator[str]:
+    """Name nodes that serve no data, if there is another node that could need it."""
+    serve_none = sorted(record.name for record in nodes if not observed.serves(record.name))
+    if serve_none and len(nodes) > 1:
+        verb = "serves" if len(serve_none) == 1 else "serve"
+        yield (
+            f"{_shown(serve_none)} {verb} no data to other nodes: no copy can be made from theirs; the log of the "
+            "node's start says why"
+        )
+
+
+def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) -> Histories:
+    """Return the histories of streams with a task of which fewer than two nodes could give the data to another."""
+    fragile = {
+        (task.stream, task.created)
+        for task in tasks
+        if len({copy.node for copy in observed.donors(task, now_s)}) < _SAFE
+    }
+    return {stream: history for stream, history in observed.histories.items() if stream in fragile}
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -12,12 +12,14 @@ class Losses:
     """Decides whether copies are lost.
 
     incarnations: the incarnation (start) of each node that has said something.
+    folders: the id of the data folder of each of them.
     alive: the nodes that live.
     able: the nodes that could have another copy of some task now.
     after_s: a copy is lost that has been neither able to answer nor advancing for this many seconds.
     """
 
     incarnations: Mapping[str, int]
+    folders: Mapping[str, str]
     alive: Collection[str]
     able: Collection[str]
     after_s: float
@@ -48,6 +50,9 @@ class Losses:
         for each in planned:
             copy, node = each.copy, each.copy.node
             if each.is_going or node in lost or node not in self.alive or ill_s(copy) <= self.after_s:
+                continue
+            if self.folders.get(node) != each.folder:
+                # Nobody opens it until the plan names the folder that the node has now.
                 continue
             failed = has_failed(copy)
             wanders = failed and any(other.has_failed for other in lost.values())

@@ -1,6 +1,6 @@
 """Collects what the leader knows of the cluster from nodes, units and Kafka's group. Pure: times are handed in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
@@ -42,7 +42,8 @@ class ObservedCluster:
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
         self._came_s: dict[str, float] = {}
-        self._planned_s: dict[tuple[TaskKey, CopyName], float] = {}
+        # By copy: the data folder that the plan names, and since when it does.
+        self._planned: dict[tuple[TaskKey, CopyName], tuple[str, float]] = {}
 
     def take_statement(self, record: Statement, now_s: float) -> None:
         """Take in an order, an accepted cut, or a node's record about itself. Records of earlier runs are left out."""
@@ -68,13 +69,14 @@ class ObservedCluster:
             else:
                 self._left_s.setdefault(name, now_s)
 
-    def forget(self, nodes: Iterable[str], units: Iterable[CopyName]) -> None:
+    def forget(self, nodes: Collection[str], units: Collection[CopyName] = ()) -> None:
         """Drop what was said by nodes, and reported by units, that are gone for good."""
         for name in nodes:
             for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self.orders):
                 said.pop(name, None)
         for unit in units:
             self.reports.forget(unit)
+        self._progress.forget(nodes, units)
 
     def take_report(self, record: bytes, now_s: float) -> None:
         """Take in a report of a unit. Raises ReportError."""
@@ -93,7 +95,7 @@ class ObservedCluster:
         copies: how many each task is to have; None for what the policy says.
         """
         self._note_planned(plan, now_s)
-        planned = {copy.node for _, copy in self._planned_s}
+        planned = {copy.node for _, copy in self._planned}
         unsteady = self._progress.unsteady(now_s)
         renamed = {record.folder for name, record in self.nodes.items() if name in self.members}
         nodes = [
@@ -111,7 +113,7 @@ class ObservedCluster:
             if name in self.members
             or (name in planned and record.folder not in renamed and self._is_awaited(name, now_s))
         ]
-        losses, unable = self._losses(plan, now_s), self.unable(tasks, plan)
+        losses, unable = self._losses(plan, now_s), self.unable(tasks, plan, now_s)
         shaky = _shaky(nodes, self.policy.copies)
         return ClusterView(
             nodes,
@@ -132,15 +134,34 @@ class ObservedCluster:
             self.histories,
         )
 
-    def unable(self, tasks: Iterable[TaskKey], plan: Plan) -> Unable:
+    def donors(self, task: TaskKey, now_s: float) -> tuple[CopyName, ...]:
+        """Return the copies of a task that others can be made from: they have caught up, and their nodes serve data.
+
+        Those that answer come last, because a fetch may take something from them.
+        """
+        able = [
+            each
+            for each in self.reports.copies(task)
+            if each.status.state.is_caught_up and each.is_heard(now_s) and self.serves(each.copy.node)
+        ]
+        able.sort(key=lambda each: (each.status.state is CopyState.ANSWERING, each.copy))
+        return tuple(each.copy for each in able)
+
+    def serves(self, node: str) -> bool:
+        """Whether a node lives, and lets others fetch data of its tasks."""
+        return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
+
+    def unable(self, tasks: Iterable[TaskKey], plan: Plan, now_s: float) -> Unable:
         """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.
 
-        A node that has data of a task does not need it, nor does one on which the plan names a copy.
+        A node that has data of a task does not need it, nor does one on which the plan names a copy. None does if the
+        data can be fetched from another copy.
         """
         without = nodes_without(self.histories, self.nodes.values())
         found = {}
         for task in tasks:
-            if nodes := without.get((task.stream, task.created)):
+            nodes = without.get((task.stream, task.created))
+            if nodes and not self.donors(task, now_s):
                 found[task] = nodes - self._lag(task).keys() - self._planned_nodes(task, plan)
         return {task: nodes for task, nodes in found.items() if nodes}
 
@@ -156,18 +177,19 @@ class ObservedCluster:
         return now_s - self._left_s.get(name, now_s) < self.policy.replace_after_s
 
     def _note_planned(self, plan: Plan, now_s: float) -> None:
-        """Note since when the plan names its copies."""
-        before = self._planned_s
-        self._planned_s = {
-            (name, each.copy): before.get((name, each.copy), now_s)
-            for name, copies in plan.copies.items()
-            for each in copies
-        }
-        self._progress.keep(self._planned_s)
+        """Note since when the plan names its copies. A copy in another data folder is another one."""
+        before, self._planned = self._planned, {}
+        for name, copies in plan.copies.items():
+            for each in copies:
+                folder, since_s = before.get((name, each.copy), (each.folder, now_s))
+                since_s = since_s if folder == each.folder else now_s
+                self._planned[name, each.copy] = each.folder, since_s
+        self._progress.keep(self._planned)
 
     def _losses(self, plan: Plan, now_s: float) -> Losses:
         return Losses(
             {name: record.incarnation for name, record in self.nodes.items()},
+            {name: record.folder for name, record in self.nodes.items()},
             self.members,
             {
                 name
@@ -190,7 +212,7 @@ class ObservedCluster:
         planned, copies = plan.copies.get(name, ()), list(self.reports.copies(name))
         heard = {copy.copy: self._copy(name, copy, now_s) for copy in copies if copy.is_heard(now_s)}
         for copy in {each.copy for each in planned} - {copy.copy for copy in copies}:
-            if now_s - self._planned_s[name, copy] <= ADVANCES_S and copy.node in self.members:
+            if now_s - self._planned[name, copy][1] <= ADVANCES_S and copy.node in self.members:
                 heard[copy] = CopyView(CopyState.BEHIND)
         # Nodes that have said nothing yet are awaited.
         lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
@@ -206,7 +228,7 @@ class ObservedCluster:
                 or self._flaps_everywhere(name, planned, heard)
             ),
         )
-        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
+        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable, self.donors(name, now_s))
 
     def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
         """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""
@@ -219,21 +241,24 @@ class ObservedCluster:
         """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
         again and again: a node that comes and goes would never have to get well.
         """
-        well_s = max(self._progress.well_s(name, copy), self._planned_s[name, copy])
+        well_s = max(self._progress.well_s(name, copy), self._planned[name, copy][1])
         came_s = self._came_s.get(copy.node, self._began_s)
         return max(well_s, min(came_s, well_s + WELL_AGAIN * self.policy.replace_after_s))
 
     def _copy(self, name: TaskKey, copy: ReportedCopy, now_s: float) -> CopyView:
         nearer_s = self._progress.nearer_s(name, copy.copy)
-        return CopyView(copy.status.state, now_s - nearer_s <= max(ADVANCES_S, copy.silence_s))
+        advances = now_s - nearer_s <= max(ADVANCES_S, copy.silence_s)
+        return CopyView(copy.status.state, advances and not copy.status.is_waiting)
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
         """How many records each node that has data of a task has to catch up, as far as is known."""
-        cut = self.cuts.get(name)
+        cut, reported = self.cuts.get(name), list(self.reports.copies(name))
+        folders = _folder_ids(reported)
         copies = [
             (copy.copy.node, copy.status)
-            for copy in self.reports.copies(name)
-            if cut is None or not cut.is_before(copy.status.topic_id, copy.status.position)
+            for copy in reported
+            if (cut is None or not cut.is_before(copy.status.topic_id, copy.status.position))
+            and copy.status.folder_id in ("", folders.get(copy.copy.node))
         ]
         positions = {node: 0 for node, tasks in self._on_disk.items() if name in tasks}
         for node, status in copies:
@@ -241,6 +266,18 @@ class ObservedCluster:
                 positions[node] = max(status.position, positions.get(node, 0))
         end = max([status.end for _, status in copies] + list(positions.values()), default=0)
         return {node: end - position for node, position in positions.items()}
+
+
+def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:
+    """Return by node the id of the folder that it has of a task, as far as its units report one.
+
+    A copy that is open is believed before one that has failed or was closed, whose folder may be gone.
+    """
+    named = [each for each in reported if each.status.folder_id]
+    named.sort(
+        key=lambda each: (each.status.state not in (CopyState.FAILED, CopyState.CLOSED), each.reported_s)
+    )
+    return {each.copy.node: each.status.folder_id for each in named}
 
 
 def _shaky(nodes: Iterable[NodeView], copies: int) -> frozenset[str]:

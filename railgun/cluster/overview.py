@@ -86,14 +86,24 @@ def heard_copies(
 
 
 def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
-    """Return what is shown of a copy. heard: None if it was not heard."""
+    """Return what is shown of a copy: also why it failed, if it has. heard: None if it was not heard."""
     status = None if heard is None else heard.status
-    return {
+    shown: dict[str, Any] = {
         "node": copy.node,
         "unit": copy.unit,
         "state": None if status is None else str(status.state),
         "lag": None if status is None else max(0, status.end - status.position),
     }
+    if status is not None and status.fetching is not None:
+        fetching = status.fetching
+        shown["fetching"] = {
+            "donor": fetching.donor or None,
+            "fetched_bytes": fetching.fetched,
+            "total_bytes": fetching.total,
+        }
+    if status is not None and status.state is CopyState.FAILED:
+        shown["failure"] = status.failure
+    return shown
 
 
 def _names(observed: ObservedCluster, plan: Plan) -> list[str]:
@@ -152,17 +162,25 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
             yield f"{task}: a copy on {copy} is made when others are done"
         elif heard["state"] is None:
             yield f"{task}: {copy} does not report yet"
-        elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED):
+        elif "fetching" in heard:
+            waits = heard["fetching"]["donor"] is None
+            yield f"{task}: {copy} {'waits for its turn to fetch' if waits else 'fetches its data'}"
+        elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED, CopyState.CLOSED):
             by = f" by {counted(heard['lag'], 'record')}" if heard["state"] == CopyState.BEHIND else ""
             yield f"{task}: {copy} is {heard['state']}{by}"
 
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
     """The copies of a task that the plan names, in its order, then others that are still heard."""
-    heard = heard_copies(observed.reports, plan.policy, task, lambda each: each.is_heard(now_s))
+    heard = heard_copies(observed.reports, plan.policy, task, lambda each: _is_known(each, now_s))
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
         yield {**shown_copy(copy, heard.pop(copy, None)), "planned": True}
     for copy in sorted(heard):
         if heard[copy].status.state is not CopyState.CLOSED:
             yield {**shown_copy(copy, heard[copy]), "planned": False}
+
+
+def _is_known(copy: ReportedCopy, now_s: float) -> bool:
+    """Whether a copy's last report still says how it stands. One that closed has no more to say."""
+    return copy.is_heard(now_s) or copy.status.state is CopyState.CLOSED

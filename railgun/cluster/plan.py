@@ -78,6 +78,11 @@ class Plan:
         """How many copies each task is to have; 0 before the first plan."""
         return 0 if self.policy is None else self.policy.copies
 
+    @property
+    def units(self) -> set[CopyName]:
+        """The units that have copies."""
+        return {each.copy for copies in self.copies.values() for each in copies}
+
     def most_copies_of_a_unit(self) -> int:
         """Return how many copies a unit may hold once the node with most units is gone; 0 if it is the only node."""
         units: dict[str, int] = {}

@@ -10,7 +10,7 @@ class ClusterPolicy:
     copies: the number of copies of each task.
     takeover_s: a copy that is silent for this long answers no more; another does.
     replace_after_s: a node that has been away for this long is replaced.
-    moves_limit: how many copies are made at once.
+    moves_limit: how many copies are made on a node at once.
     """
 
     copies: int = 2

@@ -1,12 +1,12 @@
 """Tells from reports whether copies and units get on. Times are seconds of the monotonic clock."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.reports import CopyStatus, UnitReport
+from railgun.cluster.reports import CopyStatus, Fetching, UnitReport
 from railgun.cluster.silence import (
     INTERVALS,
     NODE_HEARD_S,
@@ -38,6 +38,48 @@ class _Checkpoints:
             self.position, self.beginnings = position, 0
 
 
+@dataclass(slots=True)
+class _Nearness:
+    """How near a copy has come to the end of its log, of a fill, or of a fetch.
+
+    history, folder_id: the history and the folder with which it came so far. With others it begins anew.
+    reached: the furthest position, and what is filled.
+    fetch: from whom and how much it fetches.
+    fetched: the most bytes of this fetch that were here.
+    nearer_s: when it last got nearer.
+    """
+
+    history: str
+    folder_id: str
+    reached: float = -1.0
+    fetch: tuple[str, int] | None = None
+    fetched: int = 0
+    nearer_s: float = -math.inf
+
+    def hear(self, status: CopyStatus) -> bool:
+        """Take in what a copy reports. Returns whether it got nearer by reading, or begins anew."""
+        reached = status.position + sum(status.filled.values())
+        # A copy that is not open yet has no folder, nor has one of an earlier release.
+        is_another_folder = (
+            "" not in (status.folder_id, self.folder_id) and status.folder_id != self.folder_id
+        )
+        # A copy that gets another history reads its log from the beginning.
+        is_new = status.history != self.history or is_another_folder
+        is_nearer = is_new or reached > self.reached
+        self.history, self.folder_id = status.history, status.folder_id or self.folder_id
+        if is_nearer:
+            self.reached = reached
+        return is_nearer
+
+    def hear_fetch(self, fetching: Fetching) -> bool:
+        """Take in how far a fetch is. Returns whether bytes have come. A new fetch alone brings none."""
+        fetch = fetching.donor, fetching.total
+        has_more = fetch == self.fetch and fetching.fetched > self.fetched
+        if fetch != self.fetch or has_more:
+            self.fetch, self.fetched = fetch, fetching.fetched
+        return has_more
+
+
 class Progress:
     """Notes when each copy last got nearer to the end of its log, and how often units began. One thread uses it.
 
@@ -49,9 +91,11 @@ class Progress:
 
     def __init__(self, unsteady_s: float) -> None:
         self._unsteady_s = unsteady_s
-        # By copy: its history, the furthest that it has come with this history, and when.
-        self._nearest: dict[tuple[TaskKey, CopyName], tuple[str, float, float]] = {}
-        self._caught_up_s: dict[tuple[TaskKey, CopyName], float] = {}
+        self._nearest: dict[tuple[TaskKey, CopyName], _Nearness] = {}
+        # By copy: when it last could answer, or waited for its turn to fetch while its node fetched.
+        self._well_s: dict[tuple[TaskKey, CopyName], float] = {}
+        # By node: when a copy of it last got bytes of another node.
+        self._fetched_s: dict[str, float] = {}
         self._checkpoints: dict[tuple[TaskKey, CopyName], _Checkpoints] = {}
         self._flapping: set[tuple[TaskKey, CopyName]] = set()
         self._generations: dict[CopyName, int] = {}
@@ -82,18 +126,32 @@ class Progress:
         """Forget all copies but the given ones."""
         kept = set(copies)
         self._nearest = {copy: each for copy, each in self._nearest.items() if copy in kept}
-        self._caught_up_s = {copy: each for copy, each in self._caught_up_s.items() if copy in kept}
+        self._well_s = {copy: each for copy, each in self._well_s.items() if copy in kept}
+        nodes = {copy.node for _, copy in kept}
+        self._fetched_s = {node: each for node, each in self._fetched_s.items() if node in nodes}
         self._checkpoints = {copy: each for copy, each in self._checkpoints.items() if copy in kept}
         self._flapping &= kept
 
+    def forget(self, nodes: Collection[str], units: Iterable[CopyName]) -> None:
+        """Forget nodes and units that are gone for good."""
+        gone = {*units, *(unit for unit in self._generations if unit.node in nodes)}
+        for unit in gone:
+            self._generations.pop(unit, None)
+            self._began_s.pop(unit, None)
+        for node in nodes:
+            self._heard_until_s.pop(node, None)
+
     def nearer_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy last got nearer to the end of its log or of a fill; -infinity if it never did."""
-        return self._nearest.get((task, copy), ("", 0.0, -math.inf))[2]
+        """Return when a copy last got nearer to the end of its log, of a fill or of a fetch; -infinity if never."""
+        nearest = self._nearest.get((task, copy))
+        return -math.inf if nearest is None else nearest.nearer_s
 
     def well_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy last got nearer or could answer. While nobody could be heard, all copies count as well."""
-        caught_up_s = self._caught_up_s.get((task, copy), -math.inf)
-        return max(self.nearer_s(task, copy), caught_up_s, self._deaf_until_s)
+        """Return when a copy last got nearer or could answer; or when its node last got bytes of another node while the
+        copy waited for its turn to fetch. While nobody could be heard, all copies count as well.
+        """
+        well_s = self._well_s.get((task, copy), -math.inf)
+        return max(self.nearer_s(task, copy), well_s, self._deaf_until_s)
 
     def flaps(self, task: TaskKey, copy: CopyName) -> bool:
         """Whether a copy flapped when it was last heard."""
@@ -131,11 +189,17 @@ class Progress:
         return known.beginnings >= VAIN_BEGINNINGS and status.position != known.position
 
     def _hear_copy(self, key: tuple[TaskKey, CopyName], status: CopyStatus, now_s: float) -> None:
-        reached = status.position + sum(status.filled.values())
-        history, nearest, nearer_s = self._nearest.get(key, (status.history, -1.0, -math.inf))
-        flaps = key in self._flapping
-        # A copy that gets another history reads its log from the beginning.
-        if reached > nearest or status.history != history:
-            self._nearest[key] = status.history, reached, nearer_s if flaps else now_s
-        if status.state.is_caught_up and not flaps:
-            self._caught_up_s[key] = now_s
+        node, fetching = key[1].node, status.fetching
+        nearest = self._nearest.setdefault(key, _Nearness(status.history, status.folder_id))
+        is_nearer = nearest.hear(status)
+        has_bytes = fetching is not None and fetching.donor != "" and nearest.hear_fetch(fetching)
+        if key in self._flapping:
+            return
+        if is_nearer or has_bytes:
+            nearest.nearer_s = now_s
+        if has_bytes:
+            self._fetched_s[node] = now_s
+        if status.state.is_caught_up:
+            self._well_s[key] = now_s
+        elif status.is_waiting and node in self._fetched_s:
+            self._well_s[key] = max(self._fetched_s[node], self._well_s.get(key, -math.inf))

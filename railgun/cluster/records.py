@@ -12,11 +12,14 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.reports import VERSION as REPORT_VERSION
 from railgun.cluster.reports import OfTask
 from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 1
 _PLAN_KEY: Final = b"plan"
+READS: Final = {"nodes": VERSION, "plan": VERSION, "reports": REPORT_VERSION}
+"""The newest version of each kind of record that this release reads."""
 
 
 class RecordError(UnreadableRecordError):
@@ -40,6 +43,11 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
     histories: None if the node's release does not say.
+    transfer: where the node serves snapshots of its tasks, as a URL; empty if it serves none.
+    transfer_key: with which requests to it are signed. It is shown nowhere.
+    transfer_reason: why it serves none.
+    reads: like READS; empty if the node's release does not say.
+    unread: why the node cannot read the newest plan; empty if it can.
     """
 
     version: int = VERSION
@@ -53,11 +61,21 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     release: str
     disk: list[DiskCopy] = []
     histories: list[str] | None = None
+    transfer: str = ""
+    transfer_key: str = ""
+    transfer_reason: str = ""
+    reads: dict[str, int] = {}
+    unread: str = ""
 
     @property
     def key(self) -> bytes:
         """The key of the record."""
         return self.name.encode()
+
+    def __repr__(self) -> str:
+        # The record may stand in a log, or in the message of an error.
+        shown = (name for name in self.__struct_fields__ if name != "transfer_key")
+        return f"NodeRecord({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 def drain_key(node: str) -> bytes:
@@ -153,10 +171,21 @@ class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks")
     partitions: dict[int, _PlannedPartition]
 
 
+class _RawTasks(msgspec.Struct):
+    """Tasks of the plan before their partitions are decoded."""
+
+    stream: str
+    created: int
+    partitioner: str
+    partitions: dict[int, msgspec.Raw]
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_statement: Callable[[bytes], Statement] = msgspec.json.Decoder(Statement).decode
 _decode_planned = msgspec.json.Decoder(_PlanHeader | _PlannedTasks).decode
 _decode_tasks = msgspec.json.Decoder(_PlannedTasks).decode
+_decode_raw_tasks = msgspec.json.Decoder(_RawTasks).decode
+_decode_partition = msgspec.json.Decoder(_PlannedPartition).decode
 _decode_version = msgspec.json.Decoder(_Version).decode
 
 
@@ -265,7 +294,7 @@ class _PlanRecords:
 
 class PlanReader:
     """Makes the plan of the records of the topic, which come in order. A record of an older epoch, or of the same epoch
-    by another leader before, is left out.
+    by another leader before, is left out. A task with a word that this release does not know stays as it was planned.
 
     One thread takes records. Any thread may ask for the plan, which is built only then: front-ends read every plan and
     seldom need one.
@@ -290,7 +319,11 @@ class PlanReader:
         """Take in a record. Returns whether it completes a plan. Raises RecordError, and NewerRecordError."""
         try:
             _check_version(_decode_version(record).version, "the plan")
-            planned = _decode_planned(record)
+            try:
+                planned = _decode_planned(record)
+            except msgspec.ValidationError:
+                record = self._mended(record)
+                planned = _decode_planned(record)
         except msgspec.MsgspecError as error:
             raise RecordError(f"a record of the plan that cannot be read: {error}") from None
         newest = self._newest.header
@@ -301,6 +334,30 @@ class PlanReader:
             return False
         self._newest = _PlanRecords(planned, list(self._tasks.values()))
         return True
+
+    def _mended(self, record: bytes) -> bytes:
+        """Return a record of tasks in which those that cannot be read are as they were planned before. Those that were
+        not planned before are left out.
+
+        Raises msgspec.ValidationError if it is no record of tasks.
+        """
+        new = _decode_raw_tasks(record)
+        before = self._tasks.get((new.stream, new.created, new.partitioner))
+        known = {} if before is None else _decode_raw_tasks(before).partitions
+        kept = {
+            number: partition if _is_readable(partition) else known.get(number)
+            for number, partition in new.partitions.items()
+        }
+        partitions = {number: partition for number, partition in kept.items() if partition is not None}
+        return _encode({**msgspec.json.decode(record), "partitions": partitions})
+
+
+def _is_readable(partition: msgspec.Raw) -> bool:
+    try:
+        _decode_partition(partition)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _copies(tasks: Sequence[_PlannedTasks]) -> Iterator[tuple[TaskKey, Copies]]:

@@ -1,13 +1,13 @@
 """The newest report of every copy in a cluster, taken from the records of the topic of positions."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import CopyStatus, UnitReport, decode_report
-from railgun.cluster.silence import EXPIRES_S, INTERVALS
+from railgun.cluster.silence import EXPIRES_S, FORGOTTEN_S, INTERVALS
 
 # If a task has several copies, the one whose state is first in this order stands for the task.
 _RANKS = {state: rank for rank, state in enumerate(CopyState)}
@@ -49,6 +49,7 @@ class ReportTable:
         self._of_task: dict[TaskKey, dict[CopyName, ReportedCopy]] = {}
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
         self._of_newest_run: dict[CopyName, UnitReport] = {}
+        self._heard_s: dict[CopyName, float] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
@@ -66,9 +67,9 @@ class ReportTable:
         last = self._of_newest_run.get(unit)
         if last is not None and report.generation < last.generation:
             return report
-        self._of_newest_run[unit] = report
+        self._of_newest_run[unit], self._heard_s[unit] = report, reported_s
         for task in self._of_unit.get(unit, set()) - named:
-            self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+            self._remove(task, unit)
         self._of_unit[unit] = named
         for status in report.copies:
             # A new dictionary: somebody may be reading the one before.
@@ -89,12 +90,31 @@ class ReportTable:
     def forget(self, unit: CopyName) -> None:
         """Drop what a unit has reported."""
         self._of_newest_run.pop(unit, None)
+        self._heard_s.pop(unit, None)
         for task in self._of_unit.pop(unit, ()):
-            self._of_task[task] = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+            self._remove(task, unit)
+
+    def forget_silent(self, planned: Collection[CopyName], now_s: float) -> None:
+        """Drop what units have reported that were not heard for a day, and are not planned."""
+        since_s = now_s - FORGOTTEN_S
+        silent = {unit for unit, heard_s in self._heard_s.items() if heard_s < since_s}
+        for unit in silent.difference(planned):
+            self.forget(unit)
+        # For so long nobody answered these tasks: that is as if nobody ever had.
+        for task in [task for task, answered_s in self._answering_s.items() if answered_s < since_s]:
+            del self._answering_s[task]
+
+    def _remove(self, task: TaskKey, unit: CopyName) -> None:
+        """Drop the copy of a unit. A new dictionary takes the place of the one before, which may be being read."""
+        left = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
+        if left:
+            self._of_task[task] = left
+        else:
+            del self._of_task[task]
 
     def tasks(self, stream: str, created: int) -> list[TaskKey]:
         """Return the tasks of a stream that were reported. created: the place of its first definition."""
-        return [task for task in self._of_task if (task.stream, task.created) == (stream, created)]
+        return [task for task in list(self._of_task) if (task.stream, task.created) == (stream, created)]
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """Return what was last heard of each copy of a task."""

@@ -31,6 +31,19 @@ class OfTask(msgspec.Struct, kw_only=True):
         return TaskKey(self.stream, self.created, self.partitioner, self.partition)
 
 
+class Fetching(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The part of a copy's report that says how far the fetch of its data has come.
+
+    donor: the copy of another node that the data comes from, as `node/unit`; empty while the copy waits for its turn.
+    fetched: how many bytes are here already.
+    total: how many bytes there are; 0 if that is not known yet.
+    """
+
+    donor: str = ""
+    fetched: int = 0
+    total: int = 0
+
+
 class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     """The part of a report about one copy. The keys are those of FORMAT.md."""
 
@@ -51,6 +64,13 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     checkpoint_ms: int = 0
     replaced: str | None = None
     topic_id: str = ""
+    fetching: Fetching | None = None
+    folder_id: str = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the copy waits for its turn to fetch its data."""
+        return self.fetching is not None and not self.fetching.donor
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -107,6 +127,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     self.announced_s,
                     status.filled,
                     status.topic_id,
+                    status.checkpoint,
                 ),
             )
 
@@ -115,9 +136,17 @@ class _Version(msgspec.Struct):
     version: int
 
 
+class _Lines(msgspec.Struct):
+    """A report's copies before they are decoded."""
+
+    copies: list[msgspec.Raw]
+
+
 _encode = msgspec.json.Encoder().encode
 _decode_version = msgspec.json.Decoder(_Version).decode
 _decode = msgspec.json.Decoder(UnitReport).decode
+_decode_lines = msgspec.json.Decoder(_Lines).decode
+_decode_line = msgspec.json.Decoder(CopyStatus).decode
 
 
 def unit_key(node: str, unit: int) -> bytes:
@@ -133,14 +162,32 @@ def encode_report(report: UnitReport) -> bytes:
 def decode_report(record: bytes) -> UnitReport | None:
     """Return the report that a record holds; None for one left over of version 1, which says nothing any more.
 
+    A copy whose part cannot be read, as it has a word that this release does not know, is left out.
     Raises ReportError.
     """
     try:
         version = _decode_version(record).version
         if version == VERSION:
-            return _decode(record)
+            try:
+                return _decode(record)
+            except msgspec.ValidationError:
+                return _decode(_without_unreadable(record))
     except msgspec.MsgspecError as error:
         raise ReportError(f"a report that cannot be read: {error}") from None
     if version == _LEFT_OVER_VERSION:
         return None
     raise ReportError(f"a report of version {version}; this release reads {VERSION}")
+
+
+def _without_unreadable(record: bytes) -> bytes:
+    """Return the record of a report without the copies that cannot be read."""
+    readable = [line for line in _decode_lines(record).copies if _is_readable(line)]
+    return _encode({**msgspec.json.decode(record), "copies": readable})
+
+
+def _is_readable(line: msgspec.Raw) -> bool:
+    try:
+        _decode_line(line)
+    except msgspec.ValidationError:
+        return False
+    return True

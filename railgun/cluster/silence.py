@@ -39,6 +39,13 @@ REPLIES_STUCK_S: Final = 10.0
 """A front-end whose partition has taken no reply for this long, while the broker takes a unit's reports, counts as gone
 for that unit."""
 
+REPLIES_UNUSED_S: Final = 24 * 3_600.0
+"""The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it anew."""
+
+DONORS_HEARD_S: Final = 10.0
+"""A unit that has heard all others for this long has heard of every copy that could give its data. Before that a copy
+that lacks data waits: after a power cut all nodes come back within a while."""
+
 # --- reports of a unit and of a node ---------------------------------------------------------------------------
 
 NODE_HEARD_S: Final = 5.0
@@ -54,6 +61,12 @@ once."""
 
 STEADY_S: Final = 600.0
 """A unit that has lived for this long is unsteady no more."""
+
+FORGOTTEN_S: Final = 24 * 3_600.0
+"""What was heard of a unit or a copy is forgotten after this silence, unless the plan names it."""
+
+FORGETS_S: Final = 3_600.0
+"""How often a process that reads reports forgets."""
 
 # --- heartbeats of a unit to its node --------------------------------------------------------------------------
 

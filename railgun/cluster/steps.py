@@ -64,16 +64,19 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
 
 
 class _Steps:
-    """The next steps of all tasks. At most `moves_limit` copies are made at once; those that are under way count."""
+    """The next steps of all tasks. On each node at most `moves_limit` copies are made at once; those that are under way
+    count.
+    """
 
     def __init__(self, plan: Plan, view: ClusterView, target: Mapping[TaskKey, Sequence[CopyName]]) -> None:
         self._present, self._target, self._plan = plan.copies, target, plan
         self._nodes = {each.node.name: each for each in view.nodes}
-        self._moves_left = view.policy.moves_limit - sum(
-            self._is_being_made(task, each.copy)
-            for task in view.tasks
-            for each in plan.copies.get(task.task, ())
-        )
+        # By node, how many more copies may be made on it.
+        self._moves_left = dict.fromkeys(self._nodes, view.policy.moves_limit)
+        for task in view.tasks:
+            for each in plan.copies.get(task.task, ()):
+                if each.copy.node in self._nodes and self._is_being_made(task, each.copy):
+                    self._moves_left[each.copy.node] -= 1
 
     def next_copies(self, task: TaskView) -> Copies:
         """Return the next copies of a task, in order of preference."""
@@ -91,14 +94,19 @@ class _Steps:
         return copies
 
     def _moved_at_once(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
-        """Move copies of units that their node does not have any more, and of nodes with another data folder; drop
-        those that cannot be made in it.
+        """Move copies of units that their node does not have any more, and of nodes with another data folder, as far as
+        the limit allows; drop those that cannot be made in that folder.
         """
         moved = []
         for each in copies:
             node = self._nodes.get(each.copy.node)
             copy, folder = each.copy, each.folder if node is None else node.folder
             if folder != each.folder and copy.node in task.unable:
+                continue
+            is_wanted = any(other.node == copy.node for other in target)
+            if folder != each.folder and not (is_wanted and self._takes_move(task, copy.node)):
+                # Nobody opens it. It goes, or waits for a move.
+                moved.append(each)
                 continue
             if node is not None and copy.unit >= node.node.units:
                 copy = next((other for other in target if other.node == copy.node), copy._replace(unit=0))
@@ -145,13 +153,18 @@ class _Steps:
         for copy in target:
             if copy.node in names:
                 continue
-            if self._moves_left <= 0 and task.lag.get(copy.node) != 0:
-                continue
-            self._moves_left -= 1
-            copies = (*copies, *self._planned([copy]))
+            if self._takes_move(task, copy.node):
+                copies = (*copies, *self._planned([copy]))
         return tuple(
             replace(each, is_going=not any(copy.node == each.copy.node for copy in target)) for each in copies
         )
+
+    def _takes_move(self, task: TaskView, node: str) -> bool:
+        """Whether a copy of a task may be made on a node now. If so, it takes a move."""
+        if self._moves_left[node] <= 0 and task.lag.get(node) != 0:
+            return False
+        self._moves_left[node] -= 1
+        return True
 
     def _arrived(self, task: TaskView, copies: Copies, target: Sequence[CopyName]) -> Copies:
         """Put the target first; once one of its copies answers, drop the others, as far as enough are left."""

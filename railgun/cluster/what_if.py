@@ -7,12 +7,13 @@ from typing import Any
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.assignor import assign
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.drains import with_drains
 from railgun.cluster.histories import remarks
 from railgun.cluster.inventory import ClusterNode, TaskCopies
+from railgun.cluster.log_room import LogRoom
 from railgun.cluster.plan import Plan
-from railgun.cluster.view import ClusterView
+from railgun.cluster.view import ClusterView, TaskView
 from railgun.wording import counted
 
 _NODES_MAX, _COPIES_MAX = 1_000, 100
@@ -31,13 +32,18 @@ class _Changed:
 
 
 def what_if(
-    change: str, plan: Plan, view: ClusterView, sizes: Mapping[tuple[TaskKey, str], int]
+    change: str,
+    plan: Plan,
+    view: ClusterView,
+    sizes: Mapping[tuple[TaskKey, str], int],
+    logs: Mapping[TaskKey, LogRoom] | None = None,
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster/plan` shows: the copies that would be made, and what would answer elsewhere.
 
     change: "remove=NODE", "add=NUMBER" or "copies=NUMBER".
     view: the cluster as it is.
     sizes: by task and node, the bytes of the data that a node has.
+    logs: the logs of tasks, as far as they are known.
     Raises WhatIfError.
     """
     changed = _changed(change, with_drains(view, plan))
@@ -51,7 +57,11 @@ def what_if(
         for task in view.tasks
     ]
     target = assign(changed.nodes, tasks, changed.copies)
-    made = [made for task in tasks for made in _made(task, target[task.task], sizes)]
+    sources = {
+        task.task: _Sources(task, view.cuts.get(task.task), (logs or {}).get(task.task))
+        for task in view.tasks
+    }
+    made = [made for task in tasks for made in _made(task, target[task.task], sizes, sources[task.task])]
     active = sum(task.present[:1] != target[task.task][:1] for task in tasks if task.present)
     return {
         "what_if": change,
@@ -99,8 +109,33 @@ def _number(change: str, value: str, most: int) -> int:
     return int(value)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where the data of new copies of a task could come from.
+
+    cut: the loss of its log that was accepted; copies may begin behind the log's first record then.
+    log: None if it is not known.
+    """
+
+    task: TaskView
+    cut: Cut | None
+    log: LogRoom | None
+
+    def of(self, node: str) -> dict[str, Any]:
+        """Return where the data of a copy on a node would come from."""
+        donors = [str(copy) for copy in self.task.donors if copy.node != node]
+        if node in self.task.lag:
+            return {"source": "own folder"}
+        if donors:
+            return {"source": "copies", "donors": donors}
+        begin = 0 if self.cut is None else self.cut.begin
+        has_log = self.log is None or self.log.start <= begin
+        # No copy is placed on a node that lacks what its log needs beside it.
+        return {"source": "log" if has_log else "nothing"}
+
+
 def _made(
-    task: TaskCopies, target: Sequence[CopyName], sizes: Mapping[tuple[TaskKey, str], int]
+    task: TaskCopies, target: Sequence[CopyName], sizes: Mapping[tuple[TaskKey, str], int], sources: _Sources
 ) -> list[dict[str, Any]]:
     """The copies of a task on nodes that have none now."""
     present = {copy.node for copy in task.present}
@@ -113,6 +148,7 @@ def _made(
             "node": copy.node,
             "unit": copy.unit,
             "bytes": max(0, greatest - sizes.get((task.task, copy.node), 0)),
+            **sources.of(copy.node),
         }
         for copy in target
         if copy.node not in present
@@ -133,8 +169,10 @@ def _without_history(view: ClusterView, changed: _Changed) -> Iterator[str]:
     """Why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
     able = {node.name for node in changed.nodes if node.units and node.is_open}
     yield from remarks({task.task: task.unable for task in view.tasks}, view.histories, able)
-    if view.histories and able - {each.node.name for each in view.nodes}:
-        streams = ", ".join(sorted({stream for stream, _ in view.histories}))
+    without_donors = {(task.task.stream, task.task.created) for task in view.tasks if not task.donors}
+    needed = sorted(stream for stream, created in view.histories if (stream, created) in without_donors)
+    if needed and able - {each.node.name for each in view.nodes}:
+        streams = ", ".join(needed)
         yield f"new nodes are taken to have the history of {streams} in backfill of their data folders"
 
 

@@ -124,7 +124,14 @@ class ClusterSettings:
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
     replace_after_s: copies of a node that is away for this long are made elsewhere.
-    moves_limit: how many copies are made at once.
+    moves_limit: how many copies are made on a node at once.
+    transfer: where a node serves snapshots of its tasks to other nodes; "auto": the local address that reaches the
+        broker, and any free port.
+    transfer_advertised: the address at which other nodes reach that one; "none" if they reach it as it is.
+    transfer_certificate, transfer_key, transfer_ca: files in PEM: of the server, and the CAs of other nodes' servers.
+    transfer_clear_text: other machines may be served without TLS.
+    transfer_rate_bytes: how many bytes a node sends in a second, at most; 0: as many as it can.
+    transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
     hung_after_s: a unit that says nothing to its node for this long is killed and started again.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.
@@ -145,6 +152,14 @@ class ClusterSettings:
     session_timeout_s: float = seconds(10.0, 1_000, _HOUR_MS)
     replace_after_s: float = seconds(300.0, 1_000, 24 * _HOUR_MS)
     moves_limit: int = whole(4, 1, 10_000)
+    transfer: str = text("auto")
+    transfer_advertised: str = text(NONE)
+    transfer_certificate: str = text(NONE)
+    transfer_key: str = text(NONE)
+    transfer_ca: str = text(NONE)
+    transfer_clear_text: bool = truth(False)
+    transfer_rate_bytes: int = bytes_(100 * BYTES_BY_UNIT["MB"], 0, _TIB)
+    transfer_after_records: int = whole(500_000, 1, 1_000_000_000_000)
     hung_after_s: float = seconds(60.0, 5_000, 24 * _HOUR_MS)
     warm_wait_s: float = seconds(600.0, 0, 24 * _HOUR_MS)
     positions_interval_ms: int = milliseconds(50, 1, _HOUR_MS)

@@ -24,6 +24,7 @@ from railgun.ingest.replies import ScoredBatch, python_replies
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks, TaskBatch
+from railgun.ingest.time_unit import TimeUnit
 from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
@@ -79,6 +80,7 @@ class LiveStream:
             feeds[host.place.key.partitioner].append(host.process)
         self._tasks = StreamTasks(feeds, threads)
         self._arrived_ms = max(host.task.admission.clock_ms for host in hosts)
+        self._time_unit = TimeUnit(entry.stream.name)
         self._validators_of: tuple[StreamDefinition, Schema] | None = None
         self.refresh()
 
@@ -136,6 +138,7 @@ class LiveStream:
         accepted = self._intake.take(texts, self._ids, now_ms, arrival_ms)
         if accepted.refused and not each:
             raise _first_refused(accepted.refused, len(texts))
+        self._time_unit.look(accepted.times)
         timer.end("admission")
         task_batches = accepted.task_batches()
         with self.hosts.appending(self._sent(task_batches)):
@@ -159,6 +162,7 @@ class LiveStream:
             if results:
                 between()
                 timer = self._record.stage_timer()
+            self._time_unit.look(block.times)
             records = encode_columns(self._schema.version, block)
             task_batches = self._tasks.task_batches(records, self._router.shares(block))
             timer.end("admission")

@@ -22,6 +22,7 @@ from railgun.ingest.derived import DerivedMetrics
 from railgun.ingest.result_table import result_table
 from railgun.ingest.routing import Router
 from railgun.ingest.stream_tasks import Feed, StreamTasks
+from railgun.ingest.time_unit import TimeUnit
 from railgun.language.derive import ResolvedDerived
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
@@ -63,7 +64,7 @@ class OfflineRun:
         self._names = [each.name for each in metrics] + [each.name for each in derived]
         self._derived = DerivedMetrics(derived)
         self._forms = forms_of(stream.partitioners, self._metrics)
-        self._router = Router(stream)
+        self._router, self._time_unit = Router(stream), TimeUnit(stream.name)
         self._schema = stream.schema(_SCHEMA_VERSION)
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
         self._folder = self._temporary or Path(folder or "")
@@ -85,6 +86,7 @@ class OfflineRun:
 
     def score(self, events: EventColumns) -> pa.Table:
         """Return a table with a row for each event, in order. `railgun.ingest.result_table` describes the columns."""
+        self._time_unit.look(events.times)
         records = encode_columns(self._schema.version, events)
         task_batches = self._feeds.task_batches(records, self._router.shares(events))
         answers = self._feeds.process(task_batches, self._forms, len(events))

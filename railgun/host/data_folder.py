@@ -3,7 +3,19 @@
 TASKS = "tasks"
 """The folder of all tasks."""
 
+FETCHING, REPLACED = ".fetching", ".replaced"
+"""What is appended to the name of a task's folder: for the data that is being fetched from another node, and for the
+task's own data that the fetched one has replaced."""
+
+FETCHED = "FETCHED"
+"""The file in a folder of fetched data that says that all of it is there and verified. It holds the manifest."""
+
 
 def stream_folder(stream: str, created: int) -> str:
     """Return the name of the folder with a stream's tasks, in the folder of all tasks."""
     return f"{stream}.{created}"
+
+
+def is_beside_task(name: str) -> bool:
+    """Whether a folder of this name lies beside the folder of a task, because of a fetch. It is no task."""
+    return name.endswith((FETCHING, REPLACED))

@@ -21,11 +21,13 @@ def one_line(error: BaseException) -> str:
 
 class HostState(StrEnum):
     """The state of a host. RECOVERING lasts until the task has processed its log up to where it ended at opening.
+    FETCHING: its data has to come from another node, and `open` has to be called again once it is there.
     CHANGING: a record of the log has it go on as another task, which is prepared in a lane.
     """
 
     CLOSED = "closed"
     OPENING = "opening"
+    FETCHING = "fetching"
     RECOVERING = "recovering"
     ANSWERING = "answering"
     CHANGING = "changing"

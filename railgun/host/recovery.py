@@ -5,7 +5,7 @@ from its log.
 import logging
 from collections.abc import Callable
 
-from railgun.cluster.copies import LogPoint
+from railgun.cluster.copies import Cut, LogPoint
 from railgun.history.durable_files import remove_whole
 from railgun.history.task_folder import current_folder
 from railgun.host.place import Place
@@ -16,10 +16,17 @@ from railgun.task.settings import TaskSettings
 
 _log = logging.getLogger("railgun.unit")
 
+SyncLog = Callable[[int], None]
+"""Returns once all records before an offset are answered; see `CheckpointWork`."""
 
-def recovered(
-    place: Place, log: TaskLog, settings: TaskSettings, sync_log: Callable[[int], None]
-) -> TaskProcessor:
+
+def begins_at(place: Place, log: TaskLog) -> int:
+    """Return the offset at which a copy begins that has no state. Raises TransportError."""
+    cut = place.cut
+    return cut.begin if cut is not None and _is_accepted(cut, log) else 0
+
+
+def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: SyncLog) -> TaskProcessor:
     """Return the task of a place as of its last checkpoint.
 
     If its log has lost records that the state was made of, or is another one, and that was accepted, the task's folder
@@ -27,8 +34,7 @@ def recovered(
     Raises LogReplacedError, LogCutError, LogGapError, StoreLockedError, TransportError, OSError, and what tasks raise.
     """
     cut, who = place.cut, str(place.identity)
-    is_accepted = cut is not None and bool(cut.topic_id) and cut.topic_id == log.topic_id
-    begin = cut.begin if cut is not None and is_accepted else 0
+    is_accepted, begin = cut is not None and _is_accepted(cut, log), begins_at(place, log)
 
     def check_state(position: int, leader_epoch: int, topic_id: str) -> None:
         if cut is not None and is_accepted and cut.is_before(topic_id, position):
@@ -58,6 +64,11 @@ def recovered(
     remove_whole(place.folder)
     place.folder.mkdir()
     return task()
+
+
+def _is_accepted(cut: Cut, log: TaskLog) -> bool:
+    """Whether the present topic of a log is the one that was accepted in place of another one."""
+    return bool(cut.topic_id) and cut.topic_id == log.topic_id
 
 
 def _check_can_begin(who: str, lost: LogCutError | LogReplacedError, log_start: int, begin: int) -> None:

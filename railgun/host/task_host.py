@@ -5,33 +5,47 @@ it.
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Warm
 from railgun.cluster.copies import LogPoint
+from railgun.cluster.donors import Donors
+from railgun.cluster.reports import Fetching
 from railgun.history.durable_files import remove_rest
 from railgun.host.append_times import AppendTimes
 from railgun.host.deepening.accepted_events import AcceptedEventsExport
 from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
+from railgun.host.fetched import folder_id
+from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
+from railgun.host.snapshot_making import SnapshotMaking
+from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
-from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import (
+    HistoryMissingError,
+    LogCutError,
+    LogGapError,
+    LogReplacedError,
+    SnapshotError,
+)
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
 from railgun.wording import counted
-from reservoir.executor import Lane
+from reservoir.executor import Job, Lane
 
+_ID_BYTES = 8
 _log = logging.getLogger("railgun.unit")
 
 
@@ -53,6 +67,9 @@ class TaskHost:
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None: all.
+    fetching: how far the fetch of its data has come, while it is FETCHING; else None.
+    folder_id: the id of the task's folder; empty before it was opened.
+    after_records: see `DataSource`.
     """
 
     def __init__(
@@ -65,6 +82,7 @@ class TaskHost:
         offered: Offered,
         lane: Lane,
         copy: str = "",
+        after_records: int = 0,
     ) -> None:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
@@ -74,6 +92,9 @@ class TaskHost:
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
+        self.fetching: Fetching | None = None
+        self.folder_id = ""
+        self._source = DataSource(place, log, settings, after_records)
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -84,6 +105,7 @@ class TaskHost:
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
         self._known_durable = (0, 0)
+        self._snapshot = SnapshotMaking(log.environment.executor, place.key.created)
 
     # --- state -------------------------------------------------------------------------------------
 
@@ -163,20 +185,37 @@ class TaskHost:
 
     # --- opening and closing -----------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Recover the task from its last checkpoint.
+    def open(self, donors: Donors | None = None) -> None:
+        """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
+        first; then `fetch_order` says whose.
 
+        donors: the copies on other nodes; None if there are no other nodes.
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
         self._state = HostState.OPENING
         try:
             remove_rest(self.place.folder)
-            self.place.folder.mkdir(parents=True, exist_ok=True)
-            self._recover()
+            # First, as the broker may be away: a task that is open would hold its folder.
+            self._ready_at = self.log.end
+            task = self._source.open(donors, self.sink.wait)
+            if task is None:
+                self._state = HostState.FETCHING
+                return
+            self._run(task)
         except BaseException:
             self._state = HostState.CLOSED
             raise
+        self.fetching = None
         self._state = HostState.RECOVERING
+
+    @property
+    def fetch_order(self) -> FetchOrder | None:
+        """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
+        return self._source.order
+
+    def note_fetch(self, end: FetchEnd) -> None:
+        """Note how the fetch of its data has ended. Called before it is opened again."""
+        self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, without sending replies.
@@ -225,14 +264,15 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception) -> None:
-        """Stop the task for an error of its own."""
-        self.failure = f"{type(error).__name__}: {error}"
+    def fail(self, error: Exception, remedy: str = "") -> None:
+        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+        self.failure = f"{type(error).__name__}: {error}{remedy}"
+        self.fetching = None
         if isinstance(error, LogCutError):
             self.lost = LogPoint(error.position, error.leader_epoch)
         elif isinstance(error, LogReplacedError):
             self.replaced = error.topic_id
-        _log.error("%s is stopped: %s", self.place.identity, error)
+        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
@@ -285,6 +325,7 @@ class TaskHost:
         if task.metrics.warming and self.limit is None:
             self._warm()
         self._trim()
+        self._snapshot.step(task)
         self.export.forget_failure()
         self.take_over.look(task, is_ready=self.is_ready)
         return more and (brief or not _only_waits(task))
@@ -308,15 +349,17 @@ class TaskHost:
         """
         if self._task is None:
             return
+        self._snapshot.give_up()
         with self._saying_what_is_missed():
             self._task.checkpoints.take()
         self._trim()
 
     def advance_checkpoint(self) -> bool:
-        """Do some of what `checkpoint` does, and wait for nothing. Returns whether all of it is done.
+        """Do some of what `checkpoint` does, without waiting for replies or the disk. Returns whether all is done.
 
         Raises as `checkpoint` does.
         """
+        self._snapshot.give_up()
         with self._saying_what_is_missed():
             return self.task.checkpoints.advance()
 
@@ -339,6 +382,22 @@ class TaskHost:
             self.miss_checkpoint("replies are not acknowledged")
             raise
 
+    def make_snapshot(self, to: Path) -> Job[None]:
+        """Make a snapshot of the task in a folder that does not exist yet. `work` begins it, and notes when it is made.
+
+        The job must be polled, not waited for. It fails with a SnapshotError if the snapshot cannot be made, or if the
+        task is closed meanwhile; the folder is removed then. Raises SnapshotError if the task does not run, or if
+        another snapshot of it is being made.
+        """
+        if not self.is_running:
+            raise SnapshotError(f"{self.place.identity} is not open here")
+        return self._snapshot.begin(to)
+
+    @property
+    def makes_snapshot(self) -> bool:
+        """Whether a snapshot is being made."""
+        return self._snapshot.is_under_way
+
     def _make_take_over(self) -> TakeOver:
         return TakeOver(
             self.place,
@@ -350,18 +409,15 @@ class TaskHost:
             self.lane,
         )
 
-    def _recover(self) -> None:
-        # First, as the broker may be away: a task that is open would hold its folder.
-        self._ready_at = self.log.end
-        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
-
     def _run(self, task: TaskProcessor) -> None:
         self._task, self._known_position, self._handed_over = task, task.position, task.position
+        self.folder_id = folder_id(self.place.folder, self.log.environment.randomness(_ID_BYTES).hex())
         self._trimmed_at = 0
         self._epochs, self._appended = LeaderEpochs(task.position, task.leader_epoch), AppendTimes()
         task.on_begin_deepening = self._begin_export
 
     def _close_task(self) -> None:
+        self._snapshot.give_up()
         self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
@@ -378,6 +434,7 @@ class TaskHost:
         let_go: closes a task that a successor has replaced.
         """
         assert self._task is not None
+        self._snapshot.give_up()
         try:
             if missing.takes_over:
                 before = self._task
@@ -398,9 +455,9 @@ class TaskHost:
         check_history(self.place, missing)
         self._close_to_begin_again()
         take_history(self.place, missing.history)
-        ready_at = self._ready_at
-        self._recover()
-        self._ready_at = max(ready_at, self._ready_at)
+        # First, as the broker may be away: a task that is open would hold its folder.
+        self._ready_at = max(self._ready_at, self.log.end)
+        self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _close_to_begin_again(self) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -27,14 +27,15 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ChildProcess:
-    """The process of a unit, or the leader's process. `watch` starts it again when it has died, and kills it when it
-    hangs. No call waits for a killed process to end, except `end` for a moment.
+    """The process of a unit, the leader's process, or the transfer process. `watch` starts it again when it has died,
+    and kills it when it hangs. No call waits for a killed process to end, except `end` for a moment.
 
     name: what it is called in the log.
     again: words that are appended to its command once it has been ready.
     hung_after_s: a process that has sent no heartbeat for this long is killed; None: it sends them only now and then.
     heartbeat: its last heartbeat; empty before the first one.
     starts: how often it was started.
+    relay: is called with each line that the process addresses to another one, by a thread.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class ChildProcess:
         name: str = "",
         again: Sequence[str] = (),
         hung_after_s: float | None = None,
+        relay: Callable[[bytes], object] = lambda line: None,
     ) -> None:
+        self._relay = relay
         self.index, self._command, self._again = index, list(command), list(again)
         self._was_ready = False
         self._name, self._hung_after_s = name or f"unit {index}", hung_after_s
@@ -56,6 +59,8 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
         self._asking, self._answered = threading.Lock(), threading.Event()
+        # Held while a line is written. `_unwritten` is the rest of one for which the pipe had no room.
+        self._telling, self._unwritten = threading.Lock(), b""
         self._metrics = ""
 
     @property
@@ -110,17 +115,20 @@ class ChildProcess:
             return self._metrics if self._answered.wait(timeout_s) else ""
 
     def tell(self, line: bytes) -> bool:
-        """Write a line to the standard input of the process. Returns whether that was possible. Any thread may call
-        this.
+        """Write a line to the standard input of the process. Returns False if it was dropped, because the process has
+        ended or does not read. Any thread may call this.
         """
-        process = self._process
-        if process is None or process.stdin is None:
-            return False
-        try:
-            os.write(process.stdin.fileno(), line)
-        except (OSError, ValueError):
-            return False
-        return True
+        with self._telling:
+            process = self._process
+            if process is None or process.stdin is None:
+                return False
+            try:
+                while self._unwritten:
+                    self._unwritten = self._unwritten[os.write(process.stdin.fileno(), self._unwritten) :]
+                self._unwritten = line[os.write(process.stdin.fileno(), line) :]
+            except (OSError, ValueError):
+                return False
+            return True
 
     def ask_to_stop(self) -> None:
         """Ask the process to stop. Does not wait."""
@@ -155,10 +163,12 @@ class ChildProcess:
         self._forget()
         self._started_s = time.monotonic()
         command = [*self._command, *(self._again if self._was_ready else ())]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._process.stdin is not None
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
         # A process that has been halted does not read. The node must not wait for it.
-        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(process.stdin.fileno(), False)
+        with self._telling:
+            self._process, self._unwritten = process, b""
         self.starts += 1
         self._listener = threading.Thread(
             target=self._listen, args=[self._process], name=f"unit-{self.index}", daemon=True
@@ -170,7 +180,9 @@ class ChildProcess:
         for line in process.stdout:
             try:
                 heard = _decode(line)
-                if "metrics" in heard:
+                if "to" in heard:
+                    self._relay(line)
+                elif "metrics" in heard:
                     self._metrics = str(heard["metrics"])
                     self._answered.set()
                 else:
@@ -220,9 +232,11 @@ class ChildProcess:
         if self._listener is not None:
             self._listener.join()
         self._forget()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        # No thread may write to a pipe that has been closed: another file may have got its number.
+        with self._telling:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _ended(process: "subprocess.Popen[bytes]", within_s: float) -> int | None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from railgun.node.relay import LINE_BYTES_MAX, Message, Received, received, sent
+
 METRICS = b"metrics\n"
 """The line with which the parent process asks for the metrics."""
 
@@ -29,7 +31,9 @@ class UnitEnded(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.Encoder().encode
 _decode_ended = msgspec.json.Decoder(UnitEnded).decode
-_LINE_BYTES_MAX = 1_024
+_READ_BYTES = 1 << 16
+# What the node adds to a line that it passes on is shorter than this.
+_LINE_BYTES_MAX = LINE_BYTES_MAX + 1_024
 
 
 class Parent:
@@ -39,6 +43,8 @@ class Parent:
     reads: the file descriptor of the input; standard input by default.
     metrics: returns the text that answers METRICS.
     unit_ended: is called with each UnitEnded, by the thread that reads.
+    take: is called with each message of another process of the node, by the thread that reads. It may be set later:
+        messages that come before are dropped.
     """
 
     def __init__(
@@ -46,8 +52,9 @@ class Parent:
         stopped: threading.Event,
         reads: int = 0,
         unit_ended: Callable[[UnitEnded], object] = lambda ended: None,
+        take: Callable[[Received], object] = lambda received: None,
     ) -> None:
-        self._stopped, self._reads, self._unit_ended = stopped, reads, unit_ended
+        self._stopped, self._reads, self._unit_ended, self.take = stopped, reads, unit_ended, take
         self._writing = threading.Lock()
         self.metrics: Callable[[], str] = str
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
@@ -58,14 +65,22 @@ class Parent:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
 
+    def send(self, to: str, message: Message) -> None:
+        """Send a message to another process of the node. It may be dropped. Any thread may call this."""
+        self.write(sent(to, message))
+
     def _listen(self) -> None:
         begun = b""
-        while read := os.read(self._reads, 1024):
+        while read := os.read(self._reads, _READ_BYTES):
             *lines, begun = (begun[-_LINE_BYTES_MAX:] + read).split(b"\n")
             if METRICS.rstrip() in lines:
                 self.write(_encode({"version": 1, "metrics": self.metrics()}) + b"\n")
             for line in lines:
                 # Other lines are ignored: the input of a node may come from any program.
+                found = received(line)
+                if found is not None:
+                    self.take(found)
+                    continue
                 with contextlib.suppress(msgspec.MsgspecError):
                     self._unit_ended(_decode_ended(line))
         self._stopped.set()

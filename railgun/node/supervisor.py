@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from railgun.node.ending import STOP_S
 from railgun.node.folder import held_folder
 from railgun.node.identity import AUTO, NodeRefusedError, node_identity
 from railgun.node.parent import UnitEnded
+from railgun.node.relay import LEADER, TRANSFER, passed_on, unit_address
 from railgun.wording import counted, listed
 
 AGAIN = "--again"
@@ -27,11 +29,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Supervisor:
-    """Supervises the units of a node's folder, which it locks, and the process that takes part in the group of nodes.
+    """Supervises the units of a node's folder, which it locks, the process that takes part in the group of nodes, and
+    the one that serves and fetches snapshots. It relays messages between them.
 
     units: the command of each unit.
     name: `cluster.node_name`.
     leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
+    transfer: the command of that process; empty if there is none. The node is ready without it.
     hung_after_s: `cluster.hung_after_s`; None: units are not killed if they hang.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
@@ -43,13 +47,29 @@ class Supervisor:
         *,
         name: str = AUTO,
         leader: Sequence[str] = (),
+        transfer: Sequence[str] = (),
         hung_after_s: float | None = None,
     ) -> None:
         self._folder, self._name = folder, name
         self.units = [
-            ChildProcess(index, command, hung_after_s=hung_after_s) for index, command in enumerate(units)
+            ChildProcess(
+                index, command, hung_after_s=hung_after_s, relay=partial(self._relay, unit_address(index))
+            )
+            for index, command in enumerate(units)
         ]
-        self._others = [ChildProcess(len(units), leader, "the leader's process", [AGAIN])] if leader else []
+        others = len(units)
+        self._others = [ChildProcess(others, leader, "the leader's process", [AGAIN])] if leader else []
+        self.transfer = (
+            ChildProcess(others + 1, transfer, "the transfer process", relay=partial(self._relay, TRANSFER))
+            if transfer
+            else None
+        )
+        """The process that serves and fetches snapshots."""
+        self._addressees = {unit_address(unit.index): unit for unit in self.units}
+        if self.leader is not None:
+            self._addressees[LEADER] = self.leader
+        if self.transfer is not None:
+            self._addressees[TRANSFER] = self.transfer
 
     @property
     def leader(self) -> ChildProcess | None:
@@ -112,6 +132,8 @@ class Supervisor:
                     if not units_run and all(each.is_ready for each in self._others):
                         # The leader's process has found that the node may have its name.
                         processes, units_run = processes + self.units, True
+                        if self.transfer is not None:
+                            processes.append(self.transfer)
                     news = self._news(said)
                     if news is not None:
                         said = news
@@ -127,6 +149,13 @@ class Supervisor:
                 deadline_s = time.monotonic() + STOP_S
                 codes = [process.end(deadline_s) for process in processes]
         return not any(codes)
+
+    def _relay(self, sender: str, line: bytes) -> None:
+        """Pass on a line to the process that it is addressed to, or drop it if that process cannot take it now."""
+        passed = passed_on(line, sender)
+        addressee = None if passed is None else self._addressees.get(passed[0])
+        if passed is not None and addressee is not None:
+            addressee.tell(passed[1])
 
     def _news(self, said: tuple[int, str | None]) -> tuple[int, str | None] | None:
         """Return the news to tell: (the number of starts of units, the shortfall or None); None if there are none.

@@ -25,6 +25,7 @@ class NodeCollector(Collector):
 
     units: are asked at each scrape.
     leader: the node's process that may lead; None if it has none.
+    transfer: the node's process that serves and fetches snapshots; None if it has none.
     folder: the node's folder. It is measured at most once in ten seconds.
     version: the version of this program.
     """
@@ -35,10 +36,11 @@ class NodeCollector(Collector):
         folder: Path,
         version: str,
         leader: ChildProcess | None = None,
+        transfer: ChildProcess | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._units, self._folder, self._now_s = units, folder, now_s
-        self._version, self._leader = version, leader
+        self._version, self._leader, self._transfer = version, leader, transfer
         self._disk: tuple[float, DiskReading] | None = None
 
     def describe(self) -> Iterable[Metric]:
@@ -60,6 +62,9 @@ class NodeCollector(Collector):
         samples["railgun_cluster_leads"].append(((), float(bool(heard.get("leads")))))
         for name, value in (heard.get("cluster") or {}).items():
             samples[f"railgun_cluster_{name}"].append(((), float(value)))
+        heard = {} if self._transfer is None else self._transfer.heartbeat
+        for name, value in (heard.get("transfer") or {}).items():
+            samples[f"railgun_transfer_{name}"].append(((), float(value)))
         merged = {family.name: family for family in metrics_of(ON_NODE, samples)}
         for unit in self._units:
             for family in text_string_to_metric_families(unit.metrics(ANSWER_S)):

@@ -9,7 +9,7 @@ from railgun.catalog.changes import Change, PutStream
 from railgun.messaging.to_the_end import read_to_the_end
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.change_log import ChangeLog
-from railgun.registry.entries import KEY_BYTES, CatalogState, begin_entry, check, done_entry
+from railgun.registry.entries import KEY_BYTES, CatalogState, begin_entry, change_stream, check, done_entry
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.topics import Topics
 
@@ -58,11 +58,13 @@ class CatalogLog:
 
     def begin(self, changes: Sequence[Change], origin: Origin = UNNAMED) -> None:
         """Record changes, which `check` has accepted, before any task is told of them."""
-        known, made = set(self.catalog.streams), Made(int(1000 * self._now()), origin)
+        known, made = self.catalog.definitions, Made(int(1000 * self._now()), origin)
         entries: list[bytes] = []
         for change in changes:
-            is_new = isinstance(change, PutStream) and change.stream.name not in known
-            entries.append(begin_entry(change, made, os.urandom(KEY_BYTES) if is_new else None))
+            before = known.get(change_stream(change))
+            is_new = isinstance(change, PutStream) and before is None
+            key = os.urandom(KEY_BYTES) if is_new else None
+            entries.append(begin_entry(change, made, key, before=before))
         self._append(entries)
 
     def finish(self) -> None:

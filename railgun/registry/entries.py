@@ -123,8 +123,9 @@ class CatalogState:
     def _with_log_retention(self, change: PutStream, entry: Mapping[str, Any]) -> PutStream:
         """Return a change with what its entry says beside it. An entry that says nothing leaves it as it was."""
         known = self.catalog.streams.get(change.stream.name)
-        kept_ms = log_retention_from(Table({_KEPT: entry.get(_KEPT)}, (), (_KEPT,)))
-        if kept_ms is None and known is not None:
+        if _KEPT in entry or known is None:
+            kept_ms = log_retention_from(Table({_KEPT: entry.get(_KEPT)}, (), (_KEPT,)))
+        else:
             kept_ms = known.stream.log_retention_ms
         return replace(change, stream=replace(change.stream, log_retention_ms=kept_ms))
 
@@ -148,17 +149,22 @@ def begin_entry(
     key: bytes | None = None,
     author: str | None = None,
     due_ms: int | None = None,
+    before: StreamDefinition | None = None,
 ) -> bytes:
     """Return the entry that begins a change.
 
     key: the key of a new stream.
     author: the request that the change belongs to.
     due_ms: see `Removal`.
+    before: the stream as it is registered; None if it is new, or the change is not about its definition.
     """
     entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change), **made.to_json()}
-    if isinstance(change, PutStream) and change.stream.log_retention_ms is not None:
+    if isinstance(change, PutStream):
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
-        entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
+        if change.stream.log_retention_ms is not None:
+            entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
+        elif before is not None and before.log_retention_ms is not None:
+            entry[_KEPT] = None
     if key is not None:
         entry["key"] = key.hex()
     if author is not None:

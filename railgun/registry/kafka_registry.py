@@ -256,15 +256,15 @@ class KafkaRegistry:
         return entry is not None and entry.stream.log_retention_ms != stream.log_retention_ms
 
     def _begin(self, writer: KafkaSoleWriter, changes: Sequence[Change], author: str, origin: Origin) -> None:
-        known, made = set(self._state.catalog.streams), Made(int(1000 * self._now()), origin)
+        known, made = self._state.catalog.definitions, Made(int(1000 * self._now()), origin)
         entries: list[tuple[bytes, bytes]] = []
         for change in changes:
-            key, due_ms = None, None
-            if isinstance(change, PutStream) and change.stream.name not in known:
+            key, due_ms, before = None, None, known.get(change_stream(change))
+            if isinstance(change, PutStream) and before is None:
                 key = os.urandom(KEY_BYTES)
             elif isinstance(change, DropStream):
                 due_ms = int(1000 * (self._now() + self._drop_grace_s))
-            entries.append((b"%d" % change.place, begin_entry(change, made, key, author, due_ms)))
+            entries.append((b"%d" % change.place, begin_entry(change, made, key, author, due_ms, before)))
         self._append(writer, entries)
 
     def _finish(self, writer: KafkaSoleWriter) -> None:

@@ -3,9 +3,11 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.log_room import LogBounds
 from railgun.messaging.errors import TransportClosedError, TransportError
@@ -14,8 +16,10 @@ from railgun.registry.topics import Topics
 
 # Time is counted in hours here, and each question goes to all brokers.
 _LOOK_S = 30.0
-# How soon it looks again while there is nothing to ask for, or no answer yet.
+# How soon it looks again while there is nothing to ask for, or no answer yet, and whether the streams have changed.
 _SOON_S = 1.0
+# Brokers say what a topic's new setting is a moment after it was made. Within this time nothing is taken for settled.
+_SETTLED_S = 3.0
 
 _log = logging.getLogger("railgun.registry")
 
@@ -29,14 +33,16 @@ class _Broker(Protocol):
 
 
 class LogWatch:
-    """Asks every half a minute, in a thread of its own. Any thread may call every method.
+    """Asks every half a minute, in a thread of its own, and soon after a stream's `log_retention` was changed.
 
-    tasks: returns the tasks whose logs are asked for.
+    Any thread may call every method. catalog: returns the catalogue, for whose tasks it asks.
     """
 
-    def __init__(self, broker: _Broker, topics: Topics, tasks: Callable[[], Iterable[TaskKey]]) -> None:
-        self._broker, self._topics, self._tasks = broker, topics, tasks
+    def __init__(self, broker: _Broker, topics: Topics, catalog: Callable[[], Catalog]) -> None:
+        self._broker, self._topics, self._catalog = broker, topics, catalog
         self._known: Mapping[TaskKey, LogBounds] = {}
+        # By stream, what was said of its `log_retention` when it was asked for last.
+        self._said: Mapping[str, int | None] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
 
@@ -53,17 +59,25 @@ class LogWatch:
         """The logs as they were when they were asked for last; those of which the broker did not say are missing."""
         return self._known
 
-    def with_new(self, tasks: Collection[TaskKey]) -> Mapping[TaskKey, LogBounds]:
-        """Return `bounds`, once those of tasks that were not asked for yet are there too, if the broker says."""
-        missing = [task for task in tasks if task not in self._known]
-        if missing:
+    def up_to_date(self) -> Mapping[TaskKey, LogBounds]:
+        """Return `bounds`, after asking for new tasks, and for those whose `log_retention` was changed since."""
+        catalog = self._catalog()
+        said = _said(catalog)
+        changed = [
+            task
+            for task in catalog.task_keys
+            if task not in self._known or said[task.stream] != self._said.get(task.stream)
+        ]
+        if changed:
             with contextlib.suppress(TransportError):
-                self._known = {**self._known, **self._ask(missing)}
+                self._known = {**self._known, **self._ask(changed)}
+                self._said = said
         return self._known
 
     def look(self) -> None:
         """Ask for all logs. Raises TransportError."""
-        self._known = self._ask(list(self._tasks()))
+        catalog = self._catalog()
+        self._known, self._said = self._ask(list(catalog.task_keys)), _said(catalog)
 
     def _ask(self, tasks: list[TaskKey]) -> dict[TaskKey, LogBounds]:
         where = {
@@ -79,11 +93,23 @@ class LogWatch:
         }
 
     def _run(self) -> None:
+        said: Mapping[str, int | None] = {}
+        looked_s = changed_s = -_LOOK_S
         while not self._stopped.is_set():
-            try:
-                self.look()
-            except TransportClosedError:
-                return
-            except TransportError as error:
-                _log.debug("where logs begin is not known for now: %s", error)
-            self._stopped.wait(_LOOK_S if self._known else _SOON_S)
+            now_s, before = time.monotonic(), said
+            said = _said(self._catalog())
+            if said != before:
+                changed_s = now_s
+            if not self._known or now_s - looked_s >= _LOOK_S or now_s - changed_s <= _SETTLED_S:
+                looked_s = now_s
+                try:
+                    self.look()
+                except TransportClosedError:
+                    return
+                except TransportError as error:
+                    _log.debug("where logs begin is not known for now: %s", error)
+            self._stopped.wait(_SOON_S)
+
+
+def _said(catalog: Catalog) -> dict[str, int | None]:
+    return {name: entry.stream.log_retention_ms for name, entry in catalog.streams.items()}

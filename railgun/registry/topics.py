@@ -44,6 +44,11 @@ class Topics:
         """Return the topic of the replies for one front-end, by its number: one partition."""
         return f"{self.prefix}.replies.{front_end}"
 
+    def is_of_replies(self, topic: str) -> bool:
+        """Whether a topic is that of a front-end's replies."""
+        before, _, number = topic.rpartition(".")
+        return before == f"{self.prefix}.replies" and number.isascii() and number.isdecimal()
+
     def tasks(self, stream: str, partitioner: str) -> str:
         """Return the topic of the event and control records of a partitioner's tasks: one partition for each."""
         name = column_name(partitioner)

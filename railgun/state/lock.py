@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from railgun.state.errors import StoreLockedError
@@ -31,6 +32,19 @@ class FolderLock:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
             self._fd = -1
+
+
+@contextlib.contextmanager
+def holding_all(above: Path) -> Iterator[None]:
+    """Hold all folders at or below `above` that were ever held, for as long as the block runs.
+
+    Raises StoreLockedError if one of them is taken.
+    """
+    with contextlib.ExitStack() as held:
+        for folder, _, files in os.walk(above):
+            if _NAME in files:
+                held.callback(FolderLock(Path(folder)).release)
+        yield
 
 
 def is_any_held(above: Path) -> bool:

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeAlias
 
-from rocksdict import WriteBatch
+from rocksdict import Checkpoint, WriteBatch
 
 from railgun.state import keys
 from railgun.state.end_marker import END_MARK, EndMarker
@@ -47,7 +47,8 @@ Stored: TypeAlias = tuple[int, bytes | None]
 
 
 class Store:
-    """The stored state of one task. All calls come from one thread, except `commit`, which may run in another.
+    """The stored state of one task. All calls come from one thread, except `commit` and `snapshot_to`, which may run
+    in another.
 
     folder: made if absent, and locked while open (StoreLockedError). `recover` must be called first.
     written_bytes: about how much was written since the store was opened.
@@ -59,7 +60,7 @@ class Store:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(folder)
-        files = files or DiskFiles()
+        self._files = files = files or DiskFiles()
         try:
             with failures(folder, "open"):
                 self._end = EndMarker(files, folder / END_MARK)
@@ -290,6 +291,34 @@ class Store:
             self._failed = failure(self.folder, "sync", error)
             raise self._failed from error
         self._committed = epoch
+
+    def last_commit(self) -> tuple[int, bytes] | None:
+        """Return (epoch, meta) of the last commit, or None. Must not be called while a commit is being made."""
+        return self._read_meta()
+
+    def snapshot_to(self, folder: Path, epoch: int) -> None:
+        """Write a copy of the committed state to a folder that does not exist, durably. It has hard links to tables.
+
+        May run in another thread while images of later epochs are written: in the copy, `recover` undoes them.
+        epoch: the last committed epoch. Raises EpochOrderError if another one commits meanwhile: the copy is then of
+            no use. Raises StoreError if RocksDB or the disk fails.
+        """
+        self._check_committed(epoch)
+        with failures(self.folder, "snapshot"):
+            # This releases the interpreter lock. `create_checkpoint` holds it, and would flush by itself.
+            self._database.flush()
+            Checkpoint(self._database).create_checkpoint(str(folder))
+            mark = EndMarker(self._files, folder / END_MARK)
+            try:
+                mark.note(epoch, epoch)
+                mark.sync()
+            finally:
+                mark.close()
+        self._check_committed(epoch)
+
+    def _check_committed(self, epoch: int) -> None:
+        if self.committed_epoch != epoch:
+            raise EpochOrderError(f"a snapshot of epoch {epoch}, but {self.committed_epoch} is committed")
 
     def let_compact(self) -> None:
         """Let RocksDB compact from now on.

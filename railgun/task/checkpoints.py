@@ -10,6 +10,7 @@ from railgun.plan.program import TIME_MIN
 from railgun.task.meta import VERSION, TaskMeta, encode_meta
 from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.view import TaskView
+from reservoir.executor import Job
 
 _DEFERRED_PAGES = 64
 _FILLS_APART_S = 1.0
@@ -27,6 +28,9 @@ _COLD_ROWS_S = 10e-6
 # A process that is idle for less than this share of the time counts as fully loaded: some idle time is only waiting
 # between threads.
 _SPARE_SHARE = 1 / 6
+# A checkpoint is outdated after this many intervals, or records. A copy that begins with it would have much to process
+# again.
+_OUTDATED_INTERVALS, _OUTDATED_RECORDS = 2, 100_000
 
 
 class CheckpointWork:
@@ -55,6 +59,7 @@ class CheckpointWork:
         self._note_clocks()
         self._stored_fills = self._fill_positions()
         self._closing: tuple[int, int, int, int, list[int]] | None = None
+        self._snapshot: Job[None] | None = None
         self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
         self.durable_position = task.position
         self.durable_log_start = task.journal.log_start(task.position)
@@ -73,7 +78,8 @@ class CheckpointWork:
                 self._committed()
             return True
         task.pool.free_deferred(_DEFERRED_PAGES)
-        if (self._is_due() and self._has_advanced()) or self._is_due_for_fill():
+        is_due = (self._is_due() and self._has_advanced()) or self._is_due_for_fill()
+        if is_due and not self.is_held:
             self.begin()
             return True
         checkpointer.step(task.settings.trickle_bytes)
@@ -146,8 +152,26 @@ class CheckpointWork:
         self._begun_busy_s, self._started_maintenance_s = task.busy_s, task.maintenance_s
         self._begun_position = task.position
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the last durable checkpoint is old or far behind the task."""
+        behind, age_s = self._task.position - self.durable_position, self._task.now() - self._begun_s
+        is_old = age_s > _OUTDATED_INTERVALS * self._task.settings.checkpoint_interval_s
+        return behind > _OUTDATED_RECORDS or (behind > 0 and is_old)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a snapshot of the last checkpoint is being made. None may begin meanwhile, so nothing is deleted."""
+        return self._snapshot is not None and not self._snapshot.done()
+
+    def hold_for(self, snapshot: Job[None]) -> None:
+        """Begin no checkpoint until this job has ended. No checkpoint may be in flight."""
+        assert not self._task.checkpointer.is_in_flight
+        self._snapshot = snapshot
+
     def begin(self) -> None:
         """Begin a checkpoint: close the epoch at the present position."""
+        assert not self.is_held
         task = self._task
         self._has_earlier_form = False
         self._note_clocks()
@@ -171,6 +195,8 @@ class CheckpointWork:
     def take(self) -> None:
         """Take a checkpoint of the present position and wait until it is durable."""
         checkpointer = self._task.checkpointer
+        if self._snapshot is not None:
+            self._snapshot.exception()
         if checkpointer.is_in_flight:
             checkpointer.finish()
             self._committed()
@@ -180,7 +206,9 @@ class CheckpointWork:
             self._committed()
 
     def advance(self) -> bool:
-        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done."""
+        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done. No snapshot is being
+        made.
+        """
         checkpointer = self._task.checkpointer
         if checkpointer.is_in_flight and checkpointer.step(self._task.settings.trickle_bytes):
             self._committed()

@@ -74,3 +74,7 @@ class MalformedControlError(TaskError):
     The record was written by a newer version of the program, or is damaged. Continue with that version, or with a
     copy of the folder.
     """
+
+
+class SnapshotError(Exception):
+    """A snapshot of a task cannot be made, or cannot be read. The text is one line."""

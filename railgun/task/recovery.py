@@ -77,7 +77,7 @@ def open_task(
     store = open_state(folder, settings)
     try:
         found = store.recover()
-        meta, length = (None, Length()) if found is None else _parts(found[1], str(folder))
+        meta, length = (None, Length()) if found is None else commit_parts(found[1], str(folder))
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch, meta.topic_id)
         _check_log(folder, meta, log_start, begin)
@@ -137,7 +137,7 @@ def _check_log(folder: Path, meta: TaskMeta | None, log_start: int, begin: int) 
         )
 
 
-def _parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
+def commit_parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
     """Decode a commit record: the task's meta data, and the length of the reservoir after it was synced."""
     meta_bytes, length_bytes = split_meta(body)
     return decode_meta(meta_bytes, place), Length(*msgspec.msgpack.decode(length_bytes))

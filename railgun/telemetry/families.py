@@ -329,6 +329,38 @@ NODE = (
         (),
         "logs that are to lose records a copy's checkpoint needs, with less than half of the retention left",
     ),
+    Family(
+        "railgun_cluster_copies_fetching",
+        FamilyKind.GAUGE,
+        (),
+        "copies whose data comes from another node just now",
+    ),
+    Family(
+        "railgun_cluster_copies_waiting",
+        FamilyKind.GAUGE,
+        (),
+        "copies that wait for their turn to fetch their data from another node",
+    ),
+    Family(
+        "railgun_transfer_served_bytes_total",
+        FamilyKind.COUNTER,
+        (),
+        "bytes of snapshots that were sent to other nodes since the transfer process began, as those below",
+    ),
+    Family(
+        "railgun_transfer_fetched_bytes_total",
+        FamilyKind.COUNTER,
+        (),
+        "bytes of snapshots that were fetched from other nodes",
+    ),
+    Family("railgun_transfer_fetches_running", FamilyKind.GAUGE, (), "fetches of tasks' data that run now"),
+    Family(
+        "railgun_transfer_fetches_total",
+        FamilyKind.COUNTER,
+        (),
+        "fetches that have ended with the data there",
+    ),
+    Family("railgun_transfer_fetches_failed_total", FamilyKind.COUNTER, (), "fetches that have failed"),
 )
 
 SERVED = (_BUILD, *PROCESS, *IN_FLIGHT, *DISK, *TRAFFIC, *TASK)

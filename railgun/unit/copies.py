@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.answering import Answering
 from railgun.cluster.copies import CopyName, CopyReport, CopyState
+from railgun.cluster.donors import Donors, donors_of
 from railgun.cluster.hearing import Hearing, Timing
 from railgun.cluster.plan import Plan
-from railgun.cluster.records import PlanReader
+from railgun.cluster.records import NewerRecordError, PlanReader
 from railgun.cluster.reports import UnitReport, decode_report
+from railgun.cluster.silence import DONORS_HEARD_S, FORGETS_S, FORGOTTEN_S
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError, UnreadableRecordError
 from railgun.messaging.tail import each_record
@@ -42,11 +44,13 @@ class UnitCopies:
     ) -> None:
         self._name, self._generation, self._drain = name, generation, drain
         self._assignment, self._plan = assignment, PlanReader()
+        self._keeps_plan = False
         self._timing, self._clock = timing or Timing(), clock
         self._hearing = Hearing(self._timing, clock.now())
         self._answering: dict[TaskKey, Answering] = {}
         # By task and copy: the newest report, and when it was heard.
         self._heard: dict[TaskKey, dict[CopyName, tuple[float, CopyReport]]] = {}
+        self._forgot_s = clock.now()
         self._is_leaving = False
         self._units: tuple[Plan, int] = self.plan, 0
 
@@ -64,8 +68,7 @@ class UnitCopies:
     def units(self) -> int:
         """How many units of the cluster have copies."""
         if self._units[0] is not self.plan:
-            units = {each.copy for copies in self.plan.copies.values() for each in copies}
-            self._units = self.plan, len(units)
+            self._units = self.plan, len(self.plan.units)
         return self._units[1]
 
     @property
@@ -119,17 +122,31 @@ class UnitCopies:
         copy = self._answering.get(key)
         return copy is not None and copy.is_answering
 
-    def are_elsewhere(self, key: TaskKey) -> bool:
-        """Whether other nodes have as many caught-up copies of a task as is wanted, and none is planned here."""
-        planned, heard = self.plan.copies.get(key, ()), self._heard.get(key, {})
-        return 0 < self.plan.wanted <= len(planned) and all(
+    def are_elsewhere(self, key: TaskKey, plan: Plan | None = None) -> bool:
+        """Whether other nodes have as many caught-up copies of a task as is wanted, and none is planned here.
+
+        Any thread may ask. plan: None: the newest that the unit has taken in.
+        """
+        plan = plan or self.plan
+        planned, heard = plan.copies.get(key, ()), self._heard.get(key, {})
+        return 0 < plan.wanted <= len(planned) and all(
             each.copy.node != self._name.node and each.copy in heard and self._is_caught_up(*heard[each.copy])
             for each in planned
         )
 
+    def donors(self, key: TaskKey) -> Donors:
+        """Return the copies of other nodes that may give the data of a task."""
+        now_s, node = self._clock.now(), self._name.node
+        heard = [(self._is_fresh(*each), each[1]) for each in self._heard.get(key, {}).values()]
+        listens_s = now_s - self._hearing.silence_since_s(now_s)
+        has_others = any(each.copy.node != node for each in self.plan.copies.get(key, ()))
+        return donors_of(key, node, heard, may_come=has_others and listens_s < DONORS_HEARD_S)
+
     def _is_caught_up(self, reported_s: float, report: CopyReport) -> bool:
-        is_fresh = self._clock.now() - reported_s <= self._timing.silence_s(report.interval_s)
-        return is_fresh and report.state.is_caught_up
+        return self._is_fresh(reported_s, report) and report.state.is_caught_up
+
+    def _is_fresh(self, reported_s: float, report: CopyReport) -> bool:
+        return self._clock.now() - reported_s <= self._timing.silence_s(report.interval_s)
 
     def forget(self, key: TaskKey) -> None:
         """Forget a copy that was closed."""
@@ -145,6 +162,9 @@ class UnitCopies:
             for fetched in heard.fetched:
                 self._take(fetched, heard.at_s)
         now_s = self._clock.now()
+        if now_s - self._forgot_s >= FORGETS_S:
+            self._forgot_s = now_s
+            self._forget_silent(now_s)
         if self._hearing.is_deaf(now_s):
             raise TransportUnavailableError(
                 self._name.node,
@@ -212,13 +232,40 @@ class UnitCopies:
                 made.hear(report, at_s)
         return made
 
+    def _forget_silent(self, now_s: float) -> None:
+        """Forget copies that were not heard for a day, and that the plan does not name. Of each task that it names, the
+        one that has replied to most is kept: copies may not answer below that.
+        """
+        for task, heard in list(self._heard.items()):
+            planned = self.plan.copies.get(task)
+            kept = {each.copy for each in planned or ()}
+            if planned is not None:
+                kept.add(max(heard, key=lambda copy: heard[copy][1].replied))
+            for copy in [copy for copy, (at_s, _) in heard.items() if now_s - at_s >= FORGOTTEN_S]:
+                if copy not in kept:
+                    del heard[copy]
+                    if task in self._answering:
+                        self._answering[task].forget(copy)
+            if not heard:
+                del self._heard[task]
+
     def _take(self, fetched: Fetched, at_s: float) -> None:
         is_plan = fetched.where.topic == self._assignment
         take = self._take_plan if is_plan else lambda _, record: self._take_report(record, at_s)
-        each_record(take, _left_out)(fetched)
+        each_record(take, self._leave_out)(fetched)
+
+    def _leave_out(self, where: TopicPartition, error: UnreadableRecordError) -> None:
+        if not isinstance(error, NewerRecordError):
+            _log.warning("%s: a record is left out: %s", where, error)
+        elif not self._keeps_plan:
+            self._keeps_plan = True
+            _log.warning("%s: this unit keeps plan %d", error, self.plan.epoch)
 
     def _take_plan(self, _: int, record: bytes) -> None:
-        if self._plan.take(record) and self._plan.policy is not None:
+        if not self._plan.take(record):
+            return
+        self._keeps_plan = False
+        if self._plan.policy is not None:
             self._timing.takeover_s = self._plan.policy.takeover_s
 
     def _take_report(self, record: bytes, at_s: float) -> None:
@@ -246,7 +293,3 @@ class UnitCopies:
 def _is_about_its_log(report: CopyReport, copy: Answering) -> bool:
     """Whether a report is about the log of a copy. Points of a topic that another one has replaced say nothing."""
     return copy.cut is None or not copy.cut.topic_id or copy.cut.topic_id == report.topic_id
-
-
-def _left_out(where: TopicPartition, error: UnreadableRecordError) -> None:
-    _log.warning("%s: a record is left out: %s", where, error)

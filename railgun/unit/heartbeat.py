@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from railgun import messaging
-from railgun.unit import held_replies, outstanding, sending
+from railgun.unit import held_replies, outstanding
 from railgun.unit.loop import UnitLoop
 from railgun.unit.telemetry import UnitTelemetry
 
@@ -17,7 +17,7 @@ INTERVAL_S = 1.0
 
 # In these modules a thread waits for the broker: for an answer, for room, or for another thread that does.
 _BROKER_ROOM = f"{messaging.__name__}."
-_BROKER_MODULES = frozenset((held_replies.__name__, outstanding.__name__, sending.__name__))
+_BROKER_MODULES = frozenset((held_replies.__name__, outstanding.__name__))
 
 _encode = msgspec.json.Encoder().encode
 

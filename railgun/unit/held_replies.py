@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 
 from railgun.messaging.errors import TopicMissingError, TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry
@@ -102,7 +103,7 @@ class HeldReplies:
         while missing.held:
             entry, future = missing.held[0]
             sent = self._submit(entry)
-            sent.add_done_callback(lambda done, future=future: _pass_on(done, future))  # type: ignore[misc]
+            sent.add_done_callback(partial(pass_on, future=future))
             missing.held.pop(0)
             missing.size_bytes -= entry.records.size_bytes
 
@@ -122,7 +123,8 @@ class HeldReplies:
             future.set_exception(TopicMissingError(str(entry.where)))
 
 
-def _pass_on(done: Sent, future: Sent) -> None:
+def pass_on(done: Sent, future: Sent) -> None:
+    """Give a future the outcome of another one."""
     error = done.exception()
     if error is None:
         future.set_result(done.result())

@@ -19,6 +19,7 @@ from railgun.host.log_ids import LogIds
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.host.task_log import TaskLog
+from railgun.messaging.errors import TransportFullError
 from railgun.messaging.transport import Entry, Fetched, Transport
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
@@ -33,7 +34,9 @@ from railgun.wire.records import Records
 
 
 class WarmRecords:
-    """Writes the `warm` records of one host's task. Writes each record once, and again if the write fails."""
+    """Writes the `warm` records of one host's task. Writes each record once, and again if the write fails or the
+    transport had no room.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -44,7 +47,11 @@ class WarmRecords:
             written = self._written.get(warm)
             if written is None or (written.done() and written.exception() is not None):
                 records = Records.of([encode_control(change_to_json(warm))])
-                self._written[warm] = self._transport.submit([Entry(place.where, records)])
+                try:
+                    self._written[warm] = self._transport.submit([Entry(place.where, records)])
+                except TransportFullError:
+                    # The task asks again in its next round.
+                    return
 
 
 class TaskReplies:
@@ -102,6 +109,7 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
+    after_records: see `DataSource`.
     timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again. In operation it
         waits for them until it is asked to stop.
     """
@@ -115,7 +123,9 @@ class Hosting:
         copy: str = "",
         timeout_s: float = math.inf,
         clock: Clock = CLOCK,
+        after_records: int = 0,
     ) -> None:
+        self._after_records = after_records
         self._transport, self._sending, self._environment = transport, sending, environment
         self._lanes, self._copy, self._timeout_s, self._clock = lanes, copy, timeout_s, clock
         self._ids = LogIds(transport, clock.now)
@@ -132,4 +142,5 @@ class Hosting:
             lambda: read_request(offer),
             self._lanes.next(),
             self._copy,
+            self._after_records,
         )

@@ -2,20 +2,25 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.reports import Fetching
+from railgun.host.fetched import fetching_folder, forget_fetch
+from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
 from railgun.host.host_state import OF_ONE_TASK, HostState
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
-from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import LogCutError, LogReplacedError
+from railgun.state.errors import StoreCorruptionError, StoreError, StoreLockedError
+from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
 from railgun.unit.clock import CLOCK, Clock
-from reservoir.errors import StorageFailedError
+from reservoir.errors import CorruptionError, StorageFailedError
 from reservoir.executor import Job
 
-# Pauses before a host is opened again.
-_LOCKED_S, _AWAY_S = 0.5, 1.0
+# Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
+# the log nor another node had its data.
+_LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -25,6 +30,7 @@ class UnitHosts:
 
     make: makes the hosts of tasks that begin together, in their order.
     closed: is called with each host that was closed while the unit goes on.
+    fetcher: fetches the data of tasks from other nodes.
     by_key: the hosts of the unit's tasks.
     Raises the errors that stop the whole unit: TransportError, and errors of the disk.
     """
@@ -34,8 +40,13 @@ class UnitHosts:
         make: Callable[[Sequence[Place]], Sequence[TaskHost]],
         closed: Callable[[TaskHost], None],
         clock: Clock = CLOCK,
+        fetcher: Fetcher | None = None,
     ) -> None:
         self._make, self._closed, self._clock = make, closed, clock
+        self._fetcher = fetcher or NoFetcher()
+        self._fetching: set[TaskKey] = set()
+        # Failed hosts whose data may be had later, each with the time of the next look.
+        self._unserved: dict[TaskKey, float] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
         self._again: dict[TaskKey, float] = {}
@@ -43,8 +54,8 @@ class UnitHosts:
 
     @property
     def are_open(self) -> bool:
-        """Whether no host is waiting to be opened or being opened."""
-        return not self._opening and not self._again
+        """Whether no host is waiting to be opened or being opened, or for its data."""
+        return not self._opening and not self._again and not self._fetching
 
     def assign(self, places: Sequence[Place]) -> bool:
         """Set which tasks the unit runs. Returns whether that is a change.
@@ -67,12 +78,16 @@ class UnitHosts:
 
     def advance(self) -> None:
         """Note which hosts have been opened, changed or closed since the last call, and open hosts again whose folder
-        was locked, or whose broker was away.
+        was locked, whose broker was away, or whose data has come from another node.
         """
         for key, opening in list(self._opening.items()):
             if opening.done():
                 del self._opening[key]
                 self._opened(key, opening)
+        for key in list(self._fetching):
+            self._look_at_fetch(key)
+        for key in [key for key, look_s in self._unserved.items() if self._clock.now() >= look_s]:
+            self._begin_again(key)
         for key, again_s in list(self._again.items()):
             if self._clock.now() >= again_s:
                 del self._again[key]
@@ -115,7 +130,7 @@ class UnitHosts:
             self._again[key] = 0.0
             return
         host = self.by_key[key]
-        self._opening[key] = host.lane.submit(host.open)
+        self._opening[key] = host.lane.submit(partial(host.open, self._fetcher.donors(key)))
 
     def _opened(self, key: TaskKey, opening: Job[None]) -> None:
         host = self.by_key[key]
@@ -129,7 +144,54 @@ class UnitHosts:
         except TopicMissingError as error:
             stop_task(host, LogReplacedError(str(host.place.where), error.reason, ""))
         except OF_ONE_TASK as error:
-            stop_task(host, error)
+            self.stop(host, error)
+        else:
+            if host.state is HostState.FETCHING:
+                self._fetch(host)
+            elif fetching_folder(host.place.folder).exists():
+                # It was opened from its own data: what an earlier fetch has left is of no use any more.
+                self._fetcher.stop(key)
+                host.lane.submit(partial(forget_fetch, host.place.folder))
+
+    def stop(self, host: TaskHost, error: Exception) -> None:
+        """Stop a task for an error of its own. If its log lacks what it needs next, it begins again once the copy of
+        another node may give its data.
+        """
+        stop_task(host, error)
+        if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
+            self._unserved[host.place.key] = self._clock.now() + _UNSERVED_S
+
+    def _fetch(self, host: TaskHost) -> None:
+        """Have the data of a task fetched. If nobody is known who may give it, look again soon."""
+        key, order = host.place.key, host.fetch_order
+        host.fetching = Fetching()
+        if order is None:
+            self._again[key] = self._clock.now() + _AWAY_S
+        else:
+            _log.info("%s: its data is fetched from another node", host.place.identity)
+            self._fetcher.begin(host.place, order)
+            self._fetching.add(key)
+
+    def _look_at_fetch(self, key: TaskKey) -> None:
+        host, found = self.by_key[key], self._fetcher.look(key)
+        if not isinstance(found, FetchEnd):
+            host.fetching = found
+            return
+        self._fetching.discard(key)
+        host.note_fetch(found)
+        host.fetching = Fetching()
+        if found.error:
+            _log.warning("%s: its data could not be fetched: %s", host.place.identity, found.error)
+        self._again[key] = self._clock.now() + (_AWAY_S if found.error else 0.0)
+
+    def _begin_again(self, key: TaskKey) -> None:
+        """Put a new host in the place of one that has failed because nothing had its data, if a donor is known now."""
+        self._unserved[key] = self._clock.now() + _UNSERVED_S
+        if self._fetcher.donors(key).known:
+            place = self.by_key[key].place
+            self._let_go(key)
+            [self.by_key[key]] = self._make([place])
+            self._open(key)
 
     def _open_later(self, key: TaskKey, error: TransportUnavailableError) -> None:
         _log.warning("%s cannot be opened for now: %s", self.by_key[key].place.identity, error)
@@ -139,6 +201,10 @@ class UnitHosts:
         host = self.by_key.pop(key)
         self._opening.pop(key, None)
         self._again.pop(key, None)
+        self._unserved.pop(key, None)
+        if key in self._fetching:
+            self._fetching.discard(key)
+            self._fetcher.stop(key)
         # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)
 
@@ -147,7 +213,13 @@ def stop_task(host: TaskHost, error: Exception) -> None:
     """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
-    host.fail(_with_remedy(host.place.key, error))
+    remedy = ""
+    if isinstance(error, StoreCorruptionError | CorruptionError):
+        remedy = (
+            f". If another node has a copy of the task, stop this one, delete {host.place.folder}, and start it again: "
+            "the data is fetched from there"
+        )
+    host.fail(_with_remedy(host.place.key, error), remedy)
 
 
 def _with_remedy(key: TaskKey, error: Exception) -> Exception:

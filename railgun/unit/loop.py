@@ -31,14 +31,15 @@ from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
-from railgun.unit.hosts import UnitHosts, stop_task
+from railgun.unit.hosts import UnitHosts
 from railgun.unit.last_checkpoints import take_last_checkpoints
 from railgun.unit.log_faults import LogFaults
-from railgun.unit.moved_copies import MovedCopies
+from railgun.unit.moved_copies import MovedCopies, read_plan
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 
 # How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
 # takes.
@@ -61,6 +62,7 @@ class UnitLoop:
     copies: decides which of the hosts answer.
     hosts: the hosts of the unit's tasks.
     queries: the value queries to these tasks.
+    snapshots: the snapshots of these tasks that were ordered.
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
@@ -78,6 +80,7 @@ class UnitLoop:
         hosts: UnitHosts,
         folder: Path,
         queries: QueryServer,
+        snapshots: UnitSnapshots,
         *,
         removes: bool,
         grace_s: float,
@@ -88,6 +91,7 @@ class UnitLoop:
         self._transport, self._topics, self._assignments = transport, topics, assignments
         self._positions, self._sending, self._copies = positions, sending, copies
         self._hosts, self._folder, self._queries = hosts, folder, queries
+        self._snapshots = snapshots
         self._removes = removes
         self._waiting_for_more = waiting
         self._newest: Snapshot | None = None
@@ -103,7 +107,12 @@ class UnitLoop:
         self._replaced = ReplacedLogs(transport, clock)
         # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
-        self._moved = MovedCopies(folder, copies.are_elsewhere, clock)
+        self._moved = MovedCopies(
+            folder,
+            copies.are_elsewhere,
+            partial(read_plan, transport, TopicPartition(topics.assignment, 0)),
+            clock,
+        )
         # Copies that are not planned any more, and answer until others do.
         self._leaving: set[TaskKey] = set()
         self._dropped = DroppedStreams(folder, grace_s, clock)
@@ -177,6 +186,7 @@ class UnitLoop:
         still = [host for host in running.values() if host.is_running]
         self._faults.forget_others(still)
         self._stop_wrong_logs(still)
+        self._snapshots.step(self.hosts)
         self._positions.note(self.hosts.values())
         if self._removes and self._snapshot is not None:
             self._dropped.remove(self._snapshot.catalog)
@@ -186,7 +196,7 @@ class UnitLoop:
         """Stop tasks whose logs lack records that they need, or are other ones."""
         for host, error in chain(self._replaced.find(hosts), self._cut_logs.find(hosts), self._faults.find()):
             if host.is_running:
-                stop_task(host, error)
+                self._hosts.stop(host, error)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task that runs, and close all tasks.

@@ -6,11 +6,21 @@ The data is kept for a while: the copy may come back, and would have less to cat
 import logging
 import math
 import shutil
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.plan import Plan
+from railgun.cluster.records import PlanReader
+from railgun.host.fetched import fetching_folder, replaced_folder
 from railgun.host.place import task_folder
+from railgun.messaging.errors import TransportError
+from railgun.messaging.tail import Tail, each_record, leave_out
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.state.errors import StoreLockedError
+from railgun.state.lock import holding_all
 from railgun.unit.clock import Clock
 
 # How long other nodes must have had all copies of a task, caught up, before its data here is deleted.
@@ -21,44 +31,89 @@ _GONE = ".gone"
 _log = logging.getLogger("railgun.unit")
 
 
+def in_a_thread(do: Callable[[], None]) -> Callable[[], bool]:
+    """Run a function in a thread that the process does not wait for at its end. Returns what tells whether it runs."""
+    thread = threading.Thread(target=do, name="moved copies", daemon=True)
+    thread.start()
+    return thread.is_alive
+
+
+def read_plan(transport: Transport, assignment: TopicPartition) -> Plan:
+    """Return the plan as it is in its topic now. Raises TransportError."""
+    reader = PlanReader()
+    taker = each_record(lambda _, record: reader.take(record), leave_out)
+    try:
+        Tail(transport, {assignment: taker}).read_to_the_end()
+    finally:
+        transport.release(*assignment)
+    return reader.plan
+
+
 class MovedCopies:
     """The data of moved copies on a node. One thread of one of its units uses it.
 
     data: the node's data folder.
-    is_elsewhere: returns whether other nodes have all wanted copies of a task, caught up, and none is planned here.
+    is_elsewhere: returns whether other nodes have all wanted copies of a task, caught up, and none is planned here by a
+        plan; None: by the one that the unit knows.
+    newest_plan: reads the plan anew. Raises TransportError.
+    run: runs a function outside the unit's loop, and returns what tells whether it still runs.
     """
 
-    def __init__(self, data: Path, is_elsewhere: Callable[[TaskKey], bool], clock: Clock) -> None:
+    def __init__(
+        self,
+        data: Path,
+        is_elsewhere: Callable[[TaskKey, Plan | None], bool],
+        newest_plan: Callable[[], Plan],
+        clock: Clock,
+        run: Callable[[Callable[[], None]], Callable[[], bool]] = in_a_thread,
+    ) -> None:
         self._data, self._is_elsewhere, self._clock = data, is_elsewhere, clock
+        self._newest_plan, self._run = newest_plan, run
         self._looked_s = -math.inf
         self._since_s: dict[TaskKey, float] = {}
+        self._is_deleting: Callable[[], bool] = lambda: False
 
     def look(self, tasks: Iterable[TaskKey]) -> None:
         """Look once a minute which of these tasks have moved, and delete their data when their time is over."""
         now_s = self._clock.now()
-        if now_s - self._looked_s < _LOOK_S:
+        if now_s - self._looked_s < _LOOK_S or self._is_deleting():
             return
         self._looked_s = now_s
-        moved = {key for key in tasks if self._folder(key).is_dir() and self._is_elsewhere(key)}
+        moved = {key for key in tasks if any(self._folders(key)) and self._is_elsewhere(key, None)}
         self._since_s = {key: self._since_s.get(key, now_s) for key in moved}
-        for key, since_s in self._since_s.items():
-            if now_s - since_s >= KEPT_S:
-                self._delete(key)
+        due = [key for key, since_s in self._since_s.items() if now_s - since_s >= KEPT_S]
+        if due:
+            self._is_deleting = self._run(lambda: self._delete_all(due))
+
+    def _folders(self, key: TaskKey) -> list[Path]:
+        """The folders of a task that are there: its own, and those beside it that a fetch has left."""
+        own = self._folder(key)
+        return [each for each in (own, fetching_folder(own), replaced_folder(own)) if each.is_dir()]
 
     def _folder(self, key: TaskKey) -> Path:
         return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
 
-    def _delete(self, key: TaskKey) -> None:
-        folder = self._folder(key)
+    def _delete_all(self, keys: Sequence[TaskKey]) -> None:
+        for key in keys:
+            try:
+                with ExitStack() as held:
+                    for folder in self._folders(key):
+                        held.enter_context(holding_all(folder))
+                    # A unit that is to have the task from now on cannot open it before this is over.
+                    if self._is_elsewhere(key, self._newest_plan()):
+                        for folder in self._folders(key):
+                            self._delete(key, folder)
+            except StoreLockedError:
+                _log.info("%s: the data of a copy that has moved is kept: it is open", key)
+            except (OSError, TransportError) as error:
+                _log.warning(
+                    "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
+                )
+
+    def _delete(self, key: TaskKey, folder: Path) -> None:
         gone = folder.with_name(folder.name + _GONE)
-        try:
-            shutil.rmtree(gone, ignore_errors=True)
-            # Renaming is one step. A host that opens the task from now on begins anew.
-            folder.rename(gone)
-            shutil.rmtree(gone)
-        except OSError as error:
-            _log.warning(
-                "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
-            )
-        else:
-            _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)
+        shutil.rmtree(gone, ignore_errors=True)
+        # Renaming is one step. A host that opens the task from now on begins anew.
+        folder.rename(gone)
+        shutil.rmtree(gone)
+        _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)

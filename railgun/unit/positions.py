@@ -178,6 +178,8 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         lost=host.lost,
         checkpoint_ms=checkpoint_ms,
         replaced=host.replaced,
+        fetching=host.fetching,
+        folder_id=host.folder_id,
         topic_id="" if running is None or cut is None or not cut.topic_id else running.topic_id,
     )
 

@@ -1,19 +1,17 @@
 """Sends a unit's replies to front-ends, and records that cannot be read to the stream's dead-letter topic."""
 
-import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
-from railgun.messaging.errors import TopicExistsError, TransportFullError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.telemetry.recording import Buckets
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.dead_letters import DeadLetters
 from railgun.unit.figures import UnitFigures
 from railgun.unit.held_replies import HeldReplies
 from railgun.unit.outstanding import Outstanding
@@ -21,7 +19,6 @@ from railgun.unit.reply_partitions import ReplyPartitions, Sent
 from railgun.wire.records import Records
 from railgun.wording import counted
 
-_FULL_S, _AWAY_S = 0.002, 0.5
 # Far less than a transport takes, which also counts the memory of each record. So the replies of one round have room.
 _ROOM_BYTES = 16 << 20
 
@@ -40,15 +37,16 @@ class DeadLetter:
 class Sending:
     """Sends records through the unit's producer.
 
-    Back-pressure: replies that the transport has no room for are held, and `has_room` says so. A dead letter blocks
-    while the transport is full, and while a broker that has to be asked is away.
+    Back-pressure: replies that the transport has no room for are held, and `has_room` says so. Dead letters wait in a
+    thread of their own, and count as unacknowledged from the start.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
     """
 
     def __init__(self, transport: Transport, topics: Topics, clock: Clock = CLOCK) -> None:
-        self._transport, self._topics, self._clock = transport, topics, clock
+        self._transport, self._topics = transport, topics
+        self._dead_letters = DeadLetters(transport, clock)
         self._partitions = ReplyPartitions(self._submit, self._gone, clock)
         self.held = HeldReplies(self._send, self._gone, clock)
         self.figures = UnitFigures()
@@ -136,16 +134,8 @@ class Sending:
         )
         records = Records.of([letter.record for letter in letters])
         entry = Entry(TopicPartition(topic, 0), records, None, headers)
-        sent = self._when_there_is_room(partial(self._put_aside, entry))
+        sent = self._counted(entry, self._dead_letters.write(entry))
         outstanding.add(letters[0].offset, entry.where, sent)
-
-    def _put_aside(self, entry: Entry) -> Sent:
-        topic = entry.where.topic
-        if topic not in self._transport.topics():
-            # A front-end may just have created it with more partitions. Any of them can take the records.
-            with contextlib.suppress(TopicExistsError):
-                self._transport.create_topic(topic, 1)
-        return self._counted(entry, self._submit(entry))
 
     def _send(self, entry: Entry) -> Sent:
         return self._counted(entry, self._partitions.send(entry))
@@ -164,21 +154,11 @@ class Sending:
         with self._lock:
             self._unacknowledged_bytes += size_bytes
 
-    def _when_there_is_room(self, send: Callable[[], Sent]) -> Sent:
-        while True:
-            try:
-                return send()
-            except TransportFullError:
-                self._clock.sleep(_FULL_S)
-            except TransportUnavailableError as error:
-                _log.warning("nothing can be sent for now: %s", error)
-                self._clock.sleep(_AWAY_S)
-
     def _gone(self, replies: int) -> None:
         self.figures.dropped += replies
 
 
-def _note(stage: Buckets, started_s: float, sent: Future[list[int]]) -> None:
+def _note(stage: Buckets, started_s: float, sent: Sent) -> None:
     """Count the time until an acknowledgement. Runs in the producer's thread."""
     if sent.exception() is None:
         stage.add(perf_counter() - started_s)

@@ -28,10 +28,15 @@ def test_start_status_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     assert json.loads(capfd.readouterr().out) == {"data": words[1], "running": False}
 
 
-def test_nothing_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = str(tmp_path / "none")
     assert main(["broker", "status", "--data", folder]) == 1
-    assert "railgun broker start" in capsys.readouterr().out
+    assert f"start it with `railgun broker start --data {folder}`\n" in capsys.readouterr().out
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["broker", "status"]) == 1
+    assert "broker start`, or name the folder of another one with --data\n" in capsys.readouterr().out
     assert main(["broker", "stop", "--data", folder]) == 0
     assert not Path(folder).exists()
 

@@ -34,6 +34,21 @@ def task(made: Path, tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_folder_that_a_process_has_open(task: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, first = task.parents[3], "in use, a process has it open and may write meanwhile"
+    processor = open_payments(task)
+    try:
+        for folder in (data, task):
+            assert main(["inspect", str(folder)]) == 0
+            assert capsys.readouterr().out.splitlines()[0] == f"{folder}: {first}"
+        assert main(["inspect", str(data), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["in_use"] is True
+    finally:
+        processor.close()
+    assert main(["inspect", str(data)]) == 0
+    assert first not in capsys.readouterr().out
+
+
 def test_the_report_counts_what_was_put_in(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(made), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

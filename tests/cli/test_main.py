@@ -17,6 +17,8 @@ from railgun.catalog.errors import DefinitionError
 from railgun.cli.failures import UsageError
 from railgun.cli.main import COMMANDS, main
 from railgun.cli.parser import Command
+from railgun.cli.wording import _LOG_HEAD
+from railgun.cluster.copies import CopyState
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +46,14 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
     assert f"usage: railgun {name} " in shown
     assert f"example:\n  railgun {name} " in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_words_of_cluster_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for word in (*_LOG_HEAD, *CopyState, "does not report"):
+        assert f"{word}:" in shown.replace("\n", " ")
+    assert all(f"{mark} " in shown for mark in ("(goes):", "; - if", "`for ever`,", "or ?"))
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

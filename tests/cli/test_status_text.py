@@ -1,5 +1,7 @@
 """A server's status, as people read it."""
 
+import re
+
 from railgun.cli.status import as_text
 
 STATUS = {
@@ -54,6 +56,34 @@ def test_outdated_time_zones_are_named() -> None:
     assert "  n       *   warm, outdated: Europe/Lisbon  SELECT" in shown.splitlines()
 
 
+def test_metrics_whose_tasks_nobody_runs_are_not_just_warm() -> None:
+    def states(*of_card: str) -> list[str]:
+        task = {"position": 1, "lag": 0, "checkpoint": 0, "copies": []}
+        tasks = [
+            {**task, "partitioner": "card", "partition": partition, "state": state}
+            for partition, state in enumerate(of_card)
+        ]
+        tasks.append({**task, "partitioner": "*", "partition": 0, "state": "running"})
+        metrics = [
+            {"name": name, "home": home, "warming": False, "sql": "S"}
+            for name, home in (("n", "card"), ("all", "*"), ("both", None))
+        ]
+        lines = as_text({"streams": [{"name": "s", "metrics": metrics, "tasks": tasks}]}).splitlines()
+        return [re.split(" {2,}", line)[-2] for line in lines if line.endswith(" S")]
+
+    assert states("running", "failed: why") == ["warm"] * 3
+    assert states("running", "unknown") == [
+        "warm, not answered by 1 of 2 tasks",
+        "warm",
+        "warm, not answered by 1 of 3 tasks",
+    ]
+    assert states("stopped", "unknown") == [
+        "warm, not answered",
+        "warm",
+        "warm, not answered by 2 of 3 tasks",
+    ]
+
+
 def test_without_streams_it_says_how_to_make_some() -> None:
     assert "railgun apply" in as_text({"folder": "data", "durability": "os", "streams": []})
     assert as_text({}).startswith("?: durability ?\n")
@@ -94,6 +124,10 @@ def test_a_cluster_at_a_glance() -> None:
         "WARNING: the loss of one broker could lose events that were answered: r.p.card and 1 more, "
         "as it has no second replica"
     ) in weak.splitlines()[1]
+    local = {**cluster, "weak_topics": {"r.p.card": "it has no second replica"}, "brokers": 1}
+    assert as_text({"cluster": local}).splitlines()[1].endswith("; one broker, without replicas")
+    assert "WARNING" not in as_text({"cluster": local})
+    assert "WARNING" in as_text({"cluster": {**local, "brokers": 2}})
     empty = {"nodes": [], "tasks": {}, "lag": 0, "unreadable_records": 0, "pending_events": 0}
     assert as_text({"cluster": empty}).splitlines()[1] == (
         "cluster: 0 nodes, 0 units; tasks: none; 0 records behind; 0 events wait for answers"
@@ -150,7 +184,7 @@ def test_the_other_copies_of_a_cluster_s_tasks() -> None:
     ]
     assert as_text({"streams": [{"name": "s", "tasks": with_logs}]}).splitlines()[-5:] == [
         "  task    node  unit  state    position  lag  checkpoint  log from  needed from  left",
-        "  card-0  a     1     running  1,200     0    1,000       7         900          5 d",
+        "  card-0  a     1     running  1,200     0    1,000       7         900          5 d 18 h",
         "  card-0  a     1     running  1,200     0    1,000       7         -            for ever",
         "  card-0  a     1     running  1,200     0    1,000       7         900          ?",
         "  card-0  a     1     running  1,200     0    1,000       ?         ?            ?",

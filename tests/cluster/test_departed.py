@@ -1,5 +1,6 @@
 """Nodes and units whose records may be deleted: those that are gone for good, and no others."""
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -12,7 +13,9 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DrainOrder, NodeRecord
+from railgun.cluster.report_table import ReportTable
 from railgun.cluster.reports import encode_report
+from railgun.cluster.silence import FORGOTTEN_S
 from tests.cluster.some_reports import TASK, report, status
 
 TASK_KEY = TaskKey(*TASK.values())  # type: ignore[arg-type]
@@ -76,3 +79,53 @@ def test_not_a_unit_of_a_member_whose_record_is_on_its_way() -> None:
     assert not departed(observed, Plan(), NOW_MS)
     observed.take_members([], 1.0)
     assert departed(observed, Plan(), NOW_MS) == Departed(units=frozenset({CopyName("node-3", 0)}))
+
+
+def test_restarts_under_new_names_leave_nothing_in_memory(observed: ObservedCluster) -> None:
+    sizes = set()
+    for day in range(1, 50):
+        name, now_s = f"node-{day + 2}", 86_400.0 * day
+        said_ms = NOW_MS + day * DAY_MS
+        observed.take_statement(msgspec.structs.replace(GONE, name=name, said_ms=said_ms), now_s)
+        observed.take_members([name], now_s)
+        for generation in (1, 2):
+            record = report(status(created=day), node=name, unit=0, generation=generation)
+            observed.take_report(encode_report(record), now_s)
+        gone = departed(observed, Plan(), said_ms)
+        observed.forget(gone.nodes, gone.units)
+        observed.reports.forget_silent(observed.reports.units(), now_s)
+        # Reports of copies are kept by the plan, which names none.
+        observed.view({}, Plan(), now_s)
+        if day > 3:
+            sizes.add(_size(observed))
+    assert len(sizes) == 1
+
+
+def _size(what: object) -> int:
+    """The number of entries of all tables in an object of this program, and in what it has."""
+    return sum(
+        len(each)
+        if isinstance(each, dict | set)
+        else _size(each)
+        if type(each).__module__.startswith("railgun")
+        else 0
+        for each in getattr(what, "__dict__", {}).values()
+    )
+
+
+def test_a_front_end_forgets_units_that_are_silent_and_not_planned() -> None:
+    table, planned = ReportTable(), CopyName("node-2", 1)
+    # It was written before the front-end began.
+    table.take(encode_report(report(status(), node="node-3")))
+    for unit in (0, 1):
+        table.take(encode_report(report(status(), node="node-2", unit=unit)), 10.0)
+    table.forget_silent({planned, CopyName("node-3", 0)}, 10.0 + FORGOTTEN_S)
+    assert len(table.units()) == 3
+    table.forget_silent({planned}, 10.0 + FORGOTTEN_S)
+    assert table.units() == [CopyName("node-2", 0), planned]
+    assert table.answering_s(TASK_KEY) == 10.0
+    table.forget_silent({planned}, 10.1 + FORGOTTEN_S)
+    assert [each.copy for each in table.copies(TASK_KEY)] == [planned]
+    assert table.answering_s(TASK_KEY) == -math.inf
+    table.forget_silent((), 10.1 + FORGOTTEN_S)
+    assert _size(table) == 0

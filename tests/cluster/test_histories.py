@@ -49,7 +49,15 @@ class Cluster:
         self.live(NODES)
         self.pass_s(2)
 
-    def begin(self, node: str, histories: Sequence[str] | None, *, has_data: bool, folder: str = "") -> None:
+    def begin(
+        self,
+        node: str,
+        histories: Sequence[str] | None,
+        *,
+        has_data: bool,
+        folder: str = "",
+        transfer: str = "",
+    ) -> None:
         self.observed.take_statement(
             NodeRecord(
                 name=node,
@@ -60,6 +68,7 @@ class Cluster:
                 release="0",
                 disk=[DiskCopy(**NAME._asdict(), size_bytes=100)] if has_data else [],
                 histories=None if histories is None else list(histories),
+                transfer=transfer,
             ),
             self.now_s,
         )
@@ -195,3 +204,38 @@ def test_what_a_change_could_not_make_is_named(cluster: Cluster) -> None:
             LACKS.format("node-3"),
         ],
     )
+
+
+def test_a_node_that_can_fetch_from_another_copy_needs_no_history(cluster: Cluster) -> None:
+    cluster.begin("node-1", ["h"], has_data=True, transfer="node-1:7000")
+    cluster.live(["node-1", "node-3"])
+    del cluster.states["node-2"]
+    assert cluster.warnings == []
+    # A copy that has not caught up gives nothing, and one that is not heard neither.
+    cluster.states["node-1"] = CopyState.BEHIND
+    cluster.pass_s(2)
+    assert cluster.warnings == [LACKS.format("node-3")]
+    del cluster.states["node-1"]
+    cluster.pass_s(10)
+    assert cluster.warnings == [LACKS.format("node-3")]
+    cluster.states["node-1"] = CopyState.ANSWERING
+    cluster.pass_s(400)
+    assert "node-3" in cluster.nodes
+    # Once the plan names it, it is no more taken back if the donor goes.
+    cluster.live(["node-3"])
+    cluster.pass_s(10)
+    assert "node-3" in cluster.nodes
+
+
+def test_a_history_that_no_node_has_is_not_missed_while_two_nodes_serve_the_data(cluster: Cluster) -> None:
+    for node in NODES:
+        cluster.begin(node, [], has_data=True, transfer=f"{node}:7000")
+    assert cluster.warnings == []
+    cluster.begin("node-2", [], has_data=True)
+    assert cluster.warnings == [NOWHERE]
+
+
+def test_new_nodes_need_no_history_where_others_serve_the_data(cluster: Cluster) -> None:
+    cluster.begin("node-1", ["h"], has_data=True, transfer="node-1:7000")
+    view = cluster.observed.view({NAME: False}, cluster.plan, cluster.now_s, 2)
+    assert what_if("add=1", cluster.plan, view, {})["not_made"] == []

@@ -1,16 +1,18 @@
 """Copies that are lost though their nodes live are made elsewhere, as long as that could help."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.lost_copies import Losses
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import NodeRecord
-from railgun.cluster.reports import encode_report
+from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.steps import next_plan
 from tests.cluster.some_reports import TASK, report, status
 
@@ -36,8 +38,10 @@ class Cluster:
         )
         self.live(NODES)
 
-    def begin(self, node: str, incarnation: int) -> None:
-        record = NodeRecord(name=node, folder=node, incarnation=incarnation, host="h", units=1, release="0")
+    def begin(self, node: str, incarnation: int, folder: str = "") -> None:
+        record = NodeRecord(
+            name=node, folder=folder or node, incarnation=incarnation, host="h", units=1, release="0"
+        )
         self.observed.take_statement(record, 0.0)
 
     def live(self, nodes: Iterable[str]) -> None:
@@ -190,3 +194,114 @@ def test_a_copy_of_a_node_that_comes_and_goes_is_lost_in_the_end(cluster: Cluste
     assert 3 * AFTER_S <= cluster.now_s < 4 * AFTER_S
     assert [*cluster.lost] == ["node-2"]
     assert {copy.node for copy in cluster.plan.target[NAME]} == {"node-1", "node-3"}
+
+
+def test_an_empty_disk_under_its_old_name_begins_anew(cluster: Cluster) -> None:
+    cluster.pass_s(
+        3, {"node-1": WELL, "node-2": {**SILENT, "position": 5_000, "end": 5_000, "folder_id": "a"}}
+    )
+    for position in range(1, 13):
+        again = {**BEHIND, "position": position, "folder_id": "b"}
+        cluster.pass_s(100, {"node-1": WELL, "node-2": again})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    # A folder that gets no further is lost as any other one.
+    cluster.pass_s(302, {"node-1": WELL, "node-2": again})
+    assert list(cluster.lost) == ["node-2"]
+
+
+def test_what_a_copy_without_a_folder_reached_before_counts(cluster: Cluster) -> None:
+    cluster.pass_s(3, {"node-1": WELL, "node-2": {**SILENT, "position": 5_000, "folder_id": "a"}})
+    for position in range(1, 6):
+        cluster.pass_s(100, {"node-1": WELL, "node-2": {**BEHIND, "position": position}})
+    assert list(cluster.lost) == ["node-2"]
+
+
+def _fetching(donor: str, fetched: int = 0, total: int = 1_000) -> dict[str, object]:
+    return {**BEHIND, "position": 0, "fetching": Fetching(donor=donor, fetched=fetched, total=total)}
+
+
+def test_a_copy_that_fetches_is_not_lost_while_bytes_come(cluster: Cluster) -> None:
+    for fetched in range(1, 8):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": _fetching("node-1/0", fetched)})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    # From another donor, and from another snapshot of that one, it begins anew.
+    cluster.pass_s(50, {"node-1": WELL, "node-2": _fetching("node-3/0")})
+    for fetched in range(1, 7):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": _fetching("node-3/0", fetched)})
+    cluster.pass_s(50, {"node-1": WELL, "node-2": _fetching("node-3/0", 0, 2_000)})
+    for fetched in range(1, 6):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": _fetching("node-3/0", fetched, 2_000)})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    cluster.pass_s(302, {"node-1": WELL, "node-2": _fetching("node-3/0", 5, 2_000)})
+    assert list(cluster.lost) == ["node-2"]
+
+
+def test_one_that_tries_donors_in_vain_is_lost(cluster: Cluster) -> None:
+    for number in range(310):
+        cluster.pass_s(1, {"node-1": WELL, "node-2": _fetching(f"node-{1 + number % 4}/0", 7)})
+    assert list(cluster.lost) == ["node-2"]
+
+
+def test_a_copy_has_its_time_from_when_the_plan_names_the_folder_that_its_node_has(cluster: Cluster) -> None:
+    cluster.observed.policy = replace(cluster.observed.policy, moves_limit=0)
+    cluster.live(NODES[:2])
+    cluster.begin("node-2", 2, "another")
+    # No move is free.
+    cluster.pass_s(700, {"node-1": WELL})
+    assert (cluster.plan.copies[NAME][1].folder, cluster.lost) == ("node-2", {})
+    cluster.observed.policy = replace(cluster.observed.policy, moves_limit=1)
+    cluster.pass_s(1, {"node-1": WELL})
+    cluster.live(NODES)
+    cluster.pass_s(295, {"node-1": WELL})
+    assert (cluster.plan.copies[NAME][1].folder, cluster.lost) == ("another", {})
+    cluster.pass_s(10, {"node-1": WELL})
+    assert list(cluster.lost) == ["node-2"]
+
+
+def test_a_copy_in_a_folder_that_its_node_does_not_have_waits_for_a_move() -> None:
+    planned = PlannedCopy(COPIES[1], "a")
+    for folder, lost in (("a", ["node-2"]), ("b", [])):
+        losses = Losses({"node-2": 1}, {"node-2": folder}, {"node-2"}, {"node-3"}, AFTER_S)
+        found = losses.find((planned,), {}, (), lambda copy: 2 * AFTER_S, lambda copy: False)
+        assert list(found) == lost
+
+
+OTHER = NAME._replace(partition=1)
+
+
+def test_one_that_waits_for_its_turn_is_not_lost_while_another_of_its_node_fetches(cluster: Cluster) -> None:
+    waits = _fetching("", total=0)
+    cluster.plan = replace(
+        cluster.plan,
+        copies=dict.fromkeys((NAME, OTHER), cluster.plan.copies[NAME]),
+        target={NAME: COPIES[:2], OTHER: COPIES[:2]},
+    )
+
+    def pass_s(seconds: int, of_other: Mapping[str, object], own: Mapping[str, object] = waits) -> None:
+        of_nodes = {"node-1": (WELL, WELL), "node-2": (own, of_other)}
+        for _ in range(seconds):
+            cluster.now_s += 1
+            for node in NODES:
+                copies = [
+                    status(**{**of_copy, "partition": partition})
+                    for partition, of_copy in enumerate(of_nodes.get(node, ()))
+                ]
+                made = report(*copies, node=node)
+                cluster.observed.take_report(encode_report(made), cluster.now_s)
+            view = cluster.observed.view({NAME: False, OTHER: False}, cluster.plan, cluster.now_s)
+            cluster.plan = next_plan(cluster.plan, view)
+
+    for fetched in range(10):
+        pass_s(100, _fetching("node-1/0", fetched))
+    assert cluster.lost == {}
+    # Its turn has come. It has as long as any other one until the first bytes are here.
+    pass_s(190, SILENT, _fetching("node-1/0"))
+    assert cluster.lost == {}
+    pass_s(1, SILENT, _fetching("node-1/0", 1))
+    for fetched in range(10, 13):
+        pass_s(100, _fetching("node-1/0", fetched))
+    # Nothing is fetched any more, and it still waits.
+    pass_s(195, SILENT)
+    assert cluster.lost == {}
+    pass_s(10, SILENT)
+    assert list(cluster.lost) == ["node-2"]

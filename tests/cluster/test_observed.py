@@ -8,7 +8,7 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, DrainOrder, NodeRecord
-from railgun.cluster.reports import encode_report
+from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.view import ClusterView, CopyView, TaskView
 from tests.cluster.some_reports import TASK, report, status
 
@@ -111,3 +111,43 @@ def test_a_task_of_which_nobody_lists_data_waits_unless_it_is_new(observed: Obse
     observed.take_statement(_node("node-2", incarnation=2, disk=(copy,)), 1.0)
     task = _task(observed, 1.0, is_new=True)
     assert (task.waits, task.is_new, list(task.lag)) == (False, False, ["node-2"])
+
+
+def test_what_an_earlier_folder_of_a_node_reached_does_not_count_for_a_new_one(
+    observed: ObservedCluster,
+) -> None:
+    def hear(unit: int, now_s: float, **of_copy: object) -> None:
+        observed.take_report(encode_report(report(status(**of_copy), unit=unit)), now_s)
+
+    hear(1, 9.0, state=CopyState.CLOSED, position=90, end=100, folder_id="a")
+    hear(0, 10.0, state=CopyState.BEHIND, position=5, end=100, folder_id="b")
+    assert _task(observed, 11.0).lag == {"node-1": 95}
+    # What the unit says of the folder that is gone does not count, even if it says it again.
+    hear(1, 11.0, state=CopyState.FAILED, position=90, end=100, folder_id="a")
+    assert _task(observed, 12.0).lag == {"node-1": 95}
+    # Without a folder's id both count, as before.
+    hear(1, 12.0, state=CopyState.CLOSED, position=90, end=100)
+    assert _task(observed, 13.0).lag == {"node-1": 10}
+    # The same folder, moved to another unit.
+    hear(1, 13.0, state=CopyState.CLOSED, position=90, end=100, folder_id="b")
+    assert _task(observed, 14.0).lag == {"node-1": 10}
+
+
+def test_of_two_folders_of_closed_copies_the_newest_counts(observed: ObservedCluster) -> None:
+    for unit, (now_s, position, folder_id) in enumerate([(11.0, 5, "b"), (10.0, 90, "a")]):
+        closed = status(state=CopyState.CLOSED, position=position, end=100, folder_id=folder_id)
+        observed.take_report(encode_report(report(closed, unit=unit)), now_s)
+    assert _task(observed, 12.0).lag == {"node-1": 95}
+
+
+def test_a_copy_that_waits_for_its_turn_to_fetch_takes_no_move(observed: ObservedCluster) -> None:
+    def hear(now_s: float, fetching: Fetching | None, position: int = 0) -> CopyView:
+        behind = status(state=CopyState.BEHIND, position=position, end=9, fetching=fetching)
+        observed.take_report(encode_report(report(behind)), now_s)
+        return _task(observed, now_s).heard[HERE]
+
+    assert hear(10.0, None).advances
+    assert not hear(11.0, Fetching()).advances
+    assert hear(12.0, Fetching(donor="node-2/0")).advances
+    assert not hear(23.0, Fetching(donor="node-2/0")).advances
+    assert hear(24.0, Fetching(donor="node-2/0", fetched=1)).advances

@@ -40,7 +40,16 @@ def _observed(
     observed = ObservedCluster(ClusterPolicy(), 0.0)
     for name in "abc":
         observed.take_statement(
-            NodeRecord(name=f"node-{name}", folder="f", incarnation=1, host="h", units=1, release="1.0"), 0.0
+            NodeRecord(
+                name=f"node-{name}",
+                folder="f",
+                incarnation=1,
+                host="h",
+                units=1,
+                release="1.0",
+                transfer="h:7000",
+            ),
+            0.0,
         )
     observed.take_members([f"node-{name}" for name in members], 0.0)
     for copy in (A, B, C):
@@ -93,6 +102,36 @@ def test_a_copy_that_does_not_report_and_one_that_is_not_planned_are_shown_as_su
     assert [copy["state"] for copy in late["tasks"][0]["copies"]] == [None, None]
 
 
+def test_a_copy_that_closed_stays_closed_however_long_ago() -> None:
+    states = {**STATES, (A, ONE): CopyState.CLOSED, (C, OTHER): CopyState.CLOSED}
+    observed = _observed(PLAN, states, members="bc")
+    for now_s in (10.0, 1_000.0):
+        shown = overview(observed, PLAN, None, [ONE, OTHER], now_s)
+        assert shown["tasks"][0]["copies"][0]["state"] == "closed"
+        # One that the plan does not name is not shown.
+        assert len(shown["tasks"][1]["copies"]) == 2
+    # Those that did not say that they closed.
+    assert shown["unheard"] == 3
+    draining = replace(PLAN, target={ONE: (B, A), OTHER: (B, A)}, drains={"node-c": Drain(1)})
+    there = {**draining.copies, ONE: (PlannedCopy(C, "f"), *draining.copies[ONE])}
+    shown = overview(observed, replace(draining, copies=there), None, [ONE, OTHER], 10.0)
+    assert "s/k/0: node-a/0 is closed" in shown["nodes"][2]["waits"]
+
+
+def test_the_error_of_a_failed_copy_is_shown_while_another_answers() -> None:
+    observed = _observed(PLAN, STATES)
+    failed = CopyStatus(
+        **ONE._asdict(), state=CopyState.FAILED, failure="a page is damaged", position=5, replied=5, end=9
+    )
+    report = UnitReport(node=B.node, unit=B.unit, generation=1, interval_ms=200, copies=[failed])
+    observed.take_report(encode_report(report), 9.5)
+    shown = overview(observed, PLAN, None, [ONE, OTHER], 10.0)
+    assert [copy.get("failure") for copy in shown["tasks"][0]["copies"]] == [None, "a page is damaged"]
+    line = "  s/k/0 on node-b/0 has failed: a page is damaged\n"
+    assert line in as_text(shown, with_tasks=True)
+    assert line not in as_text(shown)
+
+
 def test_one_that_another_has_taken_over_from_is_not_shown_as_answering() -> None:
     observed = _observed(PLAN, STATES)
     answers = CopyStatus(**ONE._asdict(), state=CopyState.ANSWERING, position=9, replied=9, end=9)
@@ -139,6 +178,14 @@ def test_a_drain_of_a_node_that_is_away_is_shown() -> None:
     empty = replace(plan, copies={ONE: (), OTHER: ()})
     shown = overview(_observed(empty, {}, members="bc"), empty, None, [ONE], 10.0)
     assert (shown["nodes"][0]["state"], shown["nodes"][0]["alive"]) == ("drained", False)
+
+
+def test_a_node_that_cannot_read_the_plan_is_warned_of() -> None:
+    observed = _observed(PLAN, STATES)
+    old = msgspec.structs.replace(observed.nodes["node-b"], unread="the plan is of version 2")
+    observed.take_statement(old, 9.0)
+    shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
+    assert "WARNING: node-b follows an older plan: the plan is of version 2\n" in as_text(shown)
 
 
 def _view(nodes: int, copies: int = 2) -> ClusterView:
@@ -261,6 +308,16 @@ def test_warnings() -> None:
     assert "WARNING: some nodes name a rack" in as_text(shown)
 
 
+def test_no_node_at_all_is_another_warning_than_one_that_is_away() -> None:
+    observed = _observed(PLAN, STATES, members="")
+    assert overview(observed, PLAN, None, [ONE, OTHER], 20.0)["warnings"] == [
+        "no node runs, so nobody answers; start the nodes: events that come until then count once they run"
+    ]
+    observed.take_members(["node-a"], 20.0)
+    warnings = overview(observed, PLAN, "node-a", [ONE, OTHER], 20.0)["warnings"]
+    assert warnings == [SHORT, "2 tasks have fewer than 2 copies that could answer"]
+
+
 def test_tasks_that_nobody_answers_are_those_that_the_server_names() -> None:
     observed = _observed(PLAN, {})
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0)
@@ -277,12 +334,12 @@ def test_logs_that_will_lose_what_a_copy_needs_are_shown_counted_and_warned_of()
     shown = overview(observed, PLAN, "node-a", [ONE, OTHER], 10.0, (), {ONE: room})
     assert [task["log"] for task in shown["tasks"]] == [room.shown(), None]
     (warning,) = shown["warnings"]
-    assert f"{ONE} (node-b/0, 27 h left)" in warning
+    assert f"{ONE} (node-b/0, 1 d 3 h left)" in warning
     assert f"WARNING: {warning}" in as_text(shown)
     table = as_text(shown, with_tasks=True).splitlines()[-3:]
     assert [line.split()[:5] for line in table] == [
         ["task", "log", "from", "needed", "from"],
-        [_text(ONE), "3", "5", "27", "h"],
+        [_text(ONE), "3", "5", "1", "d"],
         [_text(OTHER), "?", "?", "?", "node-b/0"],
     ]
     assert cluster_health(observed, PLAN, 10.0, {ONE: room, OTHER: well}).logs_short == 1

@@ -20,7 +20,7 @@ from railgun.cluster.records import (
     encode_statement,
 )
 from railgun.cluster.report_table import ReportTable
-from railgun.cluster.reports import ReportError, decode_report, encode_report
+from railgun.cluster.reports import CopyStatus, ReportError, UnitReport, decode_report, encode_report
 from tests.cluster.clusters import task_names
 from tests.cluster.some_reports import TASK, report, status
 
@@ -138,3 +138,46 @@ def test_an_accepted_topic_stands_beside_the_cut_for_releases_that_do_not_know_i
     without = replace(plan, cuts={NAME: Cut(7, -1)})
     assert b'"log"' not in encode_plan(without, Plan(), 1)[0][1]
     assert len(encode_plan(plan, without, 1)) == 2, "it is a change of the plan"
+
+
+def _with_copies(written: UnitReport, copies: list[CopyStatus]) -> UnitReport:
+    return msgspec.structs.replace(written, copies=copies)
+
+
+def test_an_unknown_word_of_a_copy_loses_that_copy_alone() -> None:
+    other = {**TASK, "partition": 1}
+    written = report(status(), status(**other, position=7), number=3)
+    fields = msgspec.json.decode(encode_report(written))
+    fields["copies"][0] |= {"state": "fetching"}
+    assert decode_report(msgspec.json.encode(fields)) == _with_copies(written, written.copies[1:])
+    fields["copies"][1] |= {"position": "seven"}
+    assert decode_report(msgspec.json.encode(fields)) == _with_copies(written, [])
+    # What is said of the whole unit has to be readable.
+    with pytest.raises(ReportError):
+        decode_report(msgspec.json.encode({**fields, "generation": "first"}))
+
+
+def test_an_unknown_word_in_the_plan_leaves_that_task_as_it_was_planned() -> None:
+    one, other = task_names(2)
+    first = Plan(
+        1, {task: (PlannedCopy(HERE, "f"),) for task in (one, other)}, {one: (HERE,), other: (HERE,)}
+    )
+    moved = {task: (PlannedCopy(THERE, "g"),) for task in (one, other)}
+    second = Plan(2, moved, {one: (THERE,), other: (THERE,)})
+    (_, tasks), (_, header) = encode_plan(second, first, 5)
+    fields = msgspec.json.decode(tasks)
+    fields["partitions"]["0"]["copies"][0] += ["donor"]
+    unknown = msgspec.json.encode(fields)
+
+    def read(*records: bytes) -> Plan:
+        reader = PlanReader()
+        for record in records:
+            reader.take(record)
+        return reader.plan
+
+    before = [record for _, record in encode_plan(first, Plan(), 5)]
+    assert read(*before, unknown, header).copies == {one: first.copies[one], other: second.copies[other]}
+    assert read(unknown, header).copies == {other: second.copies[other]}
+    fields["partitions"] = "all"
+    with pytest.raises(RecordError):
+        read(msgspec.json.encode(fields))

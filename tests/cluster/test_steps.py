@@ -1,6 +1,9 @@
-"""The steps of a plan: copies are made before others go, no more at once than allowed, and the target is reached."""
+"""The steps of a plan: copies are made before others go, no more on a node at once than allowed, and the target is
+reached.
+"""
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -22,7 +25,12 @@ _RECORDS = 5
 
 @dataclass
 class _Cluster:
-    """Nodes that do what the plan says. data: by task and node, how many records it has."""
+    """Nodes that do what the plan says.
+
+    data: by task and node, how many records it has.
+    folders: the ids of data folders that are not the first ones of their nodes.
+    most: the most copies that were made at once.
+    """
 
     nodes: dict[str, ClusterNode]
     tasks: list[TaskKey]
@@ -33,13 +41,19 @@ class _Cluster:
     opened: dict[tuple[TaskKey, str], int] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
     orders: dict[str, DrainOrder] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
     records: int = 0
+    most: int = 0
 
     def turn(self) -> bool:
         """Let the leader make a plan, and the nodes follow it. Returns whether it is another plan."""
         before, self.plan = self.plan, next_plan(self.plan, self.view())
         for task in self.tasks:
-            units = {each.copy.node: each.copy.unit for each in self.plan.copies[task]}
+            units = {
+                each.copy.node: each.copy.unit
+                for each in self.plan.copies[task]
+                if each.folder == self.folder(each.copy.node)
+            }
             for name in self.nodes:
                 key = task, name
                 if name in self.dead or name not in units:
@@ -70,8 +84,19 @@ class _Cluster:
         return {
             each.copy: CopyView(CopyState.BEHIND)
             for each in self.plan.copies.get(task, ())
-            if self._lives(each.copy.node)
+            if self._lives(each.copy.node) and each.folder == self.folder(each.copy.node)
         }
+
+    def folder(self, name: str) -> str:
+        """The id of a node's data folder."""
+        return self.folders.get(name, f"folder of {name}")
+
+    def empty(self, name: str) -> None:
+        """Start a node with an empty data folder."""
+        self.folders[name] = f"another {self.folder(name)}"
+        for task in self.tasks:
+            self.data.pop((task, name), None)
+            self.opened.pop((task, name), None)
 
     def _lives(self, name: str) -> bool:
         return name in self.nodes and name not in self.dead
@@ -82,7 +107,7 @@ class _Cluster:
 
     def view(self) -> ClusterView:
         nodes = [
-            NodeView(node, f"folder of {name}", name not in self.dead) for name, node in self.nodes.items()
+            NodeView(node, self.folder(name), name not in self.dead) for name, node in self.nodes.items()
         ]
         tasks = [
             TaskView(
@@ -104,17 +129,21 @@ class _Cluster:
     def settle(self, least: int = 0) -> int:
         """Let turns pass until nothing changes; returns how many plans it took.
 
-        Asserts that each task has `least` copies that could answer, and that no more copies than allowed are made at
-        once.
+        Asserts that each task has `least` copies that could answer, and that no more copies than allowed are made on a
+        node at once.
         """
         plans = still = 0
         while still < _RECORDS + 5:
             changed = self.turn()
             plans, still = plans + changed, 0 if changed else still + 1
-            made = sum(
-                copy.state is CopyState.BEHIND for task in self.tasks for copy in self.heard(task).values()
+            made = Counter(
+                copy.node
+                for task in self.tasks
+                for copy, view in self.heard(task).items()
+                if view.state is CopyState.BEHIND
             )
-            assert made <= self.moves_limit
+            assert max(made.values(), default=0) <= self.moves_limit
+            self.most = max(self.most, made.total())
             assert all(self.able(task) >= least for task in self.tasks), plans
             assert plans < 50 * len(self.tasks)
         for task in self.tasks:
@@ -231,6 +260,53 @@ def test_a_node_that_joins_gets_its_share() -> None:
     assert sum(each.copy.node == "node-2" for copies in cluster.plan.copies.values() for each in copies) == 8
 
 
+def test_nodes_are_filled_side_by_side() -> None:
+    cluster = _started(2, 24)
+    cluster.nodes |= {name: ClusterNode(name, 2) for name in ("node-2", "node-3")}
+    cluster.settle(least=2)
+    assert cluster.most == 2 * cluster.moves_limit
+
+
+def test_a_node_with_another_data_folder_is_filled_as_far_as_the_limit_allows() -> None:
+    cluster = _started(3, 12)
+    cluster.empty("node-1")
+    cluster.settle(least=1)
+    assert cluster.copies_on("node-1") == 8
+    assert cluster.most == cluster.moves_limit
+
+
+def test_copies_that_go_are_not_made_again_in_another_data_folder() -> None:
+    cluster = _started(3, 12)
+    cluster.empty("node-1")
+    _drain(cluster, "node-1")
+    while cluster.turn():
+        assert all(
+            each.folder != cluster.folder("node-1")
+            for copies in cluster.plan.copies.values()
+            for each in copies
+        )
+    cluster.settle(least=1)
+    assert cluster.copies_on("node-1") == 0
+
+
+def test_copies_that_wait_for_their_turn_to_fetch_take_no_move() -> None:
+    cluster = _started(2, 12)
+    cluster.nodes["node-2"] = ClusterNode("node-2", 2)
+    for _ in range(_RECORDS):
+        view = cluster.view()
+        waiting = [
+            replace(
+                task,
+                heard={
+                    copy: replace(each, advances=copy.node != "node-2") for copy, each in task.heard.items()
+                },
+            )
+            for task in view.tasks
+        ]
+        cluster.plan = next_plan(cluster.plan, replace(view, tasks=waiting))
+    assert cluster.copies_on("node-2") == 8
+
+
 def test_copies_of_a_node_that_is_gone_for_good_are_made_elsewhere() -> None:
     cluster = _started(3, 12)
     cluster.dead.add("node-0")
@@ -303,6 +379,10 @@ def test_the_target_is_reached_after_any_changes(seed: int) -> None:
             cluster.orders.pop(name, None)
         elif change < 0.7:
             cluster.nodes[name] = replace(cluster.nodes[name], units=chance.randint(1, 3))
+        elif change < 0.75 and all(
+            cluster.able(task) > 1 for task in cluster.tasks if cluster.plan.copies[task]
+        ):
+            cluster.empty(name)
         elif change < 0.8:
             cluster.copies = chance.randint(1, 3)
         elif len(cluster.nodes) > cluster.copies + 1:

@@ -182,7 +182,7 @@ class RunningCluster:
         until_s = time.monotonic() + within_s
 
         def is_over() -> bool:
-            assert time.monotonic() < until_s, f"not so after {within_s:g} s: {condition.__name__}"
+            assert time.monotonic() < until_s, f"not so after {within_s:g} s: {condition}"
             return condition()
 
         self._drive(is_over)

@@ -88,6 +88,9 @@ def entries() -> dict[str, bytes]:
         "a stream begins that says how long its logs are kept": begin_entry(
             keeping(put, 604_800_000), Made(), KEY
         ),
+        "a stream takes back how long its logs are kept": begin_entry(
+            put, Made(), before=keeping(put, 604_800_000).stream
+        ),
     }
 
 
@@ -152,8 +155,11 @@ def test_how_long_logs_are_kept_stands_beside_the_change() -> None:
 
     state = CatalogState("place")
 
-    def kept_ms(change: PutStream) -> int | None:
-        state.take(0, begin_entry(replace(change, place=state.catalog.last_place + 1), Made()))
+    def kept_ms(change: PutStream, *, takes_back: bool = False) -> int | None:
+        place, before = state.catalog.last_place + 1, state.catalog.definitions.get("payments")
+        state.take(
+            0, begin_entry(replace(change, place=place), Made(), before=before if takes_back else None)
+        )
         state.take(0, done_entry(state.catalog.last_place))
         found = state.catalog.streams["payments"].stream
         assert found == state.done.streams["payments"].stream
@@ -163,7 +169,11 @@ def test_how_long_logs_are_kept_stands_beside_the_change() -> None:
     assert kept_ms(keeping(put, 604_800_000)) == 604_800_000
     assert kept_ms(put) == 604_800_000
     assert kept_ms(keeping(put, LOGS_FOREVER)) == LOGS_FOREVER
+    assert kept_ms(put, takes_back=True) is None
+    assert kept_ms(put) is None
     assert [each.what for each in state.log.newest(9)] == [
+        "put again",
+        "log_retention forever -> unset",
         "log_retention 7d -> forever",
         "put again",
         "log_retention unset -> 7d",

@@ -11,6 +11,7 @@ from railgun.registry.topics import Topics
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
 from tests.golden.promises import held
+from tests.unit.local_units import awaited
 
 WHERE = TopicPartition("railgun.payments.by.card", 2)
 
@@ -58,6 +59,7 @@ def test_headers() -> None:
     written = Written()
     sending = Sending(cast(Transport, written), Topics())
     sending.dead_letter(Outstanding("a task"), "payments", WHERE, [DeadLetter(9, b"damaged", "why")])
+    awaited(lambda: bool(written.entries))
     (entry,) = written.entries
     assert entry.headers is not None
     of_input = letter(cast(Message, Read()), "why")

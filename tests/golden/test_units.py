@@ -156,7 +156,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
         unit.say("failed")
         unit.beat("failed")
         unit.stop()
-        unit.positions = masked(unit.positions, "failure", "said_ms")
+        unit.positions = masked(unit.positions, "failure", "said_ms", "folder_id")
         yield unit
 
 
@@ -184,6 +184,7 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
                 PendingTable(1, 10, 10),
                 86_400_000,
                 {"t": "it has no second replica"},
+                1,
                 logs,
             ),
             "log_warning",

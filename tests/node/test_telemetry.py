@@ -19,6 +19,7 @@ from railgun.node import telemetry
 from railgun.node.child_process import ChildProcess
 from railgun.node.server import serving
 from railgun.node.telemetry import NodeCollector
+from railgun.transfer.figures import Figures
 from tests.unit.processes import ROOT
 
 # A unit that is ready at once, and says how many times it was asked.
@@ -150,3 +151,15 @@ def test_a_node_that_compiles_its_kernels_says_so(tmp_path: Path) -> None:
             assert httpx.get(f"{url}/metrics", trust_env=False).status_code == 200
         finally:
             node.kill()
+
+
+def test_the_figures_of_the_transfer_process_are_the_nodes(tmp_path: Path) -> None:
+    transfer = ChildProcess(1, [])
+    collector = NodeCollector([], tmp_path, "1", None, transfer)
+    names = {family.name for family in collector.collect() if family.samples}
+    assert not any(name.startswith("railgun_transfer_") for name in names)
+    transfer.heartbeat = {"version": 1, "ready": True, "transfer": Figures().now()}
+    found = {sample.name for family in collector.collect() for sample in family.samples}
+    assert {name for name in found if name.startswith("railgun_transfer_")} == {
+        f"railgun_transfer_{name}" for name in Figures().now()
+    }

@@ -490,8 +490,12 @@ def test_logs_are_kept_as_the_stream_says_or_the_setting(
     other.change(lambda catalog: changed_stream(catalog, "s", {"lateness": "9s"}))
     assert kept() == [172_800_000, 172_800_000, None, None]
     assert registry.snapshot().catalog.entry("s").stream.log_retention_ms == 172_800_000
+    # A null takes it back: the setting of whichever process is asked counts.
+    registry.change(lambda catalog: changed_stream(catalog, "s", {"log_retention": None}))
+    assert kept() == [7_200_000, 7_200_000, None, None]
+    assert other.snapshot().catalog.entry("s").stream.log_retention_ms is None
     told = controls(kafka, TopicPartition(names.tasks("s", "card"), 0))
-    assert [each["kind"] for each in told] == ["stream", "stream", "stream"]
+    assert [each["kind"] for each in told] == ["stream"] * 4
     assert not any("log_retention" in each["stream"] for each in told)
 
 

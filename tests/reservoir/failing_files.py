@@ -107,6 +107,10 @@ class FailingFiles:
         self.call("delete")
         self._files.delete(path)
 
+    def link(self, path: Path, to: Path) -> None:
+        self.call("link")
+        self._files.link(path, to)
+
     def sync_folder(self, folder: Path) -> None:
         self.call("sync_folder")
         self._files.sync_folder(folder)

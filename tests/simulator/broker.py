@@ -68,6 +68,11 @@ class SimulatedBroker:
             self.partitions[topic], self.made_s[topic] = partitions, self.now()
             self.logs |= {TopicPartition(topic, number): Log() for number in range(partitions)}
 
+    def replace(self, topic: str) -> None:
+        """Delete a topic and make it anew: it is empty, and its first leader has the epoch of the one before."""
+        self.made_s[topic] = self.now()
+        self.logs |= {where: Log() for where in self.logs if where.topic == topic}
+
     def append(self, where: TopicPartition, records: Sequence[bytes]) -> int:
         """Append records, and return the offset of the first."""
         log = self.logs[where]

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +16,16 @@ from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
 from railgun.cluster.reports import UnitReport
 from railgun.cluster.turns import Turns
+from railgun.history.task_folder import current_folder
+from railgun.host import fetched, task_log
+from railgun.host.data_folder import FETCHING
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.node.leader.leading import Leading
-from railgun.unit import held_replies, loop, positions
+from railgun.unit import held_replies, loop, positions, replaced_logs
 from railgun.unit.hosting import TaskReplies
 from tests.simulator.broker import SimulatedWriter
+from tests.simulator.transfer import SimulatedTransfer
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -160,3 +166,28 @@ def copies_that_flap_are_well(patch: pytest.MonkeyPatch) -> None:
     """A copy that reports that it could answer is well, though its checkpoints fail and its unit ends each time."""
     patch.setattr(Progress, "_checkpoints_fail", lambda self, key, status, generation: False)
     patch.setattr(Progress, "_has_begun_often", lambda self, unit, since_s: False)
+
+
+def ids_of_topics_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    """A log that has the name of the one before is taken for it."""
+    for module in (task_log, replaced_logs):
+        patch.setattr(module, "check_same", lambda *what: None)
+
+
+def unverified_fetches_are_opened(patch: pytest.MonkeyPatch) -> None:
+    """What has come of a fetch takes the place of the task's data before all is there."""
+    right = fetched.is_verified
+    patch.setattr(
+        fetched,
+        "is_verified",
+        lambda folder: right(folder) or (folder.is_dir() and folder.name.endswith(FETCHING)),
+    )
+
+
+def donors_delete_what_is_fetched(patch: pytest.MonkeyPatch) -> None:
+    """What is fetched are the donor's own files, of which it deletes some meanwhile, and changes others."""
+
+    def source(self: SimulatedTransfer, each: Any) -> Path:
+        return current_folder(each.donor.host.place.folder)
+
+    patch.setattr(SimulatedTransfer, "source", source)

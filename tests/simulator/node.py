@@ -1,13 +1,14 @@
 """A node of a simulated cluster: the parts of real units and of a real leader, put together as their processes do."""
 
-import errno
 import random
+import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
@@ -26,6 +27,7 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import PlannedTasks
 from railgun.unit.clock import Clock, IdleMeter
 from railgun.unit.copies import UnitCopies
@@ -36,11 +38,14 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 from reservoir.errors import StorageFailedError
 from reservoir.inline_executor import InlineExecutor
 from tests.simulator.broker import SimulatedBroker, SimulatedTransport, SimulatedWriter
+from tests.simulator.full_disk import SinkBesideDisk
 from tests.simulator.haltable import HaltableCall, Stepwise
 from tests.simulator.membership import Group, SimulatedMembership
+from tests.simulator.transfer import DonorHost, SimulatedFetcher, SimulatedTransfer
 
 POLICY = ClusterPolicy(copies=2, replace_after_s=8.0, moves_limit=2)
 SETTINGS = TaskSettings(
@@ -57,6 +62,8 @@ SETTINGS = TaskSettings(
     fill_rows_max=8,
     sweep_interval_s=1.0,
 )
+# A copy that lacks more records than this is fetched.
+AFTER_RECORDS = 200
 _POSITIONS_S = 0.05
 _DISK_S = 5.0
 # Replies that were held are acknowledged within this time, once their topic is there.
@@ -67,7 +74,7 @@ _AGAIN_S = 0.5
 
 @dataclass
 class Surroundings:
-    """What all nodes share. snapshot: returns the present catalogue."""
+    """What all nodes share. snapshot: returns the present catalogue. nodes: all of them."""
 
     chance: random.Random
     now: Callable[[], float]
@@ -75,6 +82,7 @@ class Surroundings:
     group: Group
     topics: Topics
     snapshot: Callable[[], Snapshot]
+    nodes: list["SimulatedNode"] = field(default_factory=list)
 
 
 @dataclass
@@ -94,21 +102,6 @@ class Troubles:
     waits: bool = True
 
 
-class _SinkBesideDisk:
-    """Stands in for the sink of a host: while the disk is full no checkpoint becomes durable."""
-
-    def __init__(self, sink: ReplySink, is_full: Callable[[], bool]) -> None:
-        self._sink, self._is_full = sink, is_full
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sink, name)
-
-    def wait(self, before_offset: int) -> None:
-        if self._is_full():
-            raise StorageFailedError("a segment", "a write", OSError(errno.ENOSPC, "No space left on device"))
-        self._sink.wait(before_offset)
-
-
 class SimulatedUnit:
     """The process of a unit. It ends by `kill` or `stop`; errors of the transport and of the disk end it too.
 
@@ -117,7 +110,13 @@ class SimulatedUnit:
     """
 
     def __init__(
-        self, around: Surroundings, name: CopyName, folder: Path, folder_id: str, is_full: Callable[[], bool]
+        self,
+        around: Surroundings,
+        name: CopyName,
+        folder: Path,
+        folder_id: str,
+        is_full: Callable[[], bool],
+        transfer: SimulatedTransfer,
     ) -> None:
         self._around, self.name = around, name
         self.troubles = Troubles()
@@ -140,14 +139,22 @@ class SimulatedUnit:
         )
         self._lanes = HostLanes(self.executor, 2)
         hosting = Hosting(
-            self.transport, sending, environment, self._lanes, f".{name.unit}", timeout_s=0.0, clock=clock
+            self.transport,
+            sending,
+            environment,
+            self._lanes,
+            f".{name.unit}",
+            timeout_s=0.0,
+            clock=clock,
+            after_records=AFTER_RECORDS,
         )
 
         def make(place: Place) -> TaskHost:
             host = hosting.host(place, SETTINGS)
-            host.sink = cast(ReplySink, _SinkBesideDisk(host.sink, is_full))
+            host.sink = cast(ReplySink, SinkBesideDisk(host.sink, is_full))
             return host
 
+        fetcher = SimulatedFetcher(transfer, self.copies.donors)
         self.loop = UnitLoop(
             self.transport,
             topics,
@@ -155,9 +162,10 @@ class SimulatedUnit:
             Positions(self.reports, topics, name, self.copies, _POSITIONS_S, clock=clock),
             sending,
             self.copies,
-            UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock),
+            UnitHosts(lambda places: [make(each) for each in places], lambda _: None, clock, fetcher),
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
+            UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
             removes=False,
             grace_s=60.0,
             waiting=IdleMeter(around.now, lambda: 0.0),
@@ -261,6 +269,8 @@ class SimulatedNode:
     running: the units, and when one that has ended is started again.
     is_leaving: whether it ends in order; then nothing of it is started again.
     full_disk_s: until when its disk is full.
+    disks: how many disks it has had; each loss gives it a new one.
+    fetched: how many fetches have brought all.
     """
 
     around: Surroundings
@@ -275,10 +285,16 @@ class SimulatedNode:
     halted_s: float = 0.0
     leader_halted_s: float = 0.0
     full_disk_s: float = 0.0
+    disks: int = 1
+    fetched: int = 0
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
         self.is_up = True
+        shutil.rmtree(self.folder / "snapshots", ignore_errors=True)
+        self.transfer = SimulatedTransfer(
+            self.around.chance, self.around.now, self._donor, self._count, self._is_full
+        )
         self._incarnation = round(self.around.now() * 1000) + 1
         self.running = [self._unit(number) for number in range(self.units)]
         self._lead()
@@ -290,13 +306,14 @@ class SimulatedNode:
 
     @property
     def folder_id(self) -> str:
-        return f"folder of {self.name}"
+        return f"disk {self.disks} of {self.name}"
 
     def step(self) -> None:
         """Let its processes do what is due, and start again those that have ended."""
         now_s = self.around.now()
         if now_s < self.halted_s:
             return
+        self.transfer.step()
         for number, unit in enumerate(self.running):
             if isinstance(unit, float):
                 if now_s >= unit and not self.is_leaving:
@@ -370,8 +387,33 @@ class SimulatedNode:
             CopyName(self.name, number),
             self.folder,
             self.folder_id,
-            lambda: self.around.now() < self.full_disk_s,
+            self._is_full,
+            self.transfer,
         )
+
+    def lose_disk(self) -> None:
+        """End all processes, and lose all data."""
+        if self.is_up:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.disks += 1
+
+    def _is_full(self) -> bool:
+        return self.around.now() < self.full_disk_s
+
+    def _count(self) -> None:
+        self.fetched += 1
+
+    def _donor(self, copy: CopyName, task: TaskKey) -> DonorHost | None:
+        """Return a copy of a node that runs."""
+        for node in self.around.nodes:
+            for unit in node.live_units if node.name == copy.node else ():
+                host = unit.loop.hosts.get(task)
+                if unit.name == copy and host is not None and host.is_running:
+                    now_s = self.around.now()
+                    is_halted = now_s < max(node.halted_s, unit.troubles.halted_s)
+                    return DonorHost(host, node.folder, is_halted)
+        return None
 
     def _lead(self) -> None:
         around = self.around

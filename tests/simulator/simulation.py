@@ -106,6 +106,7 @@ class Simulation:
             SimulatedNode(self.around, f"node-{number}", folder / str(number), self.chance.choice(units))
             for number in range(nodes)
         ]
+        self.around.nodes += self.nodes
         self._numbers = itertools.count(1)
         self._plans_seen: dict[str, int] = {}
         self._unknown_s = -math.inf

@@ -18,6 +18,7 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import IdleMeter
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -25,6 +26,7 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
 from railgun.wire.reply import decode_reply
@@ -78,6 +80,8 @@ class EmbeddedUnit:
         self.sending = Sending(self.log, TOPICS)
         hosting = Hosting(self.log, self.sending, TaskEnvironment(), self.lanes)
         copies = lone_copies()
+        self.made: list[tuple[str, str]] = []
+        self.snapshots = UnitSnapshots(self.data / SNAPSHOTS, lambda *made: self.made.append(made))
         self.loop = UnitLoop(
             self.log,
             TOPICS,
@@ -88,6 +92,7 @@ class EmbeddedUnit:
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             self.data,
             QueryServer(self.log, TOPICS, self.sending.answer_query),
+            self.snapshots,
             removes=False,
             grace_s=0.0,
             waiting=IdleMeter(),

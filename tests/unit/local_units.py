@@ -16,6 +16,7 @@ from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies
@@ -26,6 +27,7 @@ from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.report_reader import ReportReader
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 from tests.unit.fixed_plan import FixedSpread
 
 QUICK = {"fetch.wait.max.ms": 30}
@@ -87,6 +89,7 @@ class LocalUnit:
             UnitHosts(lambda places: [hosting.host(each, settings) for each in places], lambda host: None),
             folder,
             QueryServer(self.transport, topics, self.sending.answer_query),
+            UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
             removes=index == 0,
             grace_s=grace_s,
             waiting=waiting,

@@ -38,7 +38,7 @@ class LoneCopies:
     def is_held(self, key: TaskKey) -> bool:
         return False
 
-    def are_elsewhere(self, key: TaskKey) -> bool:
+    def are_elsewhere(self, key: TaskKey, plan: Plan | None = None) -> bool:
         return False
 
     def could_another_node_answer(self, key: TaskKey) -> bool:

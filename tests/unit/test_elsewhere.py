@@ -1,6 +1,14 @@
 """Until all copies of a task that are planned on other nodes report that they have caught up, its data is kept here."""
 
-from railgun.cluster.copies import CopyState
+from dataclasses import replace
+from pathlib import Path
+
+from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.records import encode_plan
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
+from railgun.messaging.transport import TopicPartition
+from railgun.unit.moved_copies import read_plan
 from tests.cluster.some_reports import report, status
 from tests.unit.hearing_unit import KEY, HearingUnit
 
@@ -70,3 +78,23 @@ def test_how_long_a_copy_may_be_silent_is_what_the_plan_says() -> None:
     assert unit.is_elsewhere
     unit.plan("node-2", "node-3", takeover_s=10.0)
     assert not unit.is_elsewhere
+
+
+def test_a_plan_that_was_read_anew_counts() -> None:
+    unit = _Unit()
+    unit.plan("node-2", "node-3")
+    for node in NODES[1:]:
+        unit.say(node, CopyState.SILENT)
+    plan = unit.copies.plan
+    assert unit.copies.are_elsewhere(KEY, plan)
+    back = (*plan.copies[KEY], PlannedCopy(CopyName("node-1", 1), "f"))
+    assert not unit.copies.are_elsewhere(KEY, replace(plan, copies={KEY: back}))
+
+
+def test_the_plan_is_read_from_its_topic(tmp_path: Path) -> None:
+    plan = Plan(7, {KEY: (PlannedCopy(CopyName("node-1", 1), "f"),)}, {KEY: ()})
+    with EmbeddedLog(tmp_path, Durability.OS) as log:
+        log.create_topic("assignment", 1)
+        assert read_plan(log, TopicPartition("assignment", 0)) == Plan()
+        log.append("assignment", 0, [record for _, record in encode_plan(plan, Plan(), 1)])
+        assert read_plan(log, TopicPartition("assignment", 0)) == plan

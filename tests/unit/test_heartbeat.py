@@ -14,14 +14,12 @@ import pytest
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.broker_wait import reached
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.transport import TopicPartition, Transport
-from railgun.registry.topics import Topics
+from railgun.messaging.transport import TopicPartition
 from railgun.unit import heartbeat
 from railgun.unit.figures import UnitFigures
 from railgun.unit.heartbeat import Heartbeat
 from railgun.unit.loop import UnitLoop
 from railgun.unit.outstanding import Outstanding
-from railgun.unit.sending import DeadLetter, Sending
 from railgun.unit.telemetry import UnitTelemetry
 from tests.unit.lone_copies import lone_copies
 
@@ -69,19 +67,6 @@ def _asks_a_broker() -> None:
     assert not reached(KafkaSettings("127.0.0.1:1"), logging.getLogger("test"), stopped)
 
 
-def _sends_to_a_broker_that_is_away() -> None:
-    until_s = time.monotonic() + 20 * _INTERVAL_S
-
-    def topics() -> dict[str, int]:
-        if time.monotonic() < until_s:
-            raise TransportUnavailableError("broker", "it is away", "Wait")
-        return {"t.s.dead": 1}
-
-    transport = cast(Transport, SimpleNamespace(topics=topics, submit=lambda entries: Future()))
-    letter = DeadLetter(0, b"record", "a reason")
-    Sending(transport, Topics("t")).dead_letter(Outstanding("s"), "s", TopicPartition("t.s", 0), [letter])
-
-
 def _waits_for_acknowledgements() -> None:
     replies = Outstanding("s")
     replies.add(0, TopicPartition("r", 0), Future())
@@ -89,9 +74,7 @@ def _waits_for_acknowledgements() -> None:
         replies.wait(1, 20 * _INTERVAL_S)
 
 
-@pytest.mark.parametrize(
-    "wait", [_asks_a_broker, _sends_to_a_broker_that_is_away, _waits_for_acknowledgements]
-)
+@pytest.mark.parametrize("wait", [_asks_a_broker, _waits_for_acknowledgements])
 def test_a_loop_that_waits_for_the_broker_is_heard(unit: Unit, wait: Callable[[], None]) -> None:
     assert unit.beats_while(wait) > 5
     assert all(each == unit.heard[0] for each in unit.heard[:-1])

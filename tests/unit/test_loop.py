@@ -15,7 +15,9 @@ from railgun.catalog.changes import AddMetric, Change, PutStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
+from railgun.cluster.donors import Donors
 from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
+from railgun.host.host_state import HostState
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
@@ -24,6 +26,7 @@ from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transpor
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
+from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop
@@ -31,6 +34,7 @@ from railgun.unit.outstanding import Outstanding
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.sending import Sending
+from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
@@ -54,7 +58,7 @@ class StillHost:
     """A task that has caught up and does nothing more."""
 
     is_ready, is_running, is_changing, is_filling = True, False, False, False
-    failure, limit = None, None
+    failure, limit, state = None, None, HostState.ANSWERING
     take_over = SimpleNamespace(step=lambda: False)
     sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
@@ -62,7 +66,7 @@ class StillHost:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def open(self) -> None:
+    def open(self, donors: Donors) -> None:
         """At once."""
 
     def close(self) -> None:
@@ -183,6 +187,7 @@ def _loop(
         UnitHosts(hosts, lambda closed: None),
         folder,
         QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
+        UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),

@@ -1,11 +1,17 @@
 """The data of copies that other nodes have is deleted after an hour, not before, and no other data."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
+from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.host.place import task_folder
+from railgun.messaging.errors import TransportUnavailableError
+from railgun.state.errors import StoreLockedError
+from railgun.state.lock import FolderLock
 from railgun.unit.clock import Clock
 from railgun.unit.moved_copies import KEPT_S, MovedCopies
 
@@ -20,11 +26,27 @@ class Node:
 
     def __init__(self, data: Path) -> None:
         self.now_s, self.elsewhere = 0.0, {MOVED}
+        self.plan, self.broker_is_away = Plan(1), False
         self._data = data
-        self._copies = MovedCopies(data, lambda key: key in self.elsewhere, Clock(lambda: self.now_s))
+        self._copies = MovedCopies(
+            data, self._is_elsewhere, self._read, Clock(lambda: self.now_s), run=self._run_at_once
+        )
         for key in (MOVED, OWN):
             self.folder(key).mkdir(parents=True)
             (self.folder(key) / "state").write_text("x")
+
+    def _is_elsewhere(self, key: TaskKey, plan: Plan | None) -> bool:
+        return key in self.elsewhere and key not in (plan or Plan()).copies
+
+    def _read(self) -> Plan:
+        if self.broker_is_away:
+            raise TransportUnavailableError("assignment-0", "no answer", "Check the broker")
+        return self.plan
+
+    @staticmethod
+    def _run_at_once(do: Callable[[], None]) -> Callable[[], bool]:
+        do()
+        return lambda: False
 
     def folder(self, key: TaskKey) -> Path:
         return task_folder(self._data, *key)
@@ -76,3 +98,41 @@ def test_what_cannot_be_deleted_is_said_and_harms_nothing(
     with caplog.at_level("WARNING"):
         assert node.let_pass(KEPT_S + 120.0) == {MOVED, OWN}
     assert "is not deleted: not allowed" in caplog.text
+
+
+def test_it_is_kept_where_the_newest_plan_has_the_copy_back(node: Node) -> None:
+    node.plan = Plan(2, {MOVED: (PlannedCopy(CopyName("node-1", 1), "f"),)})
+    assert node.let_pass(KEPT_S + 120.0) == {MOVED, OWN}
+    node.plan = Plan(3)
+    assert node.let_pass(120.0) == {OWN}
+
+
+def test_it_is_kept_while_the_plan_cannot_be_read(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    node.broker_is_away = True
+    assert node.let_pass(KEPT_S + 120.0) == {MOVED, OWN}
+    assert "is not deleted: assignment-0: no answer" in caplog.text
+    node.broker_is_away = False
+    assert node.let_pass(120.0) == {OWN}
+
+
+def test_it_is_kept_while_a_process_has_it_open(node: Node) -> None:
+    state = node.folder(MOVED) / "rows"
+    state.mkdir()
+    held = FolderLock(state)
+    assert node.let_pass(KEPT_S + 120.0) == {MOVED, OWN}
+    held.release()
+    assert node.let_pass(120.0) == {OWN}
+
+
+def test_nobody_can_open_it_while_the_plan_is_read(node: Node) -> None:
+    state = node.folder(MOVED) / "rows"
+    state.mkdir()
+    FolderLock(state).release()
+
+    def read() -> Plan:
+        with pytest.raises(StoreLockedError):
+            FolderLock(state)
+        return Plan(1)
+
+    node._copies._newest_plan = read
+    assert node.let_pass(KEPT_S + 120.0) == {OWN}

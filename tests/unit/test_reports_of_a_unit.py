@@ -5,9 +5,13 @@ than those before.
 from concurrent.futures import Future
 from typing import cast
 
+import numpy as np
 import pytest
 
 from railgun.cluster.copies import CopyName
+from railgun.cluster.plan import Plan
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import encode_plan
 from railgun.cluster.reports import decode_report, encode_report
 from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
@@ -128,3 +132,16 @@ def test_a_unit_whose_clock_went_back_is_a_later_run_all_the_same() -> None:
         heard.append(_heard(generation))
         copies.decide([])
         assert copies.generation == expected
+
+
+def test_a_plan_of_a_newer_release_is_said_to_be_left_out_once(caplog: pytest.LogCaptureFixture) -> None:
+    plan = Plan(3, policy=ClusterPolicy())
+    newer = b'{"kind": "plan", "version": 9}'
+    readable = [record for _, record in encode_plan(plan, Plan(), 1)]
+    records = Records.of([*readable, newer, newer, *readable, newer])
+    fetched = Fetched(TopicPartition("assignment", 0), np.arange(len(records), dtype=np.int64), records, 1)
+    copies = UnitCopies(NAME, 500, lambda: [Heard(0.0, [fetched])], "assignment")
+    copies.decide([])
+    assert copies.plan == plan
+    said = "the plan is of version 9; this release reads 1: this unit keeps plan 3"
+    assert caplog.text.count(said) == 2

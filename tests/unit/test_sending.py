@@ -1,23 +1,34 @@
-"""Replies wait for no room, they are held; records that cannot be read are put aside once the broker is there."""
+"""Nobody waits for room or for the broker: replies are held, records that cannot be read are put aside by a thread."""
 
+import threading
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import cast
 
-from railgun.messaging.errors import TransportFullError, TransportUnavailableError
+import pytest
+
+from railgun.catalog.changes import Warm
+from railgun.host.place import Place
+from railgun.messaging.errors import TransportFullError, TransportRefusedError, TransportUnavailableError
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.clock import Clock
+from railgun.unit.hosting import WarmRecords
 from railgun.unit.outstanding import Outstanding
 from railgun.unit.sending import DeadLetter, Sending
+from tests.unit.local_units import awaited
 
 
 class _Away:
-    """A broker that does not answer for a while. slept_s: since when it is away."""
+    """A broker that does not answer for a while. slept_s: since when it is away. may_end: not before that."""
 
     def __init__(self) -> None:
         self.slept_s, self.entries = 0.0, list[Entry]()
+        self.may_end = threading.Event()
+        self.futures: list[Future[list[int]]] = []
 
     def sleep(self, seconds: float) -> None:
+        assert self.may_end.wait(30)
         self.slept_s += seconds
 
     def topics(self) -> dict[str, int]:
@@ -27,7 +38,8 @@ class _Away:
 
     def submit(self, entries: list[Entry]) -> Future[list[int]]:
         self.entries += entries
-        return Future()
+        self.futures.append(Future())
+        return self.futures[-1]
 
 
 class _Full:
@@ -54,10 +66,63 @@ def test_replies_without_room_are_not_waited_for() -> None:
     assert (len(full.entries), sending.has_room, outstanding.replied(20)) == (1, True, 9)
 
 
-def test_the_broker_is_waited_for() -> None:
+def _beside(away: _Away) -> Sending:
+    return Sending(cast(Transport, away), Topics(), Clock(lambda: away.slept_s, away.sleep))
+
+
+def test_a_dead_letter_waits_for_the_broker_and_keeps_nobody_waiting() -> None:
     away = _Away()
-    sending = Sending(cast(Transport, away), Topics(), Clock(lambda: away.slept_s, away.sleep))
+    sending = _beside(away)
     where, outstanding = TopicPartition("railgun.s.by.card", 0), Outstanding("a task")
-    sending.dead_letter(outstanding, "s", where, [DeadLetter(9, b"damaged", "why")])
-    assert [entry.where.topic for entry in away.entries] == [Topics().dead("s")]
+    for offset in (9, 10):
+        sending.dead_letter(outstanding, "s", where, [DeadLetter(offset, b"damaged", "why")])
     assert outstanding.replied(20) == 9
+    assert away.entries == []
+    away.may_end.set()
+    awaited(lambda: len(away.entries) == 2)
+    assert [(entry.where.topic, dict((entry.headers or [])[0])["offset"]) for entry in away.entries] == [
+        (Topics().dead("s"), b"9"),
+        (Topics().dead("s"), b"10"),
+    ]
+    assert outstanding.replied(20) == 9
+    for acknowledged in away.futures:
+        acknowledged.set_result([0])
+    assert outstanding.replied(20) == 20
+
+
+def test_dead_letters_use_up_room_before_the_broker_has_them() -> None:
+    away = _Away()
+    sending, outstanding = _beside(away), Outstanding("a task")
+    letter = DeadLetter(9, bytes(1 << 20), "why")
+    for _ in range(17):
+        sending.dead_letter(outstanding, "s", TopicPartition("railgun.s.by.card", 0), [letter])
+    assert not sending.has_room
+    away.may_end.set()
+    awaited(lambda: len(away.entries) == 17)
+    for acknowledged in away.futures:
+        acknowledged.set_result([0])
+    assert sending.has_room
+
+
+def test_a_dead_letter_that_the_broker_refuses_ends_the_unit() -> None:
+    transport, outstanding = _Full(), Outstanding("a task")
+    transport.topics = _refused  # type: ignore[attr-defined]
+    sending = Sending(cast(Transport, transport), Topics(), Clock(lambda: 0.0, lambda _: None))
+    letter = DeadLetter(9, b"damaged", "why")
+    sending.dead_letter(outstanding, "s", TopicPartition("railgun.s.by.card", 0), [letter])
+    with pytest.raises(TransportRefusedError):
+        awaited(lambda: outstanding.replied(20) == 20)
+
+
+def _refused() -> dict[str, int]:
+    raise TransportRefusedError("broker", "not authorized", "Give the right")
+
+
+def test_a_warm_record_without_room_is_written_later() -> None:
+    full, place = _Full(), cast(Place, SimpleNamespace(where=TopicPartition("t", 0)))
+    records, warm = WarmRecords(cast(Transport, full)), Warm("s", "n", 3)
+    records(place, [warm])
+    full.has_room = True
+    for _ in range(2):
+        records(place, [warm])
+    assert len(full.entries) == 1

@@ -28,9 +28,12 @@ class Copy(BaseModel):
 
     node: str
     unit: int
-    state: str | None = Field(description="answering, silent, behind or failed; null: it does not report")
+    state: str | None = Field(
+        description="answering, silent, behind, failed or closed; null: it does not report"
+    )
     lag: int | None = Field(description="records of its log that it has not processed")
     planned: bool = Field(description="false: the plan does not name it any more")
+    failure: str | None = Field(None, description="of a copy that has failed: why")
 
 
 class TaskLog(BaseModel):

@@ -32,7 +32,9 @@ class StreamChange(BaseModel):
     fields: dict[str, str] | None = Field(None, description="fields to add: types by name")
     lateness: str | None = Field(None, description="how late events may be")
     retention: str | None = Field(None, description="how long events are kept, or forever")
-    log_retention: str | None = Field(None, description="how long the broker keeps logs, or forever")
+    log_retention: str | None = Field(
+        None, description="how long the broker keeps logs, or forever; null: as the setting says"
+    )
 
 
 class Query(BaseModel):

@@ -149,7 +149,11 @@ def _evolution(body: object) -> Mapping[str, Any]:
                 f"what can be: {', '.join(_EVOLVABLE)}",
             )
     table = Table(body, (), _EVOLVABLE)
-    return {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
+    settings = {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
+    if table.has("log_retention"):
+        # A null takes back what was said.
+        settings["log_retention"] = table.get("log_retention")
+    return settings
 
 
 def _sql(body: object) -> str:

@@ -259,7 +259,7 @@ class TakeOver:
         the switch.
         """
         if task.checkpoints.durable_position <= after:
-            if not task.checkpointer.is_in_flight:
+            if not task.checkpointer.is_in_flight and not task.checkpoints.is_held:
                 task.checkpoints.begin()
             return
         if self._log.environment.now() < self._again_s or (

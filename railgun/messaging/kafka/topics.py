@@ -325,6 +325,11 @@ class KafkaTopics:
         described: TopicDescription = self._result(topic, answers[topic].result, "Describe")
         return described
 
+    def brokers(self) -> int:
+        """Return how many brokers of the cluster live."""
+        place = self._settings.broker
+        return len(self._result(place, lambda: self._client.list_topics(timeout=self._timeout_s)).brokers)
+
     def weakness(self, topic: str) -> str | None:
         """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not."""
         return topic_settings.weakness(self._replicas(topic), self._settings_of(topic))

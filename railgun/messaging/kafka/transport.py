@@ -77,6 +77,11 @@ class KafkaTransport:
         self._check_open()
         return self._topics.topic_ids(topics)
 
+    def brokers(self) -> int:
+        """Return how many brokers of the cluster live."""
+        self._check_open()
+        return self._topics.brokers()
+
     def weakness(self, topic: str) -> str | None:
         """Return why the loss of one broker could lose acknowledged records of a topic; None if it could not."""
         self._check_open()

@@ -13,7 +13,7 @@ import msgspec
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
-from railgun.cluster.departed import departed
+from railgun.cluster.departed import Departed, departed
 from railgun.cluster.health import ClusterHealth, cluster_health
 from railgun.cluster.log_room import LogBounds, LogRoom, log_rooms
 from railgun.cluster.observed import ObservedCluster
@@ -30,7 +30,7 @@ from railgun.cluster.records import (
     encode_statement,
 )
 from railgun.cluster.reports import encode_report, unit_key
-from railgun.cluster.silence import SAID_AGAIN_S
+from railgun.cluster.silence import GONE_MS, SAID_AGAIN_S
 from railgun.cluster.steps import next_plan
 from railgun.messaging.errors import (
     TransportError,
@@ -44,7 +44,7 @@ from railgun.messaging.tail import Tail, each_record, logged
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.node.identity import NodeRefusedError
 from railgun.node.leader.cluster_log import ClusterLog
-from railgun.node.leader.start_checks import name_in_use, newer_plan
+from railgun.node.leader.start_checks import name_in_use
 from railgun.node.parent import UnitEnded
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
@@ -104,11 +104,13 @@ class Leading:
         self._checked_end, self._said_at = checked_end, math.inf
         self._log_bounds = log_bounds
         self._plan = PlanReader()
+        # Why the newest plan cannot be read. This node must not lead then: it would write over what others follow.
+        self._unread = ""
         self._writer: KafkaSoleWriter | None = None
         self._tail = Tail(
             transport,
             {
-                self._assignment: each_record(lambda _, record: self._plan.take(record), _refuse_newer_plan),
+                self._assignment: each_record(self._take_plan, self._leave_out_plan),
                 self._nodes: each_record(self._take_statement, logged(_log)),
                 self._reports: each_record(
                     lambda _, record: observed.take_report(record, now_s()), logged(_log)
@@ -154,9 +156,12 @@ class Leading:
             self._report_ended()
             self._look_at_members()
             if self._is_informed():
-                if self._membership.leads:
+                if self._unread:
+                    self._lead_no_more("it cannot read the newest plan")
+                elif self._membership.leads:
                     self._lead()
                 else:
+                    self._tidy()
                     self._compare_policies()
         except TransportUnavailableError as error:
             _log.warning("the cluster cannot be led or followed for now: %s", error)
@@ -178,7 +183,7 @@ class Leading:
 
     def _say(self) -> None:
         """Write the node's description to the topic `nodes` if it has changed, or was written too long ago."""
-        record, now_s = self._record(), self._now_s()
+        record, now_s = msgspec.structs.replace(self._record(), unread=self._unread), self._now_s()
         if record != self._said or now_s - self._said_s > SAID_AGAIN_S:
             said = msgspec.structs.replace(record, said_ms=_now_ms())
             entry = Entry(self._nodes, Records.of([encode_statement(said)]), [record.key])
@@ -200,6 +205,21 @@ class Leading:
             self._tail.begin()
             self._ends = {where: self._transport.end_offset(*where) for where in self._tail.offsets}
         self._tail.look(_WAIT_S)
+
+    def _take_plan(self, _: int, record: bytes) -> None:
+        if self._plan.take(record):
+            self._unread = ""
+
+    def _leave_out_plan(self, where: TopicPartition, error: UnreadableRecordError) -> None:
+        if not isinstance(error, NewerRecordError):
+            logged(_log)(where, error)
+        elif not self._unread:
+            self._unread = str(error)
+            _log.warning(
+                "%s: this node does not lead, and its units follow the last plan that they could read; start a release "
+                "that reads it",
+                error,
+            )
 
     def _take_statement(self, at: int, record: bytes) -> None:
         said = decode_statement(record)
@@ -291,14 +311,24 @@ class Leading:
         self._cluster_log.plan(before, plan, self._members, started_s)
 
     def _tidy(self) -> None:
-        """Delete the records of nodes and units that are gone for good."""
-        now_s = self._now_s()
+        """Forget nodes and units that are gone for good. If this node leads, it deletes their records."""
+        now_s, now_ms, reports = self._now_s(), _now_ms(), self._observed.reports
         if now_s - self._tidied_s < _TIDY_S:
             return
         self._tidied_s = now_s
-        gone = departed(self._observed, self.plan, _now_ms())
-        if not gone:
+        if not self.leads:
+            # A day later than the leader does: whoever leads next may have to delete these records.
+            reports.forget_silent(self.plan.units, now_s)
+            self._observed.forget(departed(self._observed, self.plan, now_ms - GONE_MS).nodes)
             return
+        # Of units, only those are forgotten whose records are deleted.
+        reports.forget_silent(reports.units(), now_s)
+        gone = departed(self._observed, self.plan, now_ms)
+        if gone:
+            self._delete_records(gone)
+            self._observed.forget(gone.nodes, gone.units)
+
+    def _delete_records(self, gone: Departed) -> None:
         said = list(chain.from_iterable((name.encode(), drain_key(name)) for name in sorted(gone.nodes)))
         reported = [unit_key(*unit) for unit in sorted(gone.units)]
         self._transport.submit(
@@ -308,7 +338,6 @@ class Leading:
                 if keys
             ]
         ).result()
-        self._observed.forget(gone.nodes, gone.units)
         _log.info("forgotten: %s", ", ".join([*sorted(gone.nodes), *map(str, sorted(gone.units))]))
 
     def _look_at_logs(self) -> None:
@@ -324,13 +353,6 @@ class Leading:
         return {
             name: not (placed.get(name) or any(reports.copies(name))) for name in self._catalog().task_keys
         }
-
-
-def _refuse_newer_plan(where: TopicPartition, error: UnreadableRecordError) -> None:
-    """Raise NodeRefusedError for a plan of a newer release. Other records that cannot be read are logged."""
-    if isinstance(error, NewerRecordError):
-        raise newer_plan(error) from None
-    logged(_log)(where, error)
 
 
 def _now_ms() -> int:

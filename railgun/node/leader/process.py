@@ -13,7 +13,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.cluster.records import READS, DiskCopy, NodeRecord
 from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
 from railgun.host.disk_usage import size_of
@@ -29,8 +29,10 @@ from railgun.messaging.transport import TopicPartition
 from railgun.node.identity import Identity
 from railgun.node.leader.built_histories import BuiltHistories
 from railgun.node.leader.leading import Leading
+from railgun.node.leader.reply_topics import ReplyTopics
 from railgun.node.leader.start_checks import SaidBefore, check_folder, check_name, check_plan
 from railgun.node.parent import UnitEnded
+from railgun.node.relay import Serving
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.follower import Snapshot
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -70,13 +72,13 @@ def run_leader(
     checked: Callable[[], object],
     tell: Callable[[Leading], object],
     ended: deque[UnitEnded],
+    serving: Callable[[], Serving],
 ) -> None:
     """Wait for the broker, and run until asked to stop.
 
     Raises NodeRefusedError; TransportError and RegistryError, after which the process has to be started again.
-    checked: is called when the node may take part.
-    tell: is called after each round.
-    ended: see `Leading`.
+    checked: is called when the node may take part.  tell: is called after each round.
+    ended: see `Leading`.  serving: returns where the node serves snapshots.
     """
     cluster, kafka = settings.cluster, kafka_settings(settings)
     if not reached(kafka, _log, stopped):
@@ -86,14 +88,11 @@ def run_leader(
         KafkaTransport(kafka) as transport,
         KafkaRegistry(kafka, cluster.topic_prefix, log_retention_ms=cluster.log_retention) as registry,
     ):
-        make_topics(transport, topics)
         before = _admitted(settings, place, transport, registry, stopped)
         checked()
-        known = _Known(place, cluster, _incarnation(place, before.incarnation))
-        with GroupMembership(
-            kafka, topics.nodes, topics.leader, place.identity.name, cluster.session_timeout_s
-        ) as membership:
-            watch = LogWatch(transport, topics, lambda: known.catalog.task_keys if leading.leads else ())
+        known = _Known(place, cluster, _incarnation(place, before.incarnation), serving)
+        with _membership(settings, place, topics) as membership:
+            watch = LogWatch(transport, topics, lambda: known.catalog if leading.leads else Catalog())
             leading = Leading(
                 transport,
                 topics,
@@ -107,10 +106,12 @@ def run_leader(
                 before.end,
                 lambda: watch.bounds,
             )
+            replies = ReplyTopics(transport, topics, lambda: leading.leads, time.monotonic)
             watchdog = ClientWatchdog(kafka, topics.catalog, on_lost=stopped.set)
             watchdog.start()
             follower = registry.follow(known.follow)
             watch.start()
+            replies.start()
             try:
                 while not stopped.is_set():
                     leading.round()
@@ -120,9 +121,17 @@ def run_leader(
             finally:
                 watchdog.stop()
                 watch.close()
+                replies.close()
                 leading.resign()
         if watchdog.reason is not None:
             raise TransportFailedError(cluster.broker, watchdog.reason, "It is started again")
+
+
+def _membership(settings: Settings, place: LeaderPlace, topics: Topics) -> GroupMembership:
+    within_s = settings.cluster.session_timeout_s
+    return GroupMembership(
+        kafka_settings(settings), topics.nodes, topics.leader, place.identity.name, within_s
+    )
 
 
 def _policy(cluster: ClusterSettings) -> ClusterPolicy:
@@ -136,15 +145,17 @@ def _admitted(
     registry: KafkaRegistry,
     stopped: threading.Event,
 ) -> SaidBefore:
-    """Return once the node may take part. Raises NodeRefusedError."""
+    """Make the cluster's topics, and return once the node may take part. Raises NodeRefusedError."""
     cluster, topics = settings.cluster, registry.topics
+    make_topics(transport, topics)
     check_folder(
         place.data,
         transport.topic_id(topics.catalog),
         registry.snapshot().catalog,
         f"topic prefix {cluster.topic_prefix} at {cluster.broker}",
     )
-    check_plan(transport, TopicPartition(topics.assignment, 0))
+    if not place.runs_already:
+        check_plan(transport, TopicPartition(topics.assignment, 0))
     members = GroupMembers(kafka_settings(settings), topics.nodes)
     return check_name(
         transport,
@@ -168,11 +179,15 @@ class _Known:
     """The description of the node: its data on the disk, and the catalogue by which that data is looked for.
 
     incarnation: the number of this run of the node.
+    serving: returns where the node serves snapshots.
     catalog: the newest one that was followed; another thread sets it.
     """
 
-    def __init__(self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int) -> None:
+    def __init__(
+        self, place: LeaderPlace, cluster: ClusterSettings, incarnation: int, serving: Callable[[], Serving]
+    ) -> None:
         self._place, self._cluster, self._incarnation = place, cluster, incarnation
+        self._serving = serving
         self._looked_s, self._disk = -_FOLDERS_S, list[DiskCopy]()
         self._measured_s, self._sizes = -_SIZES_S, dict[TaskKey, int]()
         self.catalog = Catalog()
@@ -187,6 +202,7 @@ class _Known:
         now_s = time.monotonic()
         if now_s - self._looked_s >= _FOLDERS_S:
             self._looked_s, self._disk = now_s, list(self._on_disk(now_s))
+        serving = self._serving()
         return NodeRecord(
             name=self._place.identity.name,
             folder=self._place.identity.folder,
@@ -197,6 +213,10 @@ class _Known:
             release=self._place.release,
             disk=self._disk,
             histories=self._histories.among(self.catalog),
+            reads=READS,
+            transfer=serving.address,
+            transfer_key=serving.key,
+            transfer_reason=serving.reason,
         )
 
     def _on_disk(self, now_s: float) -> Iterator[DiskCopy]:

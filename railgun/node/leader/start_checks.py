@@ -93,22 +93,18 @@ def name_in_use(host: str, name: str) -> str:
 def check_plan(transport: Transport, assignment: TopicPartition) -> None:
     """Check that this release can read the plan. Raises NodeRefusedError, and TransportError.
 
-    A release that cannot must not write a record of its node either: it would lose fields that it does not know.
+    A node that cannot would have no tasks. It must not write a record of itself either, which would lose fields that
+    its release does not know.
     """
     reader = PlanReader()
 
     def refuse_newer(_: TopicPartition, error: UnreadableRecordError) -> None:
         # `Leading` logs other records that cannot be read.
         if isinstance(error, NewerRecordError):
-            raise newer_plan(error) from None
+            raise NodeRefusedError(f"{error}; start a release that does, as the other nodes have") from None
 
     taker = each_record(lambda _, record: reader.take(record), refuse_newer)
     Tail(transport, {assignment: taker}).read_to_the_end()
-
-
-def newer_plan(error: NewerRecordError) -> NodeRefusedError:
-    """Return the error for a node that cannot read the newest plan: it would follow an older one."""
-    return NodeRefusedError(f"{error}; start a release that does, as the other nodes have")
 
 
 def _said_before(

@@ -106,7 +106,10 @@ def test_a_server_that_has_failed(running: Server, monkeypatch: pytest.MonkeyPat
 
 def test_whoever_is_not_told_what_it_is_is_told_what_to_do() -> None:
     error = of_scoring(FolderError(FAILURE), has_stopped=True)
-    advice = "; the events may count; sending them again with their ids is safe"
+    advice = (
+        "; the events may count; sending them again is safe with their ids, and without an id field they would count "
+        "once more"
+    )
     assert (error.problem.detail, error.headers) == (GENERAL + advice, ())
     told_all = error.for_caller(Caller("monitoring", Scopes(("metrics",))))
     assert (told_all.problem.detail, told_all.headers) == (FAILURE + advice, ())

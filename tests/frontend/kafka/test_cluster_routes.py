@@ -147,6 +147,7 @@ def test_nodes_are_shown_and_emptied(
         running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copies": True}), 503
     )
     assert _states(running) == {"node-1": "away", "node-2": "away"}
+    assert _shown(running)["warnings"][0].startswith("no node runs, so nobody answers")
     nodes.start(2)
     awaited(lambda: nodes.running[2].plan.is_drained("node-1"))
     # The order is to a node that is away: that does not hide it, nor has it to be stopped.

@@ -57,8 +57,12 @@ def test_where_a_log_begins_and_who_needs_it(kafka: str, tmp_path: Path) -> None
         }
         changed = running.client.patch("/v1/streams/s", json={"log_retention": "2h"})
         assert (changed.status_code, changed.json()["log_retention"]) == (200, "2h")
-        _logs(running)._watch.look()
-        assert _log(running)["retention_ms"] == 2 * HOUR_MS
+        until(lambda: _log(running)["retention_ms"] == 2 * HOUR_MS)
+        changed = running.client.patch("/v1/streams/s", json={"log_retention": None})
+        assert (changed.status_code, changed.json().get("log_retention")) == (200, None)
+        until(lambda: _log(running)["retention_ms"] == HOUR_MS)
+        running.client.patch("/v1/streams/s", json={"log_retention": "2h"})
+        until(lambda: _log(running)["retention_ms"] == 2 * HOUR_MS)
         cluster.start_units(1)
         until(lambda: not warming(running.client, "s"))
         for _ in range(5):

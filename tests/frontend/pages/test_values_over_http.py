@@ -8,7 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from railgun.cli import values
 from railgun.cli.main import main
+from railgun.client.client import Client
 from railgun.engine.engine import Engine
 from railgun.task.queries import QueryWork
 from tests.frontend.kafka.cluster import LocalCluster, client_of, define, warming
@@ -255,6 +257,25 @@ def test_the_command(served: Server, capsys: pytest.CaptureFixture[str]) -> None
     assert lines[4].startswith("  card: as of 2023-11-14T22:13:20.001Z, offset ")
     assert main([*words, "--metrics", "n", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == {"n": 1}
+
+
+def test_the_command_says_that_it_waits(
+    served: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["values", "payments", "--key", "card=c1", "--url", served.service.url]
+    assert main(words) == 0
+    prompt = capsys.readouterr()
+    monkeypatch.setattr(values, "_LATE_S", 0.0)
+    asked, said = Client.values_of_text, list[str]()
+
+    def late(*arguments: Any) -> dict[str, Any]:
+        until(lambda: said.append(capsys.readouterr().err) or any(said))
+        return asked(*arguments)
+
+    monkeypatch.setattr(Client, "values_of_text", late)
+    assert main(words) == 0
+    assert (prompt.err, capsys.readouterr().out) == ("", prompt.out)
+    assert "".join(said).endswith("`railgun status` says whether somebody answers the tasks of payments\n")
 
 
 @pytest.mark.parametrize(

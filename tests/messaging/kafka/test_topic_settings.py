@@ -26,6 +26,7 @@ def test_a_topic_of_the_only_broker_is_weak(kafka: str) -> None:
     with KafkaTransport(quick_settings(kafka)) as transport:
         transport.create_topic("weak", 1)
         assert transport.weakness("weak") == "it has no second replica"
+        assert transport.brokers() == 1
 
 
 def test_an_overwritten_topic_of_an_earlier_release_is_changed(kafka: str) -> None:

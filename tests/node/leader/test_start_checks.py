@@ -113,17 +113,3 @@ def test_of_two_nodes_that_take_a_name_at_once_the_second_ends(nodes: Nodes) -> 
     nodes.write(topic, late.key, encode_statement(late))
     awaited(lambda: other.leading._observed.nodes["node-2"].folder == "folder of node-2")
     assert other.error is None
-
-
-def test_a_newer_plan_ends_the_node(nodes: Nodes) -> None:
-    topic = nodes.player.registry.topics.assignment
-    nodes.start(1)
-    awaited(lambda: nodes.places() == {frozenset({"node-1"})})
-    end = nodes.player.transport.end_offset(topic, 0)
-    nodes.write(topic, b"plan", msgspec.json.encode({"kind": "plan", "version": 9, "all": "else"}))
-    awaited(lambda: nodes.running[1].error is not None)
-    error = nodes.running[1].error
-    assert isinstance(error, NodeRefusedError)
-    assert "the plan is of version 9; this release reads 1; start a release that does" in str(error)
-    nodes.running[1].error = None
-    assert nodes.player.transport.end_offset(topic, 0) == end + 1

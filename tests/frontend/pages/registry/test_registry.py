@@ -57,6 +57,12 @@ def test_how_long_logs_are_kept_is_shown_though_it_has_no_effect_here(shared: Se
     assert "log_retention" not in shared.client.get(made(shared, "unsaid")).json()
     told = refused(shared.client.patch(place, json={"log_retention": "10m"}), 422)
     assert told["errors"][0]["loc"] == ["log_retention"]
+    # A null takes it back. Without the key it stays as it is.
+    shared.client.patch(place, json={"lateness": "2s"})
+    assert shared.client.get(place).json()["log_retention"] == "forever"
+    unset = shared.client.patch(place, json={"log_retention": None})
+    assert (unset.status_code, "log_retention" in unset.json()) == (200, False)
+    assert "log_retention" not in shared.client.get(place).json()
 
 
 def test_a_stream_that_is_there_otherwise(shared: Server) -> None:

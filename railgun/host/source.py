@@ -1,0 +1,132 @@
+"""Decides where the data of a copy comes from when it is opened: from its own folder and its log, or from the copy of
+another node.
+"""
+
+import logging
+
+from railgun.cluster.donors import Donor, Donors
+from railgun.history.task_folder import current_folder
+from railgun.host.fetched import take_fetched
+from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.place import Place
+from railgun.host.recovery import SyncLog, begins_at, recovered
+from railgun.host.task_log import TaskLog
+from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
+from railgun.task.processor import TaskProcessor
+from railgun.task.settings import TaskSettings
+
+MOST_FETCHES = 3
+"""The log may have overtaken what was fetched so often, and so many fetches in a row may fail."""
+
+_log = logging.getLogger("railgun.unit")
+
+
+class DataSource:
+    """Opens the task of a place. One thread at a time uses it.
+
+    after_records: if more records than this are missing, and another node's copy can give its data, that is fetched.
+    order: what has to be fetched, after `open` has returned no task; None if it is not known yet who may give it.
+    """
+
+    def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, after_records: int) -> None:
+        self._place, self._log, self._settings = place, log, settings
+        self._after_records = after_records
+        self._taken = self._failed = 0
+        self._error = ""
+        self.order: FetchOrder | None = None
+
+    def note(self, end: FetchEnd) -> None:
+        """Note how a fetch has ended."""
+        self._failed = self._failed + 1 if end.error else 0
+        self._error = end.error
+
+    def open(self, donors: Donors | None, sync_log: SyncLog) -> TaskProcessor | None:
+        """Return the task; None if its data has to be fetched first.
+
+        donors: the copies of other nodes; None if there are no other nodes.
+        sync_log: see `CheckpointWork`.
+        Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
+        """
+        self.order = None
+        place, log = self._place, self._log
+        if donors is None:
+            return self._recovered(sync_log)
+        if take_fetched(place.folder):
+            self._taken += 1
+        start, begin = log.start, begins_at(place, log)
+        able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
+        is_new = not _has_state(place)
+        try:
+            if is_new and start > begin:
+                raise LogGapError(
+                    str(place.folder), f"there is no data, and the log begins at offset {start}"
+                )
+            if is_new and self._is_far(begin) and (able or donors.may_come):
+                self._fetch(able, start)
+                return None
+            task = self._recovered(sync_log)
+        except (LogCutError, LogReplacedError):
+            raise
+        except LogGapError as gap:
+            self._fetch_for(gap, able, donors, start)
+            return None
+        if able and self._is_far(task.position):
+            task.close()
+            log.release()
+            self._fetch(able, start)
+            return None
+        return task
+
+    def _recovered(self, sync_log: SyncLog) -> TaskProcessor:
+        self._place.folder.mkdir(parents=True, exist_ok=True)
+        return recovered(self._place, self._log, self._settings, sync_log)
+
+    def _is_far(self, position: int) -> bool:
+        """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
+        may_fetch = not self._taken and self._failed < MOST_FETCHES
+        return may_fetch and self._log.end - position > self._after_records
+
+    def _fits(self, donor: Donor, least: int) -> bool:
+        """Whether a donor's data can be continued from the log. least: the first offset that is of use."""
+        cut = self._place.cut
+        return donor.position >= least and donor.topic_id == ("" if cut is None else cut.topic_id)
+
+    def _fetch_for(self, gap: LogGapError, able: tuple[Donor, ...], donors: Donors, start: int) -> None:
+        """Order a fetch because the log does not have what is needed. Raises LogGapError if it would not help."""
+        place = str(self._place.identity)
+        if self._taken >= MOST_FETCHES:
+            raise LogGapError(
+                place,
+                f"{gap}. Data from another node was fetched {self._taken} times, and each time the log had lost more "
+                "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)",
+            ) from gap
+        if self._failed >= MOST_FETCHES:
+            raise LogGapError(
+                place, f"{gap}. Another node's data could not be fetched: {self._error}"
+            ) from gap
+        if not able and not donors.may_come:
+            raise LogGapError(place, f"{gap}. {self._what_helps(donors.last)}") from gap
+        self._fetch(able, start)
+
+    def _fetch(self, able: tuple[Donor, ...], start: int) -> None:
+        if able:
+            least = max(start, begins_at(self._place, self._log))
+            self.order = FetchOrder(tuple(each.copy for each in able), self._log.topic_id, least)
+
+    def _what_helps(self, last: Donor | None) -> str:
+        order = (
+            f"`railgun cluster accept-gap {self._place.key}` has the task go on without what its log has lost"
+        )
+        if last is None:
+            return (
+                f"No copy on another node is heard that has the data: start the node that had it, or {order}"
+            )
+        return (
+            f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
+            f"start that node, or {order}"
+        )
+
+
+def _has_state(place: Place) -> bool:
+    """Whether the task has been opened in its folder before."""
+    return place.folder.is_dir() and (current_folder(place.folder) / "state" / "CURRENT").exists()

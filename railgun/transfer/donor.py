@@ -1,0 +1,149 @@
+"""Asks a donor for a snapshot, for its manifest, and for bytes of its files."""
+
+import contextlib
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from railgun.transfer.hashing import CHUNK_BYTES
+from railgun.transfer.keys import (
+    FETCH_HEADER,
+    SIGNATURE_HEADER,
+    is_signature,
+    manifest_signature,
+    request_signature,
+)
+from railgun.transfer.manifest import Manifest, read_manifest
+
+CONNECT_S, STALL_S = 5.0, 10.0
+"""A donor that does not take a connection for so long, or sends no byte for so long, is left."""
+# A snapshot and its manifest have to be made within this time.
+_MAKING_S = 600.0
+_BODY_BYTES_MAX = 64 << 20
+_LINE_CHARS_MAX = 500
+
+
+class DonorError(Exception):
+    """A donor cannot be used. The message is one line."""
+
+
+class DonorBusyError(Exception):
+    """A donor serves other fetches at present."""
+
+
+class DonorAddress(NamedTuple):
+    """Where a node serves snapshots, and the key of its start. url: empty if it serves none."""
+
+    url: str
+    key: str
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class Donor:
+    """A connection to a donor. One thread uses it. Each method raises DonorError and DonorBusyError.
+
+    fetch: the random name of the fetch.
+    tls: verifies the donor's certificate.
+    check: is called again and again while the donor is waited for. What it raises ends the call.
+    """
+
+    def __init__(
+        self, address: DonorAddress, fetch: str, tls: ssl.SSLContext | bool, check: Callable[[], object]
+    ) -> None:
+        self._key, self._fetch, self._check = address.key, fetch, check
+        self._is_gone = False
+        self._client = httpx.Client(
+            base_url=address.url,
+            verify=tls,
+            trust_env=False,
+            timeout=httpx.Timeout(STALL_S, connect=CONNECT_S),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Tell a donor that is not gone that the fetch has ended, so that it serves others."""
+        with contextlib.suppress(httpx.HTTPError):
+            if not self._is_gone:
+                self._client.send(self._request("DELETE", "/v1/fetch"))
+        self._client.close()
+
+    def snapshot(self, unit: int, task: str) -> str:
+        """Return the name of a snapshot of a task. Waits until it is made."""
+        body = self._made(f"/v1/units/{unit}/snapshots/{quote(task, safe='')}").content
+        try:
+            return msgspec.json.decode(body, type=_Named).name
+        except msgspec.MsgspecError as error:
+            raise DonorError(f"it has sent no name of a snapshot: {error}") from None
+
+    def manifest(self, name: str) -> Manifest:
+        """Return the manifest of a snapshot. Raises ManifestError too."""
+        answer = self._made(f"/v1/snapshots/{quote(name, safe='')}/manifest")
+        expected = manifest_signature(self._key, name, answer.content)
+        if not is_signature(answer.headers.get(SIGNATURE_HEADER, ""), expected):
+            raise DonorError("the signature of its manifest is not right")
+        return read_manifest(answer.content)
+
+    def content(self, name: str, path: str, begin: int) -> Iterator[bytes]:
+        """Yield the bytes of a file from an offset on."""
+        request = self._request("GET", f"/v1/snapshots/{quote(name, safe='')}/files/{quote(path)}", begin)
+        try:
+            answer = self._client.send(request, stream=True)
+            try:
+                if answer.status_code not in (200, 206):
+                    answer.read()
+                    raise _refused(answer)
+                yield from answer.iter_raw(CHUNK_BYTES)
+            finally:
+                answer.close()
+        except httpx.HTTPError as error:
+            raise self._gone(error) from None
+
+    def _gone(self, error: httpx.HTTPError) -> DonorError:
+        self._is_gone = True
+        return DonorError(_told(error))
+
+    def _made(self, path: str) -> httpx.Response:
+        """Ask until what is being made is there."""
+        deadline_s = time.monotonic() + _MAKING_S
+        while time.monotonic() < deadline_s:
+            self._check()
+            try:
+                answer = self._client.send(self._request("GET", path))
+            except httpx.HTTPError as error:
+                raise self._gone(error) from None
+            if answer.status_code == 200:
+                if len(answer.content) > _BODY_BYTES_MAX:
+                    raise DonorError(f"it has sent {len(answer.content)} bytes where a manifest belongs")
+                return answer
+            if answer.status_code != 202:
+                raise _refused(answer)
+        raise DonorError(f"it has made no snapshot within {_MAKING_S:g} s")
+
+    def _request(self, method: str, path: str, begin: int = 0) -> httpx.Request:
+        part = f"bytes={begin}-" if begin else ""
+        signature = request_signature(self._key, method, path, part, self._fetch)
+        headers: dict[str, Any] = {FETCH_HEADER: self._fetch, SIGNATURE_HEADER: signature}
+        return self._client.build_request(method, path, headers=headers | ({"range": part} if part else {}))
+
+
+def _refused(answer: httpx.Response) -> DonorError | DonorBusyError:
+    if answer.status_code == 503:
+        return DonorBusyError()
+    text = " ".join(answer.text.split())[:_LINE_CHARS_MAX]
+    return DonorError(f"it has answered {answer.status_code}: {text}")
+
+
+def _told(error: httpx.HTTPError) -> str:
+    if isinstance(error, httpx.ReadTimeout):
+        return f"it has sent nothing for {STALL_S:g} s"
+    return f"{type(error).__name__}: {error}"[:_LINE_CHARS_MAX]

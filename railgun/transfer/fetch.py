@@ -1,0 +1,187 @@
+"""Fetches the data of one task: takes donors in order until one has given all of it, verified."""
+
+import logging
+import secrets
+import shutil
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from railgun.node.relay import Fetch, Fetched, Fetching
+from railgun.transfer.donor import Donor, DonorAddress, DonorBusyError, DonorError
+from railgun.transfer.figures import Figures
+from railgun.transfer.manifest import ClusterId, Manifest, ManifestError, ManifestFile, check_manifest
+from railgun.transfer.target import DamagedError, NoRoomError, TargetFolder
+
+BUSY_S = 2.0
+"""The pause after which donors that served others are asked again."""
+
+# A donor deletes a snapshot that is not read. It is asked for the manifest so often while files are read here.
+_READ_S = 5.0
+_ATTEMPTS = 2
+
+_log = logging.getLogger("railgun.transfer")
+
+
+class StoppedError(Exception):
+    """The fetch was taken back, or the process stops."""
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSetting:
+    """What all fetches of a node need.
+
+    donors: returns where a node serves snapshots; None if it is not known.
+    cluster: returns the id of this node's cluster.
+    tls: returns what verifies donors.
+    release: of this program.
+    free_bytes: returns how much of a folder's disk is free.
+    """
+
+    donors: Callable[[str], DonorAddress | None]
+    cluster: Callable[[], ClusterId]
+    tls: Callable[[], ssl.SSLContext]
+    release: str
+    figures: Figures = field(default_factory=Figures)
+    free_bytes: Callable[[Path], int] = _free_bytes
+
+
+class TaskFetch:
+    """The fetch of a task's data. One thread runs it; any thread may read `progress`, and call `stop`."""
+
+    def __init__(self, order: Fetch, setting: FetchSetting) -> None:
+        self.order, self._setting = order, setting
+        self.progress = Fetching(order.task)
+        self._stopped = threading.Event()
+        self._target = TargetFolder(Path(order.folder), self._check, setting.free_bytes)
+        self._moved = 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the fetch was told to end."""
+        return self._stopped.is_set()
+
+    def stop(self) -> None:
+        """Let the fetch end soon. What has come stays."""
+        self._stopped.set()
+
+    def run(self) -> Fetched:
+        """Return how the fetch has ended. Raises StoppedError."""
+        task = self.order.task
+        try:
+            done = self._already() or self._from_any()
+        except NoRoomError as error:
+            # The node's tasks need the room more.
+            self._target.delete()
+            done = Fetched(task, str(error))
+        except OSError as error:
+            done = Fetched(task, f"{self._target.folder}: {error}")
+        if done.error:
+            _log.warning("the data of %s is not fetched: %s", task, done.error)
+        return done
+
+    def _already(self) -> Fetched | None:
+        """Return the end of a fetch of which the unit has not heard."""
+        found = self._target.verified()
+        if found is None:
+            return None
+        try:
+            self._check_manifest(found)
+        except ManifestError:
+            return None
+        return Fetched(self.order.task, "", found.snapshot.position, "", 0, found.size)
+
+    def _from_any(self) -> Fetched:
+        task, left, errors = self.order.task, list(self.order.donors), list[str]()
+        while left:
+            busy = []
+            for node, unit in left:
+                name = f"{node}/{unit}"
+                try:
+                    return self._from(node, unit)
+                except DonorBusyError:
+                    busy.append((node, unit))
+                except (DonorError, ManifestError, DamagedError) as error:
+                    _log.warning("the data of %s cannot be fetched from %s: %s", task, name, error)
+                    errors.append(f"{name}: {error}")
+            left = busy
+            if left:
+                self.progress = Fetching(task)
+                self._stopped.wait(BUSY_S)
+                self._check()
+        return Fetched(task, "no donor has given it: " + ("; ".join(errors) or "none is known"))
+
+    def _from(self, node: str, unit: int) -> Fetched:
+        """Fetch everything from one donor. Raises DonorError, DonorBusyError, ManifestError, DamagedError and more."""
+        order, target, name = self.order, self._target, f"{node}/{unit}"
+        address = self._setting.donors(node)
+        if address is None or not address.url:
+            raise DonorError("it serves no snapshots")
+        begun_s = time.monotonic()
+        with Donor(address, secrets.token_hex(16), self._setting.tls(), self._check) as donor:
+            snapshot = donor.snapshot(unit, order.task)
+            manifest = donor.manifest(snapshot)
+            self._check_manifest(manifest)
+            missing, there = target.prepare(manifest, self._keeping(donor, snapshot))
+            total, begun = sum(each.file.size for each in missing), sum(each.begin for each in missing)
+            self.progress = Fetching(order.task, name, begun, total)
+            for each in missing:
+                self._fetch_file(donor, snapshot, each.file)
+            target.finish(manifest)
+        _log.info(
+            "the data of %s was fetched from %s: %d bytes moved, %d were there, position %d, %.1f s",
+            order.task,
+            name,
+            self._moved,
+            there,
+            manifest.snapshot.position,
+            time.monotonic() - begun_s,
+        )
+        return Fetched(order.task, "", manifest.snapshot.position, name, self._moved, there)
+
+    def _fetch_file(self, donor: Donor, snapshot: str, file: ManifestFile) -> None:
+        """Fetch a file, and once more if it is damaged. Raises DamagedError and more."""
+        for attempt in range(_ATTEMPTS):
+            before = self.progress
+            try:
+                for size in self._target.take(file, lambda at: donor.content(snapshot, file.path, at)):
+                    self._note(size)
+                return
+            except DamagedError as error:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+                _log.warning("the data of %s is damaged: %s, and is fetched again", self.order.task, error)
+                self.progress = before
+
+    def _note(self, size: int) -> None:
+        now = self.progress
+        self.progress = Fetching(now.task, now.donor, now.fetched + size, now.total)
+        self._moved += size
+        self._setting.figures.add("fetched_bytes_total", size)
+
+    def _keeping(self, donor: Donor, snapshot: str) -> Callable[[], None]:
+        """Return a function that keeps the donor from deleting the snapshot while files are read here."""
+        asked_s = time.monotonic()
+
+        def keep() -> None:
+            nonlocal asked_s
+            self._check()
+            if time.monotonic() - asked_s >= _READ_S:
+                donor.manifest(snapshot)
+                asked_s = time.monotonic()
+
+        return keep
+
+    def _check_manifest(self, manifest: Manifest) -> None:
+        check_manifest(manifest, self.order, self._setting.cluster(), self._setting.release)
+
+    def _check(self) -> None:
+        if self._stopped.is_set():
+            raise StoppedError

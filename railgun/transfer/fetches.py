@@ -1,0 +1,111 @@
+"""The fetches that units have ordered: some run at once, the others wait for their turn."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from railgun.node.relay import Fetch, Fetched, Fetching, Message, StopFetch
+from railgun.transfer.fetch import FetchSetting, StoppedError, TaskFetch
+from railgun.transfer.limits import FETCHES_MAX
+
+# A unit asks again if it hears nothing for 10 s.
+_TELL_S = 2.0
+
+
+class _Job:
+    """A fetch that runs. ended: how it has ended; None if it was stopped."""
+
+    def __init__(self, unit: str, fetch: TaskFetch) -> None:
+        self.unit, self.fetch = unit, fetch
+        self.ended: Fetched | None = None
+        self.thread = threading.Thread(target=self._run, name="fetch", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.ended = self.fetch.run()
+        except StoppedError:
+            return
+
+
+class Fetches:
+    """Takes the orders of units, and tells them how far their fetches have come.
+
+    Any thread may call `order` and `stop`; one thread calls `step`.
+    send: sends a message to a unit.
+    """
+
+    def __init__(
+        self,
+        setting: FetchSetting,
+        send: Callable[[str, Message], object],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._setting, self._send, self._now_s = setting, send, now_s
+        self._lock = threading.Lock()
+        # By task. An order of a task whose fetch is being stopped waits too.
+        self._waiting: dict[str, tuple[str, Fetch]] = {}
+        self._running: dict[str, _Job] = {}
+        self._told: dict[str, tuple[Fetching, float]] = {}
+
+    def order(self, unit: str, order: Fetch) -> None:
+        """Take an order. One that is there already goes on. unit: who gave it."""
+        with self._lock:
+            running = self._running.get(order.task)
+            if running is None or running.fetch.is_stopped:
+                self._waiting[order.task] = unit, order
+            else:
+                running.unit = unit
+            # The unit may be another process by now, which has heard nothing.
+            self._told.pop(order.task, None)
+
+    def stop(self, order: StopFetch) -> None:
+        """Take an order back."""
+        with self._lock:
+            self._waiting.pop(order.task, None)
+            running = self._running.get(order.task)
+            if running is not None:
+                running.fetch.stop()
+
+    def step(self) -> None:
+        """Begin what may begin, and tell units what is new."""
+        with self._lock:
+            for task, job in list(self._running.items()):
+                if not job.thread.is_alive():
+                    del self._running[task]
+                    self._end(task, job)
+            for task, (unit, order) in list(self._waiting.items()):
+                if len(self._running) < FETCHES_MAX and task not in self._running:
+                    del self._waiting[task]
+                    self._running[task] = _Job(unit, TaskFetch(order, self._setting))
+                    self._setting.figures.add("fetches_running")
+            for task, (unit, _) in self._waiting.items():
+                self._tell(unit, Fetching(task))
+            for job in self._running.values():
+                if not job.fetch.is_stopped:
+                    self._tell(job.unit, job.fetch.progress)
+
+    def close(self) -> None:
+        """Stop all fetches, and wait for a moment until they have ended."""
+        with self._lock:
+            self._waiting.clear()
+            running = list(self._running.values())
+        for job in running:
+            job.fetch.stop()
+        for job in running:
+            job.thread.join(1.0)
+
+    def _end(self, task: str, job: _Job) -> None:
+        self._told.pop(task, None)
+        figures = self._setting.figures
+        figures.add("fetches_running", -1)
+        if job.ended is not None:
+            figures.add("fetches_failed_total" if job.ended.error else "fetches_total")
+            self._send(job.unit, job.ended)
+
+    def _tell(self, unit: str, now: Fetching) -> None:
+        told, at_s = self._told.get(now.task, (None, 0.0))
+        now_s = self._now_s()
+        if now != told or now_s - at_s >= _TELL_S:
+            self._told[now.task] = now, now_s
+            self._send(unit, now)

@@ -1,0 +1,194 @@
+"""Runs the transfer process of a node: serves snapshots, and fetches them as units order."""
+
+import contextlib
+import logging
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from railgun.access.certificate_files import CertificateFiles, read_certificates
+from railgun.access.tls import CertificateError
+from railgun.config.settings import NONE, ClusterSettings, Settings
+from railgun.messaging.errors import TransportError
+from railgun.messaging.kafka.configured import kafka_settings
+from railgun.node.identity import kept_catalogue
+from railgun.node.relay import (
+    LEADER,
+    Fetch,
+    MakeSnapshot,
+    Message,
+    Received,
+    Serving,
+    SnapshotMade,
+    StopFetch,
+    unit_address,
+)
+from railgun.registry.topics import Topics
+from railgun.transfer.address import Listening, listen
+from railgun.transfer.fetch import FetchSetting
+from railgun.transfer.fetches import Fetches
+from railgun.transfer.figures import Figures
+from railgun.transfer.keys import new_key
+from railgun.transfer.limits import Rate
+from railgun.transfer.manifest import ClusterId
+from railgun.transfer.nodes import NodeAddresses, follow_nodes
+from railgun.transfer.server import Application
+from railgun.transfer.serving import DonorServer
+from railgun.transfer.snapshots import Snapshots
+
+_STEP_S = 0.5
+# The leader's process may have been started again, and know nothing.
+_SERVING_S = 3.0
+_CERTIFICATES_S = 60.0
+
+_log = logging.getLogger("railgun.transfer")
+
+
+class TransferProcess:
+    """The parts of the process, and the messages between them and the node's other processes.
+
+    data: the node's data folder.
+    release: of this program.
+    send: sends a message to another process of the node.
+    tell: tells the node the figures.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        data: Path,
+        release: str,
+        send: Callable[[str, Message], object],
+        tell: Callable[[dict[str, int]], object],
+    ) -> None:
+        self._settings, self._data, self._send, self._tell = settings, data, send, tell
+        self._figures, self._key, self._addresses = Figures(), new_key(), NodeAddresses()
+        cluster = settings.cluster
+        self._snapshots = Snapshots(data, self._ask_unit, self._cluster)
+        tls = partial(_donors_tls, cluster)
+        self._fetches = Fetches(
+            FetchSetting(self._addresses.of, self._cluster, tls, release, self._figures), send
+        )
+        self._server: DonorServer | None = None
+
+    def take(self, received: Received) -> None:
+        """Take a message. Any thread may call this."""
+        match received.message:
+            case Fetch() as order:
+                self._fetches.order(received.sender, order)
+            case StopFetch() as order:
+                self._fetches.stop(order)
+            case SnapshotMade(name, error) if self._server is not None:
+                self._server.call(self._snapshots.made, name, error)
+            case _:
+                pass
+
+    def run(self, stopped: threading.Event) -> None:
+        """Serve and fetch until asked to stop. Raises CertificateError, OSError."""
+        self._snapshots.begin()
+        listening = _awaited_port(self._settings.cluster, stopped)
+        with contextlib.ExitStack() as running:
+            tls = self._serve(listening, running)
+            following = threading.Thread(target=self._follow, args=[stopped], name="nodes", daemon=True)
+            following.start()
+            running.callback(self._fetches.close)
+            self._step_until(stopped, Serving(listening.url, self._key, listening.reason), tls)
+
+    def _serve(self, listening: Listening, running: contextlib.ExitStack) -> ssl.SSLContext | None:
+        """Start the server, if there is a port. Returns the TLS of the server."""
+        if listening.socket is None:
+            _log.warning("no snapshots are served to other nodes: %s", listening.reason)
+            return None
+        cluster = self._settings.cluster
+        tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
+        rate = Rate(cluster.transfer_rate_bytes)
+        application = Application(self._snapshots, self._key, rate, self._figures)
+        self._server = DonorServer(listening.socket, application, self._snapshots, tls)
+        running.enter_context(self._server)
+        _log.info("snapshots are served to other nodes at %s", listening.url)
+        return tls
+
+    def _step_until(self, stopped: threading.Event, serving: Serving, tls: ssl.SSLContext | None) -> None:
+        said_s = renewed_s = -_CERTIFICATES_S
+        told: dict[str, int] | None = None
+        certificates = _Renewal(self._settings.cluster, tls)
+        while not stopped.wait(_STEP_S if told is not None else 0.0):
+            now_s = time.monotonic()
+            self._fetches.step()
+            if now_s - said_s >= _SERVING_S:
+                said_s = now_s
+                self._send(LEADER, serving)
+            if now_s - renewed_s >= _CERTIFICATES_S:
+                renewed_s = now_s
+                certificates.look()
+            figures = self._figures.now()
+            if figures != told:
+                told = figures
+                self._tell(figures)
+
+    def _follow(self, stopped: threading.Event) -> None:
+        topics = Topics(self._settings.cluster.topic_prefix)
+        while not stopped.is_set():
+            try:
+                follow_nodes(self._addresses, topics.nodes, kafka_settings(self._settings), stopped)
+            except TransportError as error:
+                _log.warning("the addresses of other nodes cannot be read for now: %s", error)
+                stopped.wait(1.0)
+
+    def _ask_unit(self, unit: int, order: MakeSnapshot) -> None:
+        self._send(unit_address(unit), order)
+
+    def _cluster(self) -> ClusterId:
+        return ClusterId(kept_catalogue(self._data), self._settings.cluster.topic_prefix)
+
+
+class _Renewal:
+    """Takes new certificates that were put in the place of those in force."""
+
+    def __init__(self, cluster: ClusterSettings, tls: ssl.SSLContext | None) -> None:
+        self._cluster, self._tls = cluster, tls
+        self._seen = self._times()
+
+    def look(self) -> None:
+        """Take new files, if there are some that can be used."""
+        times = self._times()
+        if self._tls is None or times == self._seen:
+            return
+        try:
+            _own_tls(self._cluster)
+            self._tls.load_cert_chain(self._cluster.transfer_certificate, self._cluster.transfer_key)
+            self._seen = times
+            _log.info("%s: new certificates are in force", self._cluster.transfer_certificate)
+        except (CertificateError, OSError) as error:
+            _log.warning("new certificates are not taken: %s", error)
+
+    def _times(self) -> list[int]:
+        files = self._cluster.transfer_certificate, self._cluster.transfer_key
+        return [os.stat(each).st_mtime_ns for each in files if self._tls is not None and os.path.exists(each)]
+
+
+def _awaited_port(cluster: ClusterSettings, stopped: threading.Event) -> Listening:
+    """Open the port, once the name of the broker is known. Raises OSError if the port is in use."""
+    while True:
+        try:
+            return listen(cluster)
+        except socket.gaierror as error:
+            _log.warning("cluster.broker: %s: %s; it is asked again", cluster.broker, error)
+            if stopped.wait(5.0):
+                return Listening(None, "", "it stops")
+
+
+def _own_tls(cluster: ClusterSettings) -> ssl.SSLContext:
+    """Raises CertificateError, OSError."""
+    files = CertificateFiles(cluster.transfer_certificate, cluster.transfer_key)
+    return read_certificates(files, time.time()).context
+
+
+def _donors_tls(cluster: ClusterSettings) -> ssl.SSLContext:
+    """Return what verifies donors. Raises OSError."""
+    return ssl.create_default_context(cafile=None if cluster.transfer_ca == NONE else cluster.transfer_ca)

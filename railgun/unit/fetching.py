@@ -1,0 +1,103 @@
+"""Has the node's transfer process fetch the data of tasks, and hears how far that is (FORMAT.md)."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.donors import Donors
+from railgun.cluster.reports import Fetching
+from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.place import Place
+from railgun.host.snapshot import FORMATS
+from railgun.node import relay
+from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.snapshots import task_name
+
+# A transfer process that was started again has forgotten what it was asked for.
+_AGAIN_S = 10.0
+
+_log = logging.getLogger("railgun.unit")
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """A fetch that was asked for.
+
+    heard_s: when it was asked for, or its progress was heard; whichever came last.
+    """
+
+    fetch: relay.Fetch
+    heard_s: float
+    found: Fetching | FetchEnd
+
+
+class UnitFetcher:
+    """The fetcher of a unit in a cluster; see `Fetcher`. Any thread may call `hear`.
+
+    donors: returns who may give the data of a task.
+    send: sends a message to the node's transfer process; one that is lost is sent again.
+    """
+
+    def __init__(
+        self,
+        donors: Callable[[TaskKey], Donors],
+        send: Callable[[relay.Fetch | relay.StopFetch], object],
+        clock: Clock = CLOCK,
+    ) -> None:
+        self.donors, self._send, self._clock = donors, send, clock
+        self._heard: deque[relay.Fetching | relay.Fetched] = deque()
+        self._under_way: dict[str, _UnderWay] = {}
+
+    def hear(self, message: relay.Fetching | relay.Fetched) -> None:
+        """Take in what the transfer process says of a fetch."""
+        self._heard.append(message)
+
+    def begin(self, place: Place, order: FetchOrder) -> None:
+        """Begin to fetch the data of a task into the folder beside its own."""
+        name = task_name(place.key)
+        donors = [(copy.node, copy.unit) for copy in order.donors]
+        fetch = relay.Fetch(
+            name, donors, order.topic_id, order.log_start, FORMATS, str(place.folder.absolute())
+        )
+        self._under_way[name] = _UnderWay(fetch, self._clock.now(), Fetching())
+        self._send(fetch)
+
+    def look(self, task: TaskKey) -> Fetching | FetchEnd:
+        """Return how far the fetch of a task has come, or how it has ended. After its end it is forgotten."""
+        while self._heard:
+            self._take(self._heard.popleft())
+        name, now_s = task_name(task), self._clock.now()
+        each = self._under_way[name]
+        if isinstance(each.found, FetchEnd):
+            del self._under_way[name]
+        elif now_s - each.heard_s >= _AGAIN_S:
+            each.heard_s = now_s
+            self._send(each.fetch)
+        return each.found
+
+    def stop(self, task: TaskKey) -> None:
+        """End the fetch of a task, if there is one. What has come stays."""
+        name = task_name(task)
+        self._under_way.pop(name, None)
+        self._send(relay.StopFetch(name))
+
+    def _take(self, message: relay.Fetching | relay.Fetched) -> None:
+        each = self._under_way.get(message.task)
+        if each is None:
+            return
+        each.heard_s = self._clock.now()
+        if isinstance(message, relay.Fetching):
+            each.found = Fetching(donor=message.donor, fetched=message.fetched, total=message.total)
+            return
+        each.found = FetchEnd(message.error)
+        if not message.error:
+            _log.info(
+                "%s: its data up to offset %d has come from %s: %d bytes, and %d were here already",
+                message.task,
+                message.position,
+                message.donor,
+                message.bytes,
+                message.linked,
+            )

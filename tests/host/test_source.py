@@ -1,0 +1,157 @@
+"""Where a copy's data comes from: its own folder, another node, or the log from its beginning."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
+from railgun.cluster.donors import Donor, Donors
+from railgun.host.data_folder import FETCHED
+from railgun.host.fetched import fetching_folder
+from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.place import Place
+from railgun.host.source import MOST_FETCHES, DataSource
+from railgun.host.task_log import TaskLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
+from railgun.messaging.transport import TopicPartition
+from railgun.task.environment import TaskEnvironment
+from railgun.task.errors import LogGapError
+from tests.task.small_log import IDENTITY, SmallLog
+from tests.unit.local_units import SMALL
+from tests.unit.test_unit_hosts import _DEFINITIONS
+
+_WHERE = TopicPartition("t", 0)
+_DONOR = CopyName("there", 0)
+_RECORDS, _FEW, _MANY = 42, 5, 1_000
+
+
+def _no_replies(before_offset: int) -> None:
+    """None is owed."""
+
+
+@dataclass
+class _Copy:
+    log: EmbeddedLog
+    place: Place
+
+    def source(self, after_records: int = _MANY) -> DataSource:
+        log = TaskLog(self.log, _WHERE, TaskEnvironment())
+        return DataSource(self.place, log, SMALL, after_records)
+
+    def opened(self, source: DataSource, donors: Donors | None) -> int | None:
+        """The position of the task; None if it is to be fetched."""
+        task = source.open(donors, _no_replies)
+        if task is None:
+            return None
+        position = task.position
+        task.close()
+        return position
+
+    def processed(self, end: int, folder: Path | None = None) -> None:
+        """Process the log up to an offset, take a checkpoint, and move the folder elsewhere."""
+        task = self.source().open(None, _no_replies)
+        assert task is not None
+        fetched = self.log.read(*_WHERE, task.position, end - task.position, 1 << 20)
+        task.process(fetched.records, task.position, lambda replies: None)
+        task.checkpoints.take()
+        task.close()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            self.place.folder.rename(folder)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[_Copy]:
+    log = EmbeddedLog(tmp_path / "log", Durability.OS)
+    try:
+        log.create_topic(_WHERE.topic, 1)
+        small = SmallLog(_DEFINITIONS)
+        events = [small.records[small.event(f"e{number}", 1_000 * number)] for number in range(40)]
+        log.append(*_WHERE, [*small.records[:2], *events])
+        key = TaskKey("s", 1, "k", 0)
+        yield _Copy(log, Place(key, IDENTITY, _WHERE, tmp_path / "k" / "0", tmp_path / "ready"))
+    finally:
+        log.close()
+
+
+def _donors(*positions: int, may_come: bool = False) -> Donors:
+    return Donors(tuple(Donor(_DONOR, position) for position in positions), may_come)
+
+
+def test_the_own_folder_comes_first(copy: _Copy) -> None:
+    copy.processed(20)
+    assert copy.opened(copy.source(), _donors(40)) == 20
+
+
+def test_one_that_lacks_much_is_fetched_if_anybody_gives_it(copy: _Copy) -> None:
+    copy.processed(20)
+    source = copy.source(_FEW)
+    assert copy.opened(source, _donors(40)) is None
+    assert source.order == FetchOrder((_DONOR,), "", 0)
+    assert copy.opened(copy.source(_FEW), _donors(may_come=True)) == 20
+
+
+def test_a_short_log_is_read_from_its_beginning(copy: _Copy) -> None:
+    assert copy.opened(copy.source(), _donors(40)) == 0
+
+
+def test_a_copy_without_data_waits_for_donors_only_while_some_may_come(copy: _Copy) -> None:
+    source = copy.source(_FEW)
+    assert copy.opened(source, _donors(may_come=True)) is None
+    assert source.order is None
+    assert not copy.place.folder.exists()
+    assert copy.opened(source, _donors()) == 0
+
+
+def test_if_the_log_has_lost_what_it_needs_it_is_fetched(copy: _Copy) -> None:
+    copy.processed(20)
+    copy.log.trim(*_WHERE, 30)
+    source = copy.source()
+    assert copy.opened(source, _donors(25, 35)) is None
+    assert source.order == FetchOrder((_DONOR,), "", 30)
+
+
+def test_nothing_serves(copy: _Copy) -> None:
+    copy.log.trim(*_WHERE, 30)
+    last = Donor(CopyName("away", 1), 33)
+    with pytest.raises(LogGapError, match=r"away/1 had it last, up to offset 33: .* accept-gap s/k/0"):
+        copy.source().open(Donors((Donor(_DONOR, 25),), last=last), _no_replies)
+
+
+def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:
+    fetching = fetching_folder(copy.place.folder)
+    copy.processed(20, fetching)
+    source = copy.source(_FEW)
+    assert copy.opened(source, _donors(40)) is None
+    (fetching / FETCHED).write_text("{}")
+    assert copy.opened(source, _donors(40)) == 20
+
+
+def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:
+    kept = copy.place.folder.parent / "kept"
+    copy.processed(20, kept)
+    copy.log.trim(*_WHERE, 30)
+    source = copy.source()
+    for _ in range(MOST_FETCHES):
+        assert copy.opened(source, _donors(40)) is None
+        shutil.copytree(kept, fetching_folder(copy.place.folder))
+        (fetching_folder(copy.place.folder) / FETCHED).write_text("{}")
+        source.note(FetchEnd())
+    with pytest.raises(LogGapError, match="log_retention"):
+        source.open(_donors(40), _no_replies)
+
+
+def test_after_three_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
+    copy.processed(20)
+    source = copy.source(_FEW)
+    for _ in range(MOST_FETCHES):
+        assert copy.opened(source, _donors(40)) is None
+        source.note(FetchEnd("there is no room"))
+    assert copy.opened(source, _donors(40)) == 20
+    copy.log.trim(*_WHERE, 30)
+    with pytest.raises(LogGapError, match="there is no room"):
+        source.open(_donors(40), _no_replies)

@@ -1,0 +1,169 @@
+"""Nodes lose their disks, and logs lose what live copies have checkpointed, amid other faults: copies are made of the
+copies of other nodes. All replies are the oracle's, and all copies are there at the end, and equal.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from railgun.catalog.task_key import TaskKey
+from railgun.host.fetched import is_verified
+from railgun.host.place import task_folder
+from railgun.messaging.transport import TopicPartition
+from tests.counts import seeds
+from tests.simulator import canaries, faults
+from tests.simulator.checks import check_copies, check_derived, check_plans, check_quiet, check_replies
+from tests.simulator.faults import heal
+from tests.simulator.node import SimulatedNode, up
+from tests.simulator.simulation import Broken, Simulation
+from tests.task.committed import committed_at
+
+_FAULTS = (
+    faults.crash_unit,
+    faults.crash_unit,
+    faults.crash_node,
+    faults.start_node,
+    faults.start_node,
+    faults.halt_node,
+    faults.halt_then_crash,
+    faults.restart_unit,
+    faults.slow_disk,
+    faults.cold_rows,
+    faults.cut,
+    faults.add_metric,
+)
+_EVENTS_PER_S = 20.0
+_FAULTY_S = 12.0
+
+
+def empty_logs(simulation: Simulation) -> int:
+    """Delete from each log what no copy needs that could answer. Returns how many records."""
+    deleted = 0
+    for task in simulation.tasks:
+        needed = [host.durable[0] for _, state, host in simulation.hosts(task) if state.is_caught_up]
+        log = simulation.broker.logs[_where(simulation, task)]
+        if needed and min(needed) > log.start:
+            deleted += min(needed) - log.start
+            simulation.broker.delete_before(_where(simulation, task), min(needed))
+    return deleted
+
+
+def lose_a_disk(simulation: Simulation) -> bool:
+    """A node loses its disk, unless no other one has what is needed. It comes back soon."""
+    node = simulation.chance.choice(simulation.nodes)
+    others = [each for each in simulation.nodes if each is not node]
+    for task in simulation.tasks:
+        start = simulation.broker.logs[_where(simulation, task)].start
+        if max(_committed(each, task) for each in others) < start:
+            return False
+    node.lose_disk()
+    simulation.run(simulation.chance.choice((0.0, 0.5, 3.0)), _EVENTS_PER_S)
+    if not node.is_up:
+        node.start()
+    return True
+
+
+def crash_amid_a_fetch(simulation: Simulation) -> None:
+    """The unit, or all processes, of a node that fetches are killed: what has come so far stays."""
+    busy = [node for node in up(simulation.nodes) if node.transfer.is_busy]
+    if busy:
+        node = simulation.chance.choice(busy)
+        if simulation.chance.random() < 0.5:
+            node.kill_unit(0)
+        else:
+            node.kill()
+            node.start()
+
+
+def _where(simulation: Simulation, task: TaskKey) -> TopicPartition:
+    return TopicPartition(simulation.topics.tasks(task.stream, task.partitioner), task.partition)
+
+
+def _committed(node: SimulatedNode, task: TaskKey) -> int:
+    """The position of a node's checkpoint of a task; 0 if it has none, or if that cannot be told."""
+    for unit in node.live_units:
+        host = unit.loop.hosts.get(task)
+        if host is not None:
+            return host.durable[0] if host.is_running else 0
+    folder = task_folder(node.folder, *task)
+    return committed_at(folder) if folder.is_dir() and not node.live_units and not is_verified(folder) else 0
+
+
+def play(folder: Path, seed: int) -> tuple[int, int]:
+    """Returns how many fetches came to their end, and how many replies were compared. Raises Broken."""
+    folder.mkdir()
+    simulation = Simulation(folder, seed, units=(1,))
+    fetches, chance = 0, simulation.chance
+    try:
+        for node in simulation.nodes:
+            node.start()
+        simulation.run(4.0, _EVENTS_PER_S)
+        until_s = simulation.now_s + _FAULTY_S
+        while simulation.now_s < until_s:
+            kind = chance.random()
+            if kind < 0.2:
+                empty_logs(simulation)
+            elif kind < 0.5:
+                lose_a_disk(simulation)
+            elif kind < 0.6:
+                crash_amid_a_fetch(simulation)
+            else:
+                chance.choice(_FAULTS)(simulation)
+            simulation.run(chance.uniform(0.1, 1.5), _EVENTS_PER_S)
+        heal(simulation)
+        simulation.run(1.0, _EVENTS_PER_S)
+        simulation.run_until(lambda: simulation.missing() == 0, 40.0, "every event is answered")
+        simulation.run_until(simulation.is_whole, 60.0, "each task has two copies, of which one answers")
+        # One more disk, while all is well.
+        simulation.run(1.0, _EVENTS_PER_S)
+        empty_logs(simulation)
+        assert lose_a_disk(simulation)
+        simulation.run(2.0, _EVENTS_PER_S)
+        simulation.run_until(simulation.is_whole, 60.0, "each task has two copies, of which one answers")
+        simulation.run_until(simulation.is_steady, 330.0, "the copies answer that come first in the plan")
+        check_quiet(simulation, 2.0, _EVENTS_PER_S)
+        check_copies(simulation)
+        check_plans(simulation)
+        check_derived(simulation)
+        _check_nothing_is_left(simulation)
+        fetches = sum(node.fetched for node in up(simulation.nodes))
+        return fetches, check_replies(simulation)
+    except Exception as error:
+        raise Broken(f"seed {seed}: {type(error).__name__}: {error}") from error
+    finally:
+        simulation.close()
+
+
+def _check_nothing_is_left(simulation: Simulation) -> None:
+    """Beside a task that is open nothing of a fetch is left. Raises Broken."""
+    for task in simulation.tasks:
+        for _, _, host in simulation.hosts(task):
+            names = {path.name for path in host.place.folder.parent.iterdir()}
+            left = {f"{host.place.folder.name}.{end}" for end in ("fetching", "replaced")} & names
+            if left:
+                raise Broken(f"{host.place.folder.parent} has {left}")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", seeds(range(3), range(200)))
+def test_copies_are_made_of_copies(tmp_path: Path, seed: int) -> None:
+    fetches, compared = play(tmp_path / "nodes", seed)
+    assert fetches > 0
+    assert compared > 200
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "plant", [canaries.unverified_fetches_are_opened, canaries.donors_delete_what_is_fetched]
+)
+def test_planted_mistakes_are_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: canaries.Plant
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(Broken):
+        _play_all(tmp_path)
+
+
+def _play_all(folder: Path) -> None:
+    for seed in range(20):
+        play(folder / str(seed), seed)

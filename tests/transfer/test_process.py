@@ -1,0 +1,187 @@
+"""The process itself, started by a supervisor beside a made-up unit and a made-up leader's process."""
+
+import os
+import signal
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from railgun.config.settings import Settings
+from railgun.node.identity import keep_catalogue
+from railgun.node.relay import Fetch, Received, Serving, SnapshotMade
+from railgun.node.supervisor import Supervisor
+from railgun.transfer import process as process_module
+from railgun.transfer.donor import DonorAddress
+from railgun.transfer.fetch import TaskFetch
+from railgun.transfer.process import TransferProcess
+from tests.certificates import Authority
+from tests.transfer.made_up import CLUSTER, FORMATS, TASK, content, described, fetch_of, files_in, order
+from tests.unit.local_units import awaited
+
+_FILES = content()
+
+# A unit that makes snapshots of the folder in its first argument, and orders what is in its second.
+_UNIT = """
+import shutil, sys, threading, time
+from pathlib import Path
+import msgspec
+from railgun.node.relay import Fetch, MakeSnapshot, SnapshotMade, received, sent
+made, orders, told = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+print('{"ready": true}', flush=True)
+def say(message):
+    sys.stdout.buffer.write(sent("transfer", message)); sys.stdout.flush()
+def ask():
+    while True:
+        if orders.is_file():
+            say(msgspec.json.decode(orders.read_bytes(), type=Fetch))
+        time.sleep(0.5)
+threading.Thread(target=ask, daemon=True).start()
+for line in sys.stdin.buffer:
+    found = received(line)
+    if found is None:
+        continue
+    if isinstance(found.message, MakeSnapshot):
+        shutil.copytree(made, made.parent / "snapshots" / found.message.name)
+        say(SnapshotMade(found.message.name))
+    else:
+        with told.open("ab") as to:
+            to.write(line)
+"""
+_LEADER = """
+import sys
+from pathlib import Path
+from railgun.node.relay import received
+print('{"ready": true}', flush=True)
+for line in sys.stdin.buffer:
+    found = received(line)
+    if found is not None:
+        Path(sys.argv[1] + ".new").write_bytes(line)
+        Path(sys.argv[1] + ".new").rename(sys.argv[1])
+"""
+
+
+class _Node:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.serving_file = folder, folder / "serving"
+        made = folder / "made"
+        for path, body in _FILES.items():
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            (made / path).write_bytes(body)
+        (made / "snapshot.json").write_bytes(msgspec.json.encode(described()))
+        (folder / "node.lock").touch()
+        self.orders, self.told = folder / "orders", folder / "told"
+        unit = [sys.executable, "-c", _UNIT, str(made), str(self.orders), str(self.told)]
+        transfer = [sys.executable, "-m", "railgun.transfer", "--node-folder", str(folder), "--units", "1"]
+        self.supervisor = Supervisor(
+            folder,
+            [unit],
+            leader=[sys.executable, "-c", _LEADER, str(self.serving_file)],
+            transfer=[*transfer, "--release", "1.0", "--broker", "127.0.0.1:1"],
+        )
+
+    def serving(self) -> DonorAddress:
+        awaited(self.serving_file.is_file)
+        found = msgspec.json.decode(self.serving_file.read_bytes(), type=Received).message
+        assert isinstance(found, Serving)
+        assert found.reason == ""
+        return DonorAddress(found.address, found.key)
+
+
+@contextmanager
+def _running(folder: Path) -> Iterator[_Node]:
+    node, stopped, ended = _Node(folder), threading.Event(), list[bool]()
+    running = threading.Thread(target=lambda: ended.append(node.supervisor.run(stopped)))
+    running.start()
+    try:
+        awaited(lambda: node.supervisor.has_caught_up)
+        keep_catalogue(folder, CLUSTER.catalogue)
+        yield node
+    finally:
+        stopped.set()
+        running.join()
+    assert ended == [True]
+
+
+def _fetch(folder: Path, address: DonorAddress) -> TaskFetch:
+    return fetch_of(order(folder, "n0"), {"n0": address})
+
+
+def test_it_serves_what_a_unit_makes_and_is_started_again_with_another_key(tmp_path: Path) -> None:
+    with _running(tmp_path / "data") as node:
+        first = node.serving()
+        assert first.url.startswith("http://127.0.0.1:")
+        assert _fetch(tmp_path / "one", first).run().error == ""
+        fetched = files_in(tmp_path / "one.fetching")
+        del fetched["FETCHED"]
+        assert fetched == _FILES
+        transfer = node.supervisor.transfer
+        assert transfer is not None
+        size = sum(map(len, _FILES.values()))
+        awaited(lambda: transfer.heartbeat.get("transfer", {}).get("served_bytes_total") == size)
+        assert transfer.pid is not None
+        os.kill(transfer.pid, signal.SIGKILL)
+        awaited(lambda: transfer.starts == 2)
+        assert node.supervisor.waits_for is None
+        awaited(lambda: node.serving() != first)
+        assert _fetch(tmp_path / "two", node.serving()).run().error == ""
+        # What the process that was killed has left was deleted.
+        assert len(list((tmp_path / "data" / "snapshots").iterdir())) == 1
+
+
+def test_a_unit_that_orders_is_told_how_it_ends(tmp_path: Path) -> None:
+    with _running(tmp_path / "data") as node:
+        ordered = Fetch(TASK, [("n7", 0)], "topic", 0, FORMATS, str(tmp_path / "data" / "task"))
+        node.orders.write_bytes(msgspec.json.encode(ordered))
+        # Without a broker it knows no other node.
+        awaited(lambda: node.told.is_file() and b"n7/0: it serves no snapshots" in node.told.read_bytes())
+
+
+def test_a_process_takes_the_messages_of_its_node(tmp_path: Path) -> None:
+    sent = list[object]()
+    transfer = TransferProcess(
+        Settings(), tmp_path, "1.0", lambda to, message: sent.append(message), sent.append
+    )
+    # A message for a server that does not run yet, and one that is for others.
+    transfer.take(Received("unit 0", SnapshotMade("ab")))
+    transfer.take(Received("unit 0", Serving()))
+    assert sent == []
+
+
+def test_new_certificates_are_taken(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    pair, later = authority.pair(), authority.pair("later.example")
+    cluster = replace(
+        Settings().cluster, transfer_certificate=str(pair.certificate), transfer_key=str(pair.key)
+    )
+    tls = process_module._own_tls(cluster)
+    renewal = process_module._Renewal(cluster, tls)
+    loaded = list[object]()
+    tls_seen = _Seen(tls, loaded)
+    renewal._tls = tls_seen  # type: ignore[assignment]
+    renewal.look()
+    assert loaded == []
+    time.sleep(0.01)
+    pair.key.write_bytes(later.key.read_bytes())
+    renewal.look()
+    # The key alone is no pair.
+    assert loaded == []
+    pair.certificate.write_bytes(later.certificate.read_bytes())
+    renewal.look()
+    renewal.look()
+    assert loaded == [(str(pair.certificate), str(pair.key))]
+
+
+class _Seen:
+    def __init__(self, tls: ssl.SSLContext, loaded: list[object]) -> None:
+        self._tls, self._loaded = tls, loaded
+
+    def load_cert_chain(self, *files: str) -> None:
+        self._tls.load_cert_chain(*files)
+        self._loaded.append(files)
