@@ -23,3 +23,13 @@ class ClusterOperations(Protocol):
 
         A 409 says why that is refused.
         """
+
+    async def accept_gap(
+        self, stream: str, partitioner: str, partition: int, *, node: str, is_asked: bool
+    ) -> dict[str, Any]:
+        """Have a task go on behind a gap of its log. Return which records are lost.
+
+        node: that of the state to go on with; empty: that of the newest one.
+        is_asked: only return what would be lost.
+        A 409 says why that is refused.
+        """

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.score_options import ON_TIMEOUT
-from frontend.pages.cluster.models import Drain, OneTask
+from frontend.pages.cluster.models import Drain, GapOrder, OneTask
 from frontend.pages.registry import models
 from frontend.pages.values.models import KeyValues, ValueQuery
 
@@ -137,6 +137,7 @@ _MODELS = (
     KeyValues,
     Drain,
     OneTask,
+    GapOrder,
     models.Problem,
     models.Reply,
 )

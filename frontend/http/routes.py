@@ -51,6 +51,7 @@ ROUTES = Routes((
     Route("POST",   "/v1/cluster/nodes/{node}/drain",         "drain",             ServedBy.PAGES,  OPERATE),
     Route("POST",   "/v1/cluster/nodes/{node}/undrain",       "undrain",           ServedBy.PAGES,  OPERATE),
     Route("POST",   "/v1/cluster/accept-cut",                 "accept_cut",        ServedBy.PAGES,  OPERATE),
+    Route("POST",   "/v1/cluster/accept-gap",                 "accept_gap",        ServedBy.PAGES,  OPERATE),
     Route("GET",    "/openapi.json",                          "openapi",           ServedBy.PAGES,  OPEN),
     Route("GET",    "/docs",                                  "docs",              ServedBy.PAGES,  OPEN),
     Route("GET",    "/docs.css",                              "docs_style",        ServedBy.PAGES,  OPEN),

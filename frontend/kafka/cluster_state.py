@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, shown_before, told_gap
 from frontend.kafka.accepted_losses import accepted_loss
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import Gap
 from railgun.cluster.departed import departed
 from railgun.cluster.log_room import LogRoom
 from railgun.cluster.observed import ObservedCluster
@@ -21,6 +23,7 @@ from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
+    AcceptedGap,
     DrainOrder,
     decode_statement,
     encode_statement,
@@ -172,11 +175,58 @@ class ClusterState:
             "records": found.records,
         }
 
+    def accept_gap(
+        self, task: TaskKey, registry: KafkaRegistry, node: str, *, is_asked: bool
+    ) -> dict[str, Any]:
+        """Have a task go on behind a gap of its log, with the newest state that is heard, or with that of a node.
+        Return which records are lost. An order that was given before is only waited for.
+
+        is_asked: only return what would be lost.
+        Raises ProblemError, and what `registry` raises.
+        """
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
+        with self._lock:
+            self._refresh()
+            standing = self._standing(task)
+            stream = registry.snapshot().catalog.entry(task.stream).stream
+            found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, node)
+            if isinstance(found, Gap):
+                outcome, shown, gap = GapOutcome.ACCEPTED_BEFORE, shown_before(found), found
+            elif is_asked:
+                outcome, shown = GapOutcome.WOULD_CROSS, found.shown()
+            else:
+                outcome, shown, gap = GapOutcome.CROSSED, found.shown(), told_gap(registry, task, found)
+                self._send(AcceptedGap(**task._asdict(), gap=gap))
+        if not is_asked:
+            self._await(lambda plan: plan.gaps.get(task) == gap)
+        return {
+            "stream": task.stream,
+            "partitioner": task.partitioner,
+            "partition": task.partition,
+            "outcome": outcome,
+            **shown,
+        }
+
+    def _standing(self, task: TaskKey) -> Standing:
+        """Return how the copies of a task stand."""
+        observed, now_s = self._observed, time.monotonic()
+        copies = list(observed.reports.copies(task))
+        heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
+        disks = {
+            name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
+        }
+        return Standing(
+            heard,
+            [each for each in copies if each not in heard],
+            disks - {each.copy.node for each in copies},
+            observed.gaps.get(task),
+        )
+
     @property
     def _nodes(self) -> TopicPartition:
         return TopicPartition(self._topics.nodes, 0)
 
-    def _send(self, order: DrainOrder | AcceptedCut) -> None:
+    def _send(self, order: DrainOrder | AcceptedCut | AcceptedGap) -> None:
         entry = Entry(self._nodes, Records.of([encode_statement(order)]), [order.key])
         self._transport.submit([entry]).result()
 

@@ -5,6 +5,7 @@ from typing import Any
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import refusal
+from railgun.catalog.task_key import TaskKey
 
 
 class KafkaOperations:
@@ -39,14 +40,24 @@ class KafkaOperations:
 
     async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
         named = stream, partitioner, partition
+        return await self._running.call(
+            lambda parts: parts.cluster_state.accept_cut(_task(parts, *named), parts.registry)
+        )
 
-        def accept(parts: Parts) -> dict[str, Any]:
-            task = next(
-                (each for each in parts.tasks if (each.stream, each.partitioner, each.partition) == named),
-                None,
+    async def accept_gap(
+        self, stream: str, partitioner: str, partition: int, *, node: str, is_asked: bool
+    ) -> dict[str, Any]:
+        named = stream, partitioner, partition
+        return await self._running.call(
+            lambda parts: parts.cluster_state.accept_gap(
+                _task(parts, *named), parts.registry, node, is_asked=is_asked
             )
-            if task is None:
-                raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")
-            return parts.cluster_state.accept_cut(task, parts.registry)
+        )
 
-        return await self._running.call(accept)
+
+def _task(parts: Parts, stream: str, partitioner: str, partition: int) -> TaskKey:
+    """Return the task of this name. Raises ProblemError (404)."""
+    for task in parts.tasks:
+        if (task.stream, task.partitioner, task.partition) == (stream, partitioner, partition):
+            return task
+    raise refusal(404, f"there is no task {stream[:80]}/{partitioner[:80]}/{partition}")

@@ -180,6 +180,7 @@ class TaskStates:
                 "unit": None if heard is None else heard.copy.unit,
                 "state": state,
                 "unreadable_records": 0 if status is None else status.unreadable,
+                "gap_ms": None if status is None else status.gap_ms,
                 "copies": self._copies(key),
                 "log": logs[key].shown() if key in logs else None,
             }

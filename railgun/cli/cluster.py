@@ -2,17 +2,21 @@
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import UsageError
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import behind_text, log_columns, size_text, table_lines
-from railgun.wording import counted
+from railgun.wording import counted, time_text
 
-_PLAN, _ACCEPT_CUT = "plan", "accept-cut"
+if TYPE_CHECKING:
+    from railgun.client.client import Client
+
+_PLAN, _ACCEPT_CUT, _ACCEPT_GAP = "plan", "accept-cut", "accept-gap"
 
 
 def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
@@ -128,16 +132,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=[_PLAN, _ACCEPT_CUT],
+        choices=[_PLAN, _ACCEPT_CUT, _ACCEPT_GAP],
         help="plan: what a change would move; needs --what-if. accept-cut: have a task go on without records that the "
-        "broker has lost, or begin anew in another topic; needs its name",
+        "broker has lost, or begin anew in another topic; needs its name. accept-gap: have a task go on with an old "
+        "state, without records that its log no longer has; needs its name",
     )
     parser.add_argument(
-        "task", nargs="?", metavar="TASK", help="STREAM/PARTITIONER/PARTITION, for accept-cut"
+        "task", nargs="?", metavar="TASK", help="STREAM/PARTITIONER/PARTITION, for accept-cut and accept-gap"
     )
     parser.add_argument(
         "--what-if", metavar="CHANGE", help="remove=NODE, add=NUMBER or copies=NUMBER; nothing is changed"
     )
+    parser.add_argument(
+        "--from",
+        dest="from_node",
+        metavar="NODE",
+        help="for accept-gap: go on with the state of this node, whatever nodes that do not run have",
+    )
+    parser.add_argument("--yes", action="store_true", help="for accept-gap: do not ask")
     parser.add_argument("--tasks", action="store_true", help="show the copies and the log of each task")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_server(parser)
@@ -146,13 +158,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the cluster, or what a change would move. Raises ClientError and UsageError."""
     is_plan, is_cut = arguments.what == _PLAN, arguments.what == _ACCEPT_CUT
+    is_gap = arguments.what == _ACCEPT_GAP
     if is_plan != (arguments.what_if is not None):
         raise UsageError(
             "write it as railgun cluster plan --what-if remove=NODE, add=NUMBER or copies=NUMBER"
         )
-    if is_cut != (arguments.task is not None):
-        raise UsageError("write it as railgun cluster accept-cut STREAM/PARTITIONER/PARTITION")
+    if (is_cut or is_gap) != (arguments.task is not None):
+        order = _ACCEPT_GAP if is_gap else _ACCEPT_CUT
+        raise UsageError(f"write it as railgun cluster {order} STREAM/PARTITIONER/PARTITION")
+    if not is_gap and (arguments.yes or arguments.from_node is not None):
+        raise UsageError("--from and --yes belong to railgun cluster accept-gap STREAM/PARTITIONER/PARTITION")
     with client_of(arguments) as client:
+        if is_gap:
+            return _accept_gap(client, arguments)
         if is_cut:
             accepted = client.accept_cut(*_parts_of(arguments.task))
             print(json.dumps(accepted, indent=2) if arguments.json else _accepted(accepted))
@@ -164,6 +182,43 @@ def execute(arguments: argparse.Namespace) -> int:
         show = consequences_as_text if is_plan else as_text
         print(show(found, with_tasks=arguments.tasks), end="")
     return 0
+
+
+def _accept_gap(client: "Client", arguments: argparse.Namespace) -> int:
+    """Say what is lost with a gap, ask, and accept it."""
+    task, node = _parts_of(arguments.task), arguments.from_node or ""
+    if not arguments.yes:
+        gap = client.accept_gap(*task, node=node, dry_run=True)
+        print(gap_as_text(gap), file=sys.stderr)
+        if gap["outcome"] == "would_cross" and not _agrees():
+            print("nothing was changed", file=sys.stderr)
+            return 1
+    gap = client.accept_gap(*task, node=node)
+    print(json.dumps(gap, indent=2) if arguments.json else gap_as_text(gap))
+    return 0
+
+
+def _agrees() -> bool:
+    print("Go on? [y/N] ", end="", flush=True, file=sys.stderr)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def gap_as_text(gap: Mapping[str, Any]) -> str:
+    """Return what is lost with a gap, or that it was accepted before."""
+    if gap["outcome"] == "accepted_before":
+        return f"{_name(gap)} has nothing more to accept: an earlier order about this gap stands"
+    goes = "goes" if gap["outcome"] == "crossed" else "would go"
+    after = "" if gap["clock_ms"] is None else f" after {time_text(gap['clock_ms'])}"
+    lost = (
+        f"without offsets {gap['first']:,} to {gap['offset'] - 1:,}, whose events are lost: they may be from any "
+        f"time{after} until {time_text(gap['gap_ms'])}"
+        if gap["records"]
+        else "without a loss"
+    )
+    return (
+        f"{_name(gap)} {goes} on from offset {gap['offset']:,} of its log with the state of {gap['node']}, {lost}. "
+        f"Metrics are partial as long as their windows begin at or before {time_text(gap['gap_ms'])}"
+    )
 
 
 def _parts_of(task: str) -> tuple[str, str, int]:
@@ -200,7 +255,9 @@ CLUSTER = Command(
         "another number of copies. `railgun cluster accept-cut TASK` has a task go on whose log has lost\n"
         "records at its end, by a loss of power of a broker or an unclean election; its copies say so and\n"
         "stop. Answers to the lost records were given, and later answers do not count them. Where the topic\n"
-        "of a task was deleted, or made anew, its copies delete their state and begin anew.\n\n"
+        "of a task was deleted, or made anew, its copies delete their state and begin anew. `railgun cluster\n"
+        "accept-gap TASK` has a task go on whose log no longer reaches the state of any copy, with the newest\n"
+        "state that is left and without the events between. It says what is lost, and asks.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`.\n\n"
         "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"
@@ -215,7 +272,8 @@ CLUSTER = Command(
     example=(
         "railgun cluster --tasks\n"
         "  railgun cluster plan --what-if remove=node-2\n"
-        "  railgun cluster accept-cut payments/card/0"
+        "  railgun cluster accept-cut payments/card/0\n"
+        "  railgun cluster accept-gap payments/card/0 --from node-2"
     ),
     configure=configure,
     execute=execute,

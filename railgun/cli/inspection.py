@@ -10,7 +10,7 @@ import msgspec
 from railgun.history.manifest import HISTORY, read_manifest
 from railgun.history.open_records import check_tail
 from railgun.history.task_folder import POINTER, current_folder
-from railgun.host.data_folder import is_beside_task
+from railgun.host.data_folder import is_on_its_way
 from railgun.plan.program import TIME_MIN
 from railgun.state.errors import StoreError, StoreVersionError
 from railgun.state.stored import Amount, StoredState
@@ -96,7 +96,7 @@ def task_folders(folder: Path) -> Iterator[Path]:
         raise error
 
     for above, below, files in os.walk(folder, onerror=refuse):
-        below[:] = [name for name in below if not is_beside_task(name)]
+        below[:] = [name for name in below if not is_on_its_way(name)]
         if POINTER in files:
             below[:] = [current_folder(Path(above)).name]
             continue

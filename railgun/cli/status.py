@@ -82,6 +82,12 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
     if stream.get("deepening"):
         lines.append(_deepening(stream["deepening"]))
     lines += [f"  WARNING: {doubt}" for doubt in _time_doubts(tasks)]
+    lines += [
+        f"  {task['partitioner']}-{task['partition']} lacks events of a gap in its log: windows that begin at or "
+        f"before {time_text(task['gap_ms'])} are partial"
+        for task in tasks
+        if task.get("gap_ms") is not None
+    ]
     if metrics:
         shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
         lines += table_lines([("metric", "by", "", "query"), *shown])

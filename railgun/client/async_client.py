@@ -106,6 +106,7 @@ class AsyncClient(Connected):
     drain = _awaited(operations.drain)
     undrain = _awaited(operations.undrain)
     accept_cut = _awaited(operations.accept_cut)
+    accept_gap = _awaited(operations.accept_gap)
     begin_deepening = _awaited(operations.begin_deepening)
     install_deepening = _awaited(operations.install_deepening)
     deepening = _awaited(operations.deepening)

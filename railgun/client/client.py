@@ -96,6 +96,7 @@ class Client(Connected):
     drain = _blocking(operations.drain)
     undrain = _blocking(operations.undrain)
     accept_cut = _blocking(operations.accept_cut)
+    accept_gap = _blocking(operations.accept_gap)
     begin_deepening = _blocking(operations.begin_deepening)
     install_deepening = _blocking(operations.install_deepening)
     deepening = _blocking(operations.deepening)

@@ -51,6 +51,24 @@ def accept_cut(session: Session, stream: str, partitioner: str, partition: int) 
     return _changed(session, "/v1/cluster/accept-cut", task)
 
 
+def accept_gap(
+    session: Session,
+    stream: str,
+    partitioner: str,
+    partition: int,
+    *,
+    node: str = "",
+    dry_run: bool = False,
+) -> Steps[dict[str, Any]]:
+    """Let a task go on behind a gap: its log no longer reaches the state of any copy. Return what is lost.
+
+    node: the node with whose state it goes on; empty: that with the newest one.
+    dry_run: only return what would be lost.
+    """
+    task = {"stream": stream, "partitioner": partitioner, "partition": partition}
+    return _changed(session, "/v1/cluster/accept-gap", {**task, "from": node, "dry_run": dry_run})
+
+
 def begin_deepening(session: Session, stream: str, cut_ms: int | None) -> Steps[dict[str, Any]]:
     """Begin the deepening of a stream, so that older history can be built for it. Return its state.
 

@@ -83,6 +83,27 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A gap that somebody has accepted: the log of a task begins behind what its copies have processed.
+
+    state: the point of the log up to which a state was made that goes on behind the gap. Its epoch is -1 if it is not
+        known, or if the state has no record.
+    offset: the first record behind the gap.
+    gap_ms: no event in the gap is later, in ms.
+    told: the offsets of the first definition that applies at the gap, and after the last one.
+    place: that of the last change in the catalogue then.
+    topic_id: of the topic of the log; empty if it has none.
+    """
+
+    state: LogPoint
+    offset: int
+    gap_ms: int
+    told: tuple[int, int]
+    place: int
+    topic_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CopyReport:
     """A copy's report of itself.
 

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.copies import CopyName, CopyState, Cut, Gap
 from railgun.cluster.histories import Histories, Unable, nodes_without
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Copies, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
-from railgun.cluster.records import AcceptedCut, DrainOrder, NodeRecord, Statement
+from railgun.cluster.records import AcceptedCut, AcceptedGap, DrainOrder, NodeRecord, Statement
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.cluster.silence import ADVANCES_S, WELL_AGAIN
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
@@ -26,6 +26,7 @@ class ObservedCluster:
     members: the nodes that live.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
+    gaps: by task, the gap of its log that was accepted last.
     reports: the newest report of each copy. The table may be one that somebody else fills.
     histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """
@@ -38,6 +39,7 @@ class ObservedCluster:
         self.members: set[str] = set()
         self.orders: dict[str, DrainOrder] = {}
         self.cuts: dict[TaskKey, Cut] = {}
+        self.gaps: dict[TaskKey, Gap] = {}
         self.histories: Histories = {}
         self.reports = ReportTable() if reports is None else reports
         self._progress = Progress(policy.replace_after_s)
@@ -46,12 +48,18 @@ class ObservedCluster:
         self._planned: dict[tuple[TaskKey, CopyName], tuple[str, float]] = {}
 
     def take_statement(self, record: Statement, now_s: float) -> None:
-        """Take in an order, an accepted cut, or a node's record about itself. Records of earlier runs are left out."""
+        """Take in an order, an accepted cut or gap, or a node's record about itself.
+
+        Records of earlier runs are left out.
+        """
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
             return
         if isinstance(record, AcceptedCut):
             self.cuts[record.task] = record.cut
+            return
+        if isinstance(record, AcceptedGap):
+            self.gaps[record.task] = record.gap
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
@@ -132,6 +140,7 @@ class ObservedCluster:
             self.orders,
             self.cuts,
             self.histories,
+            self.gaps,
         )
 
     def donors(self, task: TaskKey, now_s: float) -> tuple[CopyName, ...]:

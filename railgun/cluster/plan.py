@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, Cut
+from railgun.cluster.copies import CopyName, Cut, Gap
 from railgun.cluster.policy import ClusterPolicy
 
 
@@ -62,6 +62,7 @@ class Plan:
     policy: the leader's policy, which counts for all nodes; None before the first plan.
     lost: by task, the nodes that have lost their copy.
     cuts: by task, the loss of records of its log that was accepted last.
+    gaps: by task, the gap of its log that was accepted last.
     """
 
     epoch: int = 0
@@ -72,6 +73,7 @@ class Plan:
     policy: ClusterPolicy | None = None
     lost: Mapping[TaskKey, Mapping[str, LostCopy]] = field(default_factory=dict)
     cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)
+    gaps: Mapping[TaskKey, Gap] = field(default_factory=dict)
 
     @property
     def wanted(self) -> int:

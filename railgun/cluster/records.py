@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, Cut
+from railgun.cluster.copies import CopyName, Cut, Gap
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.reports import VERSION as REPORT_VERSION
@@ -125,7 +125,19 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
         return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/cut".encode()
 
 
-Statement = NodeRecord | DrainOrder | AcceptedCut
+class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
+    """Somebody has accepted that a task goes on behind a gap of its log. The keys are those of FORMAT.md."""
+
+    version: int = VERSION
+    gap: Gap
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record. No node has it for a name."""
+        return f"{self.stream}.{self.created}/{self.partitioner}/{self.partition}/gap".encode()
+
+
+Statement = NodeRecord | DrainOrder | AcceptedCut | AcceptedGap
 """A record of the topic `nodes`."""
 
 
@@ -159,6 +171,7 @@ class _PlannedPartition(msgspec.Struct, kw_only=True):
     lost: dict[str, tuple[int, bool]] = {}
     cut: tuple[int, int] | None = None
     log: _PlannedLog | msgspec.UnsetType = msgspec.UNSET
+    gap: Gap | msgspec.UnsetType = msgspec.UNSET
 
 
 class _PlannedTasks(msgspec.Struct, kw_only=True, tag_field="kind", tag="tasks"):
@@ -220,6 +233,7 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
         (plan.target, before.target),
         (plan.lost, before.lost),
         (plan.cuts, before.cuts),
+        (plan.gaps, before.gaps),
     )
     for name, copies in plan.copies.items():
         target, cut = plan.target.get(name, ()), plan.cuts.get(name)
@@ -232,6 +246,7 @@ def encode_plan(plan: Plan, before: Plan, incarnation: int) -> list[tuple[bytes,
             },
             cut=None if cut is None else (cut.offset, cut.leader_epoch),
             log=_planned_log(cut),
+            gap=plan.gaps.get(name, msgspec.UNSET),
         )
         if any(each.get(name) != of.get(name) for each, of in parts):
             changed.add(group)
@@ -289,6 +304,7 @@ class _PlanRecords:
             header.policy,
             dict(_lost(tasks)),
             dict(_cuts(tasks)),
+            {name: planned.gap for name, planned in _partitions(tasks) if planned.gap is not msgspec.UNSET},
         )
 
 

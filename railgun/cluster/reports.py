@@ -31,6 +31,14 @@ class OfTask(msgspec.Struct, kw_only=True):
         return TaskKey(self.stream, self.created, self.partitioner, self.partition)
 
 
+class LeftBehind(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A state that its log does not continue. The keys are those of FORMAT.md."""
+
+    position: int
+    epoch: int = -1
+    clock_ms: int | None = None
+
+
 class Fetching(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The part of a copy's report that says how far the fetch of its data has come.
 
@@ -64,6 +72,8 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     checkpoint_ms: int = 0
     replaced: str | None = None
     topic_id: str = ""
+    left_behind: LeftBehind | None = None
+    gap_ms: int | None = None
     fetching: Fetching | None = None
     folder_id: str = ""
 

@@ -24,7 +24,11 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
     cuts = {task.task: view.cuts[task.task] for task in view.tasks if task.task in view.cuts}
-    plan, before = replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts), plan
+    gaps = {task.task: view.gaps[task.task] for task in view.tasks if task.task in view.gaps}
+    plan, before = (
+        replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps),
+        plan,
+    )
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:

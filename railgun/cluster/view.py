@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.copies import CopyName, CopyState, Cut, Gap
 from railgun.cluster.histories import Histories
 from railgun.cluster.inventory import ClusterNode
 from railgun.cluster.plan import LostCopy
@@ -66,6 +66,7 @@ class ClusterView:
     policy: the leader's.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that was accepted last.
+    gaps: by task, the gap of its log that was accepted last.
     histories: what tasks have from before their logs.
     """
 
@@ -75,3 +76,4 @@ class ClusterView:
     orders: Mapping[str, DrainOrder] = field(default_factory=dict)
     cuts: Mapping[TaskKey, Cut] = field(default_factory=dict)
     histories: Histories = field(default_factory=dict)
+    gaps: Mapping[TaskKey, Gap] = field(default_factory=dict)

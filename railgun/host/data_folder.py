@@ -3,6 +3,9 @@
 TASKS = "tasks"
 """The folder of all tasks."""
 
+SNAPSHOTS = "snapshots"
+"""The folder of all snapshots that are made for other nodes."""
+
 FETCHING, REPLACED = ".fetching", ".replaced"
 """What is appended to the name of a task's folder: for the data that is being fetched from another node, and for the
 task's own data that the fetched one has replaced."""
@@ -16,6 +19,6 @@ def stream_folder(stream: str, created: int) -> str:
     return f"{stream}.{created}"
 
 
-def is_beside_task(name: str) -> bool:
-    """Whether a folder of this name lies beside the folder of a task, because of a fetch. It is no task."""
-    return name.endswith((FETCHING, REPLACED))
+def is_on_its_way(name: str) -> bool:
+    """Whether a folder of this name has the data of tasks on their way between nodes: it is no task, and has none."""
+    return name == SNAPSHOTS or name.endswith((FETCHING, REPLACED))

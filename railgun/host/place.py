@@ -7,7 +7,7 @@ from pathlib import Path
 
 from railgun.catalog.names import column_name
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import Cut
+from railgun.cluster.copies import Cut, Gap
 from railgun.history.manifest import MANIFEST_PLACE, installed_folder, read_manifest, ready_folder
 from railgun.host.data_folder import TASKS, stream_folder
 from railgun.messaging.transport import TopicPartition
@@ -21,6 +21,7 @@ class Place:
     where: the topic and partition that is its log.
     history: the folder for history that is built for the task and not taken by all yet; it may not exist.
     cut: what the log has lost, if that was accepted: a state that was made of it is made anew.
+    gap: the gap of the log that was accepted last: one state crosses it.
     """
 
     key: TaskKey
@@ -29,6 +30,7 @@ class Place:
     folder: Path
     history: Path
     cut: Cut | None = None
+    gap: Gap | None = None
 
     def built(self, history: str) -> Path:
         """Return the folder of the task that was built with a history: one that is kept, or one that is ready."""

@@ -1,5 +1,5 @@
 """Recovers the task of a place. If its state was made of records that are lost, and that was accepted, it is made anew
-from its log.
+from its log. A state that crosses a gap of its log, which was accepted, goes on behind the gap.
 """
 
 import logging
@@ -47,7 +47,7 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
 
     def task() -> TaskProcessor:
         folder = current_folder(place.folder)
-        return log.recover(folder, place.identity, settings, sync_log, check_state, begin)
+        return log.recover(folder, place.identity, settings, sync_log, check_state, begin, place.gap)
 
     try:
         return task()

@@ -4,6 +4,7 @@ another node.
 
 import logging
 
+from railgun.cluster.copies import LogPoint
 from railgun.cluster.donors import Donor, Donors
 from railgun.history.task_folder import current_folder
 from railgun.host.fetched import take_fetched
@@ -11,7 +12,7 @@ from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.place import Place
 from railgun.host.recovery import SyncLog, begins_at, recovered
 from railgun.host.task_log import TaskLog
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 
@@ -57,10 +58,9 @@ class DataSource:
         able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
         is_new = not _has_state(place)
         try:
-            if is_new and start > begin:
-                raise LogGapError(
-                    str(place.folder), f"there is no data, and the log begins at offset {start}"
-                )
+            if is_new and start > begin and not self._crosses(begin):
+                reason = f"there is no data, and the log begins at offset {start}"
+                raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
             if is_new and self._is_far(begin) and (able or donors.may_come):
                 self._fetch(able, start)
                 return None
@@ -81,6 +81,11 @@ class DataSource:
         self._place.folder.mkdir(parents=True, exist_ok=True)
         return recovered(self._place, self._log, self._settings, sync_log)
 
+    def _crosses(self, begin: int) -> bool:
+        """Whether a copy without a state crosses a gap that was accepted. begin: where such copies begin."""
+        gap = self._place.gap
+        return gap is not None and gap.state == LogPoint(begin)
+
     def _is_far(self, position: int) -> bool:
         """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
         may_fetch = not self._taken and self._failed < MOST_FETCHES
@@ -95,17 +100,16 @@ class DataSource:
         """Order a fetch because the log does not have what is needed. Raises LogGapError if it would not help."""
         place = str(self._place.identity)
         if self._taken >= MOST_FETCHES:
-            raise LogGapError(
+            raise _extended(
+                gap,
                 place,
-                f"{gap}. Data from another node was fetched {self._taken} times, and each time the log had lost more "
+                f"Data from another node was fetched {self._taken} times, and each time the log had lost more "
                 "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)",
             ) from gap
         if self._failed >= MOST_FETCHES:
-            raise LogGapError(
-                place, f"{gap}. Another node's data could not be fetched: {self._error}"
-            ) from gap
+            raise _extended(gap, place, f"Another node's data could not be fetched: {self._error}") from gap
         if not able and not donors.may_come:
-            raise LogGapError(place, f"{gap}. {self._what_helps(donors.last)}") from gap
+            raise _extended(gap, place, self._what_helps(donors.last)) from gap
         self._fetch(able, start)
 
     def _fetch(self, able: tuple[Donor, ...], start: int) -> None:
@@ -125,6 +129,14 @@ class DataSource:
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
             f"start that node, or {order}"
         )
+
+
+def _extended(gap: LogGapError, place: str, more: str) -> LogGapError:
+    """Return an error with more text."""
+    text = f"{gap}. {more}"
+    if isinstance(gap, StateLeftBehindError):
+        return StateLeftBehindError(place, text, gap.position, gap.leader_epoch, gap.clock_ms)
+    return LogGapError(place, text)
 
 
 def _has_state(place: Place) -> bool:

@@ -37,6 +37,7 @@ from railgun.task.errors import (
     LogGapError,
     LogReplacedError,
     SnapshotError,
+    StateLeftBehindError,
 )
 from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
@@ -63,6 +64,7 @@ class TaskHost:
     lost: a point that its log had and does not have any more, if that is why the task was stopped.
     replaced: the id of the topic that its state was made of, if another topic has its name now, or none, and that is
         why the task was stopped; empty if it is not known.
+    left_behind: the state that its log does not continue, if that is why the task was stopped.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
@@ -89,6 +91,7 @@ class TaskHost:
         self.failure: str | None = None
         self.lost: LogPoint | None = None
         self.replaced: str | None = None
+        self.left_behind: StateLeftBehindError | None = None
         self.limit: LogPoint | None = None
         self.awaits: Warm | None = None
         self.may_warm: Sequence[str] | None = None
@@ -272,6 +275,8 @@ class TaskHost:
             self.lost = LogPoint(error.position, error.leader_epoch)
         elif isinstance(error, LogReplacedError):
             self.replaced = error.topic_id
+        elif isinstance(error, StateLeftBehindError):
+            self.left_behind = error
         _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
@@ -438,7 +443,10 @@ class TaskHost:
         try:
             if missing.takes_over:
                 before = self._task
-                self._run(self.take_over.replacement(before, missing))
+                replacement = self.take_over.replacement(before, missing)
+                # What a gap of the log had is in no history either.
+                replacement.gap = before.gap
+                self._run(replacement)
                 let_go(before)
                 _log.info("%s goes on with history %s", self.place.identity, missing.history)
             else:

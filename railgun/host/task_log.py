@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from railgun.cluster.copies import Gap
 from railgun.history.open_records import log_reader_with_history
 from railgun.host.log_ids import LogIds, check_same
 from railgun.host.start import StartProgress
@@ -79,13 +80,16 @@ class TaskLog:
         sync_log: Callable[[int], None],
         check_state: CheckState | None = None,
         begin: int = 0,
+        gap: Gap | None = None,
     ) -> TaskProcessor:
         """Open the task of this log from its folder, as `open_task` does. Raises TransportError, and what that
         raises; LogReplacedError and LogCutError if the log does not continue the task's state.
 
         check_state: checks more of the state than that.
         begin: the offset at which a task begins that has processed no record.
+        gap: the gap of a log that was accepted last. It counts if this is the log.
         """
+        topic_id = self.topic_id
         return open_task(
             folder,
             identity,
@@ -94,8 +98,9 @@ class TaskLog:
             settings,
             sync_log=sync_log,
             log_start=self.start,
-            topic_id=self.topic_id,
+            topic_id=topic_id,
             begin=begin,
+            gap=gap if gap is not None and gap.topic_id == topic_id else None,
             check_state=check_state or partial(self.check_continues, str(identity)),
             environment=self.environment,
         )

@@ -16,6 +16,7 @@ from typing import Self
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import AddHistory, Change, Deepen, DropStream, PutStream
 from railgun.catalog.model import StreamDefinition
+from railgun.catalog.retelling import retold
 from railgun.catalog.task_key import TaskKey
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -177,18 +178,36 @@ class KafkaRegistry:
         The history of a stream is not among them: its events are from before another log.
         Raises UnknownNameError if the stream is not there.
         """
-        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
-        for _ in range(_ATTEMPTS):
-            snapshot = self.snapshot()
-            _entry(snapshot, task)
-            changes = [
+
+        def in_force(snapshot: Snapshot) -> list[Change]:
+            return [
                 change
                 for change in snapshot.begun.changes()
                 if change_stream(change) == task.stream and not isinstance(change, AddHistory | Deepen)
             ]
-            begin = self._telling.tell_one(where, changes)
+
+        (begin, _), _ = self._told(task, in_force)
+        return begin
+
+    def tell_again(self, task: TaskKey) -> tuple[tuple[int, int], int]:
+        """Write the definitions into the log of a task that has missed changes of the catalogue (`retold`).
+
+        Returns the offsets of the first and after the last one, and the place of the last change.
+        Raises UnknownNameError if the stream is not there.
+        """
+        return self._told(task, lambda snapshot: retold(_entry(snapshot, task)))
+
+    def _told(
+        self, task: TaskKey, changes: Callable[[Snapshot], Sequence[Change]]
+    ) -> tuple[tuple[int, int], int]:
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
+        for _ in range(_ATTEMPTS):
+            snapshot = self.snapshot()
+            _entry(snapshot, task)
+            begin = self._telling.tell_one(where, changes(snapshot))
+            end = self._transport.end_offset(*where)
             if self.snapshot().begun.last_place == snapshot.begun.last_place:
-                return begin
+                return (begin, end), snapshot.begun.last_place
             # The task may have been told of a change that began meanwhile, before these.
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
 

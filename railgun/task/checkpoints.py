@@ -44,6 +44,7 @@ class CheckpointWork:
     taken: how many checkpoints have become durable.
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
+    durable_epoch: the leader epoch of the record before it; -1 if it is not known.
     durable_log_start: the first offset of the log with a row that it has not sealed. A recovery reads the log from
         its position on; an earlier release, and Spark's source of a log, read it from here on.
     durable_chunks: the chunks before this one are kept by every recovery.
@@ -58,10 +59,10 @@ class CheckpointWork:
         self._ended_s, self._ended_bytes = task.now(), task.store.written_bytes
         self._note_clocks()
         self._stored_fills = self._fill_positions()
-        self._closing: tuple[int, int, int, int, list[int]] | None = None
+        self._closing: tuple[int, int, int, int, int, list[int]] | None = None
         self._snapshot: Job[None] | None = None
         self._slice_bytes = min(_SLICE_FIRST_BYTES, task.settings.trickle_bytes)
-        self.durable_position = task.position
+        self.durable_position, self.durable_epoch = task.position, task.leader_epoch
         self.durable_log_start = task.journal.log_start(task.position)
         self.durable_chunks = task.reservoir.chunks
         self.taken = 0
@@ -179,7 +180,7 @@ class CheckpointWork:
         log_start = task.journal.log_start(position)
         needed_ms = min(task.retained_ms, *self._window_starts())
         full = [g for g, fill in task.metrics.fills.items() if fill.full]
-        self._closing = position, log_start, chunks, needed_ms, full
+        self._closing = position, task.leader_epoch, log_start, chunks, needed_ms, full
         self._stored_fills = self._fill_positions()
         sync_log = self._sync_log
 
@@ -250,11 +251,11 @@ class CheckpointWork:
 
     def _committed(self) -> None:
         assert self._closing is not None
-        position, log_start, chunks, needed_ms, full = self._closing
+        position, epoch, log_start, chunks, needed_ms, full = self._closing
         self._closing = None
         self._ended_s, self._ended_bytes = self._task.now(), self._task.store.written_bytes
         self.last_s = self._ended_s - self._begun_s
-        self.durable_position = position
+        self.durable_position, self.durable_epoch = position, epoch
         self.durable_log_start, self.durable_chunks = log_start, chunks
         self.taken += 1
         self._task.reservoir.forget_saved_rows()
@@ -291,6 +292,7 @@ class CheckpointWork:
                 leader_epoch=task.leader_epoch,
                 saved_rows=saved_rows,
                 topic_id=task.topic_id,
+                gap=task.gap,
             )
         )
 

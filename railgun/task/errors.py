@@ -40,6 +40,22 @@ class LogReplacedError(LogGapError):
         self.message, self.topic_id = message, topic_id
 
 
+class StateLeftBehindError(LogGapError):
+    """The log does not continue a state: it begins behind it, or a gap was accepted that the state has not crossed.
+
+    position: the offset of the record that the state needs next.
+    leader_epoch: of the record before it; -1 if it is not known, or if there is none.
+    clock_ms: the state's clock T; None if it has accepted nothing, or if that is not known.
+    """
+
+    def __init__(
+        self, place: str, message: str, position: int, leader_epoch: int, clock_ms: int | None
+    ) -> None:
+        super().__init__(place, message)
+        self.message, self.position, self.leader_epoch = message, position, leader_epoch
+        self.clock_ms = clock_ms
+
+
 class HistoryMissingError(TaskError):
     """The log orders that history lies before it, but the task's folder does not have that history.
 

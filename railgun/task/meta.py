@@ -1,12 +1,26 @@
 """The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from railgun.task.errors import CheckpointVersionError
 
 VERSION = 1
+
+
+class Crossing(NamedTuple):
+    """The last gap of its log that a task has crossed.
+
+    gap_ms: no event in it, and in gaps before it, is later.
+    offset: the first record behind it.
+    position, leader_epoch: the point of the log up to which the state was made that crossed it.
+    """
+
+    gap_ms: int
+    offset: int
+    position: int
+    leader_epoch: int
 
 
 class TaskMeta(msgspec.Struct, array_like=True):
@@ -29,6 +43,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     saved_rows: numbers of the reservoir's files of open rows. None in the checkpoint of an earlier release, whose open
         rows are read again from the log.
     topic_id: of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
+    gap: the last gap of the log that the task has crossed; None: none.
     """
 
     version: int
@@ -51,6 +66,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     leader_epoch: int = -1
     saved_rows: list[int] | None = None
     topic_id: str = ""
+    gap: Crossing | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode

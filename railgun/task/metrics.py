@@ -29,17 +29,15 @@ class LiveMetric:
     after_ms: int
     warm: bool
 
-    def reaches_back(self, clock_ms: int) -> bool:
-        """Whether its window, at this clock, begins at or before `after_ms`."""
+    def reaches_back(self, bound_ms: int, clock_ms: int) -> bool:
+        """Whether its window, at this clock, begins at or before a time."""
         window = self.definition.resolved.window
-        if self.after_ms == TIME_MIN:
-            return False
         if window.kind is WindowKind.INFINITE or window.size_ms is None:
             return True
         at = clock_ms - window.delay_ms
         if window.kind is WindowKind.TUMBLING:
-            return (at // window.size_ms) * window.size_ms <= self.after_ms
-        return at - window.size_ms < self.after_ms
+            return (at // window.size_ms) * window.size_ms <= bound_ms
+        return at - window.size_ms < bound_ms
 
 
 @dataclass(slots=True)

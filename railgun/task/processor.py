@@ -43,6 +43,7 @@ from railgun.task.errors import (
 from railgun.task.fills import FillWork
 from railgun.task.inputs import InputMemory, Met
 from railgun.task.journal import Journal
+from railgun.task.meta import Crossing
 from railgun.task.metrics import TaskMetrics
 from railgun.task.plan_runtime import PlanRuntime, subtract_clamped
 from railgun.task.queries import QueryWork
@@ -110,6 +111,7 @@ class TaskProcessor:
         self.schemas: dict[int, StreamDefinition] = {}
         self.position, self.leader_epoch = 0, -1
         self.history = self.topic_id = ""
+        self.gap: Crossing | None = None
         self.unreadable_records = 0
         self.on_begin_deepening: Callable[[BeginDeepening], None] | None = None
         self.busy_s = self.maintenance_s = 0.0
@@ -328,8 +330,9 @@ class TaskProcessor:
             unanswered_names = frozenset(warming)
             execution.nulls[[name in unanswered_names for name in names], : decoded.n] = 1
         partials: Sequence[Partial] = ()
-        if self.metrics.has_bounds:
-            partials = partials_of(self.metrics, names, admitted, decoded.n, self._least_before_ms)
+        if self.metrics.has_bounds or self.gap is not None:
+            least_ms = self._least_before_ms
+            partials = partials_of(self.metrics, names, admitted, decoded.n, least_ms, self.gap)
         return Replies(
             first, decoded.n, decoded, admitted.accepted, admitted.late, admitted.duplicate, execution.out,
             execution.nulls, execution.heap, names, execution.program.types, warming, partials,
@@ -337,6 +340,23 @@ class TaskProcessor:
         )  # fmt: skip
 
     # --- control records ---------------------------------------------------------------------------
+
+    def cross(self, crossing: Crossing, changes: Sequence[Change], place: int) -> None:
+        """Go on behind a gap of the log, where changes of the catalogue apply that lay in it.
+
+        changes: those of `railgun.catalog.retelling`, in order. The task may know some of them.
+        place: that of the last change in the catalogue.
+        """
+        gap_ms = crossing.gap_ms if self.gap is None else max(crossing.gap_ms, self.gap.gap_ms)
+        self.gap = crossing._replace(gap_ms=gap_ms)
+        for change in changes:
+            if isinstance(change, PutStream):
+                self._put_stream(change)
+            else:
+                self.apply(change)
+        self.metrics.last_place = max(self.metrics.last_place, place)
+        self.position, self.leader_epoch = crossing.offset, -1
+        self._build()
 
     def _control(self, record: bytes) -> None:
         streams = {} if self.stream is None else {self.stream.name: self.stream}

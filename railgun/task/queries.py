@@ -38,8 +38,9 @@ class QueryWork:
         if warming:
             reader.nulls[[name in warming for name in names]] = 1
         partials: Sequence[Partial] = ()
-        if task.metrics.has_bounds:
-            partials = partials_of(task.metrics, names, admitted, n, task.admission.least_ms)
+        if task.metrics.has_bounds or task.gap is not None:
+            least_ms = task.admission.least_ms
+            partials = partials_of(task.metrics, names, admitted, n, least_ms, task.gap)
         return Replies(
             task.position - 1, n, decoded, nothing, nothing, admitted.duplicate, reader.out, reader.nulls,
             reader.heap, names, program.types, warming, partials, task.metrics.last_place, is_query=True,

@@ -12,22 +12,26 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from railgun.catalog.model import LatePolicy
+from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, change_from_json
+from railgun.catalog.model import LatePolicy, StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
+from railgun.cluster.copies import Gap, LogPoint
+from railgun.plan.program import TIME_MIN
 from railgun.state.rocks import StoreLimits
 from railgun.state.store import Store
 from railgun.task.admission import Admission
 from railgun.task.computed_columns import ColumnComputer
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogGapError
+from railgun.task.errors import LogGapError, StateLeftBehindError
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal, JournalPage
-from railgun.task.meta import TaskMeta, decode_meta
+from railgun.task.meta import Crossing, TaskMeta, decode_meta
 from railgun.task.metrics import TaskMetrics
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskIdentity, TaskSettings
+from railgun.wire.control_records import decode_control
 from railgun.wire.decode import Decoded
-from railgun.wire.records import EVENT, Records, runs_of
+from railgun.wire.records import CONTROL, EVENT, Records, runs_of
 from reservoir.executor import Executor
 from reservoir.files import Files
 from reservoir.native.jit import address
@@ -57,16 +61,19 @@ def open_task(
     log_start: int = 0,
     topic_id: str = "",
     begin: int = 0,
+    gap: Gap | None = None,
     check_state: CheckState | None = None,
     environment: TaskEnvironment | None = None,
 ) -> TaskProcessor:
     """Open a task from its last durable checkpoint, or a new one. The result's `position` is the offset it needs next.
 
     sync_log: see `CheckpointWork`.
-    log_start: the first offset that the log still has. LogGapError is raised if the task needs an earlier one next,
-        or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
+    log_start: the first offset that the log still has. StateLeftBehindError is raised if the task needs an earlier one
+        next, or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
     topic_id: of the topic of the log, for the task's next checkpoints.
     begin: the offset at which a task begins that has processed no record.
+    gap: a gap of this log that was accepted. The task crosses it if it has the state that does. StateLeftBehindError is
+        raised if its state has not crossed it and never will.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
         the checkpoint's state.
     environment: clocks, randomness and executor of the task; those of this process if None.
@@ -80,17 +87,10 @@ def open_task(
         meta, length = (None, Length()) if found is None else commit_parts(found[1], str(folder))
         if meta is not None and check_state is not None:
             check_state(meta.position, meta.leader_epoch, meta.topic_id)
-        _check_log(folder, meta, log_start, begin)
-        column_computer = ColumnComputer()
+        crosses = _check_log(str(folder), meta, log_start, begin, gap)
+        column_computer, saved_rows = ColumnComputer(), None if meta is None else meta.saved_rows
         reservoir = open_reservoir(
-            folder,
-            files,
-            settings,
-            identity.key,
-            column_computer,
-            length,
-            None if meta is None else meta.saved_rows,
-            environment.executor,
+            folder, files, settings, identity.key, column_computer, length, saved_rows, environment.executor
         )
     except BaseException:
         store.close()
@@ -101,40 +101,90 @@ def open_task(
         if meta is not None:
             _restore(task, meta, read_log)
         task.position = task.position or begin
-        task.begin_checkpoints(
-            sync_log, has_earlier_form=meta is not None and _has_earlier_form(meta, topic_id)
-        )
+        task.begin_checkpoints(sync_log, has_earlier_form=_has_earlier_form(meta, topic_id))
+        if gap is not None and crosses:
+            _cross(task, gap, read_log)
     except BaseException:
         task.close()
         raise
     return task
 
 
-def _has_earlier_form(meta: TaskMeta, topic_id: str) -> bool:
-    """Whether a checkpoint is of a release that kept no open rows, or no id of the topic."""
+def _has_earlier_form(meta: TaskMeta | None, topic_id: str) -> bool:
+    """Whether there is a checkpoint of a release that kept no open rows, or no id of the topic."""
+    if meta is None:
+        return False
     return meta.saved_rows is None or bool(topic_id and not meta.topic_id)
 
 
-def _check_log(folder: Path, meta: TaskMeta | None, log_start: int, begin: int) -> None:
-    """Raise LogGapError if the log lacks records that are needed after a checkpoint. This is checked before any file
-    is changed.
+def _check_log(place: str, meta: TaskMeta | None, log_start: int, begin: int, gap: Gap | None) -> bool:
+    """Raise StateLeftBehindError if the log does not continue a checkpoint. This is checked before any file is changed.
+    Returns whether the task crosses the gap.
     """
-    needed = begin
+    point, clock_ms, needed = LogPoint(begin), None, begin
     if meta is not None and meta.position:
-        needed = meta.position
+        point, needed = LogPoint(meta.position, meta.leader_epoch), meta.position
+        clock_ms = None if meta.clock_ms == TIME_MIN else meta.clock_ms
         if meta.saved_rows is None:
             needed = max(0, Journal.from_json(meta.journal).log_start(meta.position))
-    if log_start > needed:
-        what = (
-            "its checkpoint is lost"
-            if meta is None
-            else "its newest checkpoint is lost, or its log was not kept for long enough"
-        )
+    if gap is not None and not _has_crossed(meta, gap):
+        if point == gap.state and needed == point.offset and log_start <= gap.offset:
+            return True
+        if point.offset >= gap.offset:
+            reason = (
+                f"its state, which needs offset {point.offset} next, is not the one with which the task goes on behind "
+                f"the gap before offset {gap.offset} that was accepted"
+            )
+            raise StateLeftBehindError(place, reason, *point, clock_ms)
+    if log_start <= needed:
+        return False
+    what = (
+        "its checkpoint is lost"
+        if meta is None
+        else "its newest checkpoint is lost, or its log was not kept for long enough"
+    )
+    reason = (
+        f"{what}: the log begins at offset {log_start}, offset {needed} is needed; restore the whole data folder from "
+        "a copy"
+    )
+    if needed < point.offset:
+        # Open rows of an earlier release are gone with the log: this state can cross no gap.
+        raise LogGapError(place, reason)
+    raise StateLeftBehindError(place, reason, *point, clock_ms)
+
+
+def _has_crossed(meta: TaskMeta | None, gap: Gap) -> bool:
+    """Whether a state has crossed a gap, or a later one."""
+    if meta is None or meta.gap is None:
+        return False
+    crossed = meta.gap
+    return crossed.offset > gap.offset or (crossed.offset, crossed.position, crossed.leader_epoch) == (
+        gap.offset,
+        *gap.state,
+    )
+
+
+def _cross(task: TaskProcessor, gap: Gap, read_log: ReadLog) -> None:
+    """Let a task go on behind a gap, with the changes of the catalogue that apply there.
+
+    These were written into the log again. Other records that lie between them are left out.
+    """
+    streams: dict[str, StreamDefinition] = {}
+    found: list[Change] = []
+    for _, records in read_log(*gap.told):
+        for kind, run in runs_of(records):
+            for row in range(len(run) if kind == CONTROL else 0):
+                change = change_from_json(decode_control(run.record(row)), streams)
+                if isinstance(change, PutStream | AddMetric | DropMetric) and change.place <= gap.place:
+                    found.append(change)
+                if isinstance(change, PutStream):
+                    streams[change.stream.name] = change.stream
+    if not streams:
         raise LogGapError(
-            str(folder),
-            f"{what}: the log begins at offset {log_start}, offset {needed} is needed; restore the whole data "
-            "folder from a copy",
+            str(task.identity),
+            f"its log has lost the definitions at offset {gap.told[0]} that were written for its gap: accept it again",
         )
+    task.cross(Crossing(gap.gap_ms, gap.offset, *gap.state), found, gap.place)
 
 
 def commit_parts(body: bytes, place: str) -> tuple[TaskMeta, Length]:
@@ -153,7 +203,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
     task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms, task.history = meta.retained_ms, meta.history
-    task.leader_epoch = meta.leader_epoch
+    task.leader_epoch, task.gap = meta.leader_epoch, meta.gap
     task.runtime.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position

@@ -1,6 +1,7 @@
 """A task's replies to a run of consecutive records, as columns of results.
 
-A result is *partial* if its metric lacks events of long ago (docs/semantics.md: Life of a metric).
+A result is *partial* if its metric lacks events of long ago, or of a gap in the log (docs/semantics.md: Life of a
+metric, A gap in the log).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from railgun.plan.outputs import MetricColumn, Value, is_wide
 from railgun.plan.program import TIME_MIN
 from railgun.task.admission import Admitted
 from railgun.task.inputs import Repeat
+from railgun.task.meta import Crossing
 from railgun.task.metrics import LiveMetric, TaskMetrics
 from railgun.task.settings import TaskIdentity
 from railgun.wire.decode import Decoded
@@ -32,12 +34,20 @@ from railgun.wire.reply import (
 
 
 def partials_of(
-    metrics: TaskMetrics, names: Sequence[str], admitted: Admitted, n: int, least_ms: int
+    metrics: TaskMetrics,
+    names: Sequence[str],
+    admitted: Admitted,
+    n: int,
+    least_ms: int,
+    gap: Crossing | None,
 ) -> list[Partial]:
-    """Return the partial metrics of a batch. least_ms: the least time that was accepted before the batch.
+    """Return the partial metrics of a batch.
 
     A warm metric is partial in a row if its window begins at or before the metric's bound, and an event at or before
-    that bound has been accepted by then.
+    that bound has been accepted by then; or if its window begins at or before the end of a gap. The greater of both
+    times counts. No two of them are about one metric and row.
+    least_ms: the least time that was accepted before the batch.
+    gap: the last gap that the task has crossed.
     """
     accepted = admitted.accepted[:n] != 0
     least_after = least_ms
@@ -46,26 +56,35 @@ def partials_of(
     found: list[Partial] = []
     for index, name in enumerate(names):
         metric = metrics.by_name[name]
-        if not metric.warm or metric.after_ms == TIME_MIN or least_after > metric.after_ms:
+        if not metric.warm:
             continue
-        first = 0
-        if least_ms > metric.after_ms:
-            first = int(np.flatnonzero(accepted & (admitted.time_ms[:n] <= metric.after_ms))[0])
-        behind = _rows_reaching_back(metric, admitted, n)
+        in_gap = 0 if gap is None else _rows_reaching_back(metric, gap.gap_ms, admitted, n)
+        if gap is not None and gap.gap_ms >= metric.after_ms:
+            # Every window that reaches back to the metric's bound reaches the gap too.
+            if in_gap:
+                found.append(Partial(index, gap.gap_ms, 0, in_gap))
+            continue
+        first, behind = n, 0
+        if metric.after_ms > TIME_MIN and least_after <= metric.after_ms:
+            first, behind = 0, _rows_reaching_back(metric, metric.after_ms, admitted, n)
+            if least_ms > metric.after_ms:
+                first = int(np.flatnonzero(accepted & (admitted.time_ms[:n] <= metric.after_ms))[0])
+        if gap is not None and min(first, in_gap):
+            found.append(Partial(index, gap.gap_ms, 0, min(first, in_gap)))
         if behind > first:
             found.append(Partial(index, metric.after_ms, first, behind))
     return found
 
 
-def _rows_reaching_back(metric: LiveMetric, admitted: Admitted, n: int) -> int:
-    """Return how many rows, counted from the first one, have a window that begins at or before the bound.
+def _rows_reaching_back(metric: LiveMetric, bound_ms: int, admitted: Admitted, n: int) -> int:
+    """Return how many rows, counted from the first one, have a window that begins at or before a time.
 
     These rows come first, because the clock only grows.
     """
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
-        if metric.reaches_back(int(admitted.clock_ms[middle])):
+        if metric.reaches_back(bound_ms, int(admitted.clock_ms[middle])):
             low = middle + 1
         else:
             high = middle

@@ -14,6 +14,7 @@ from railgun.state.store import Store
 from railgun.task.admission import Admission
 from railgun.task.inputs import InputMemory
 from railgun.task.journal import Journal
+from railgun.task.meta import Crossing
 from railgun.task.metrics import TaskMetrics
 from railgun.task.plan_runtime import PlanRuntime
 from railgun.task.settings import TaskIdentity, TaskSettings
@@ -31,6 +32,7 @@ class TaskView(Protocol):
     leader_epoch: the leader epoch of the record before `position`; -1 if it is not known.
     history: the id of the history that lies before the log; empty if there is none.
     topic_id: the id of the topic of its log; empty if that has none.
+    gap: the last gap of its log that it has crossed; None: none.
     retained_ms: the retention bound R, in ms. Events at or before it may be deleted.
     busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     """
@@ -56,6 +58,7 @@ class TaskView(Protocol):
     leader_epoch: int
     history: str
     topic_id: str
+    gap: Crossing | None
     retained_ms: int
     busy_s: float
     maintenance_s: float

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.node.relay import MakeSnapshot
 from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
@@ -20,8 +21,6 @@ from railgun.task.snapshot_file import SNAPSHOT
 from railgun.transfer.hashing import FileHashes
 from railgun.transfer.manifest import ClusterId, ManifestFile, make_manifest, read_manifest
 
-SNAPSHOTS: Final = "snapshots"
-"""The folder of all snapshots, in the data folder of a node."""
 FRESH_S: Final = 60.0
 """Fetchers share a snapshot that was made within this time."""
 UNREAD_S: Final = 60.0

@@ -60,12 +60,14 @@ class UnitHosts:
     def assign(self, places: Sequence[Place]) -> bool:
         """Set which tasks the unit runs. Returns whether that is a change.
 
-        Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after an accepted loss
-        of records.
+        Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after a loss of
+        records or behind a gap that was accepted.
         """
         needed = {place.key: place for place in places}
         dropped = [
-            key for key, host in self.by_key.items() if key not in needed or needed[key].cut != host.place.cut
+            key
+            for key, host in self.by_key.items()
+            if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
             self._let_go(key)

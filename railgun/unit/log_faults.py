@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.task.errors import LogGapError, LogReplacedError
+from railgun.task.errors import LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.unit.clock import Clock
 from reservoir.executor import Job
 
@@ -91,13 +91,16 @@ class LogFaults:
 
     def _asked(self, host: TaskHost) -> Job[None]:
         where, position = host.place.where, host.position
+        checkpoints, clock_ms = host.task.checkpoints, host.task.admission.clock_ms
+        durable = checkpoints.durable_position, checkpoints.durable_epoch
         epoch, topic_id = host.epoch_before(position), host.task.topic_id
 
         def check() -> None:
             start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
             if position < start:
                 reason = f"offset {position} is next, the log has {start} to {end}"
-                raise LogGapError(str(where), reason)
+                # The next start has the state of the last checkpoint.
+                raise StateLeftBehindError(str(where), reason, *durable, clock_ms)
             host.log.check_continues(str(host.place.identity), position, epoch, topic_id)
 
         return host.lane.submit(check)

@@ -389,7 +389,8 @@ class UnitLoop:
         where = TopicPartition(self._topics.tasks(key.stream, key.partitioner), key.partition)
         folder = task_folder(self._folder, key.stream, key.created, key.partitioner, key.partition)
         history = history_folder(self._folder, key.stream, key.partitioner, key.partition)
-        return Place(key, identity, where, folder, history, self._copies.plan.cuts.get(key))
+        plan = self._copies.plan
+        return Place(key, identity, where, folder, history, plan.cuts.get(key), plan.gaps.get(key))
 
 
 def _do_a_slice(host: TaskHost) -> bool:

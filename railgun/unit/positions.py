@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from railgun.cluster.copies import CopyName, CopyState
-from railgun.cluster.reports import CopyStatus, UnitReport, encode_report, unit_key
+from railgun.cluster.reports import CopyStatus, LeftBehind, UnitReport, encode_report, unit_key
 from railgun.host.reading import filled
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportFullError, TransportUnavailableError
@@ -178,6 +178,14 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         lost=host.lost,
         checkpoint_ms=checkpoint_ms,
         replaced=host.replaced,
+        left_behind=None
+        if host.left_behind is None
+        else LeftBehind(
+            position=host.left_behind.position,
+            epoch=host.left_behind.leader_epoch,
+            clock_ms=host.left_behind.clock_ms,
+        ),
+        gap_ms=None if running is None or running.gap is None else running.gap.gap_ms,
         fetching=host.fetching,
         folder_id=host.folder_id,
         topic_id="" if running is None or cut is None or not cut.topic_id else running.topic_id,

@@ -12,6 +12,7 @@ from pathlib import Path
 from railgun.cluster.copies import CopyName
 from railgun.cluster.hearing import Timing
 from railgun.config.settings import Settings
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
@@ -34,7 +35,6 @@ from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.task.configured import task_settings
 from railgun.task.environment import TaskEnvironment
-from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import Assignments, PlannedTasks
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies

@@ -248,3 +248,12 @@ def test_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def _contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     files = [each for each in folder.rglob("*") if each.is_file()]
     return {str(each): (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
+
+
+def test_what_is_on_its_way_between_nodes_is_no_task(tmp_path: Path) -> None:
+    places = ("tasks/s.1/k/0", "tasks/s.1/k/0.fetching", "tasks/s.1/k/0.replaced", "snapshots/0a")
+    for place in places:
+        (tmp_path / place / "reservoir").mkdir(parents=True)
+        (tmp_path / place / "state").mkdir()
+        (tmp_path / place / "state" / "CURRENT").touch()
+    assert list(task_folders(tmp_path)) == [tmp_path / places[0]]

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.copies import CopyName, CopyState, Cut, Gap, LogPoint
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
     AcceptedCut,
+    AcceptedGap,
     DrainOrder,
     NodeRecord,
     PlanReader,
@@ -120,6 +121,20 @@ def test_an_accepted_cut_comes_back_and_is_in_the_plan() -> None:
     for _, record in encode_plan(plan, Plan(), 1):
         reader.take(record)
     assert reader.plan.cuts == plan.cuts
+
+
+def test_an_accepted_gap_comes_back_and_is_in_the_plan() -> None:
+    gap = Gap(LogPoint(70, 3), 80, 1_000, (90, 94), 12, "topic")
+    accepted = AcceptedGap(**TASK, gap=gap)
+    assert decode_statement(encode_statement(accepted)) == accepted
+    plan = Plan(1, {NAME: (PlannedCopy(HERE, "f"),)}, {NAME: ()}, gaps={NAME: gap})
+    reader = PlanReader()
+    for _, record in encode_plan(plan, Plan(), 1):
+        reader.take(record)
+    assert reader.plan == plan
+    without = replace(plan, gaps={})
+    assert b'"gap"' not in encode_plan(without, Plan(), 1)[0][1]
+    assert len(encode_plan(plan, without, 1)) == 2, "it is a change of the plan"
 
 
 def test_an_accepted_topic_stands_beside_the_cut_for_releases_that_do_not_know_it() -> None:

@@ -48,6 +48,7 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("POST", "drain", None, 409),
     ("POST", "undrain", None, 409),
     ("POST", "accept_cut", {"stream": "s", "partitioner": "k", "partition": 0}, 409),
+    ("POST", "accept_gap", {"stream": "s", "partitioner": "k", "partition": 0}, 409),
     ("GET", "openapi", None, 200),
     ("GET", "docs", None, 200),
     ("GET", "docs_style", None, 200),

@@ -11,6 +11,7 @@ from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Wa
 from railgun.catalog.definitions import parse_definitions
 from railgun.state.stored import StoredState
 from railgun.task.environment import TaskEnvironment
+from railgun.task.meta import Crossing
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
 from railgun.task.settings import TaskIdentity, TaskSettings
@@ -75,12 +76,14 @@ PLACES = (
         "leader_epoch",
         "saved_rows",
         "topic_id",
+        "gap",
     ),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
 SETTINGS = TaskSettings(chunk_events=16, segment_bytes=1 << 12, checkpoint_interval_s=1e9)
 HISTORY = "0123456789abcdef0123456789abcdef"
 TOPIC_ID = "uUYRbPk1RhKtbQCvTYIFwA"
+GAP = Crossing(1_700_000_000_000, 8, 3, 2)
 
 
 def log() -> list[bytes]:
@@ -129,6 +132,8 @@ def folder(tmp_path: Path) -> Path:
     try:
         task.history, task.topic_id = HISTORY, TOPIC_ID
         feed(task, log())
+        # Now, so that the answers that it remembers are as ever.
+        task.gap = GAP
         task.checkpoints.take()
     finally:
         task.close()

@@ -91,5 +91,9 @@ class LiveMetric:
             return False
         return interval(self.metric.window, clock).first <= self.bound
 
+    def reaches(self, time: int, clock: int | float) -> bool:
+        """Whether the window begins at or before a time."""
+        return isinstance(clock, float) or interval(self.metric.window, clock).first <= time
+
     def _key(self, fields: Mapping[str, Value]) -> tuple[Value, ...]:
         return tuple(fields.get(name) for name in self.metric.group_by)

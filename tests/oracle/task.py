@@ -35,8 +35,8 @@ class TaskReply:
 class Task:
     """The state of one (stream, partitioner, partition), as the semantics name it: T, F, R, acceptances.
 
-    `clock`, `floor` and `bound` are whole milliseconds, or minus infinity; `log` holds what was played, in
-    the order of offsets, each event with its reply.
+    `clock`, `floor` and `bound` are whole milliseconds, or minus infinity; `gap` is the greatest G, None without a
+    gap; `log` holds what was played, in the order of offsets, each event with its reply.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -46,6 +46,7 @@ class Task:
         self.clock: int | float = MINUS_INFINITY
         self.floor: int | float = MINUS_INFINITY
         self.bound: int | float = MINUS_INFINITY
+        self.gap: int | None = None
         self.accepted: list[Accepted] = []
         self.metrics: dict[str, LiveMetric] = {}
         self.log: list[tuple[Record, TaskReply | None]] = []
@@ -67,6 +68,11 @@ class Task:
             self.bound = max(self.bound, self.clock - self.retention_ms)
         self.log.append((record, reply))
         return reply
+
+    def cross_gap(self, appended: int, max_future: int) -> None:
+        """Go on behind a gap. appended: when the first record that is left was appended."""
+        latest = int(max(self.clock, appended)) + max_future
+        self.gap = latest if self.gap is None else max(self.gap, latest)
 
     def values(self, fields: Row) -> TaskReply:
         """What a duplicate with these fields would be answered now. Nothing changes."""
@@ -125,9 +131,18 @@ class Task:
         reply = TaskReply({}, late, duplicate, tuple(n for n, m in self.metrics.items() if not m.warm), {})
         for name, metric in self.metrics.items():
             reply.values[name] = metric.value(event.fields, self.clock, current) if metric.warm else None
-            if metric.warm and self.earliest is not None and metric.lacks(self.earliest, self.clock):
-                reply.partial[name] = int(metric.bound)
+            if metric.warm and (bounds := self._bounds(metric)):
+                reply.partial[name] = max(bounds)
         return reply
+
+    def _bounds(self, metric: LiveMetric) -> list[int]:
+        """The times up to which the metric's window lacks events."""
+        bounds = []
+        if self.earliest is not None and metric.lacks(self.earliest, self.clock):
+            bounds.append(int(metric.bound))
+        if self.gap is not None and metric.reaches(self.gap, self.clock):
+            bounds.append(self.gap)
+        return bounds
 
     # --- control records
 

@@ -224,6 +224,35 @@ def test_where_retention_is_lateness_an_event_at_the_bound_is_left_out_whenever_
     assert (late.late, late.values["m"], late.partial) == ("rewritten", 2, {"m": 90})
 
 
+def test_behind_a_gap_a_window_is_partial_until_it_lies_behind_it() -> None:
+    log = Log(lateness_ms=10)
+    log.task.apply(Warm(log.add("SLIDING 100 MILLISECONDS", "count(*)")))
+    log.event("a", 1000)
+    # What the gap had is not later than 1060.
+    log.task.cross_gap(appended=1050, max_future=10)
+    reply = log.event("b", 1099)
+    assert (reply.values, reply.partial) == ({"m": 2}, {"m": 1060})
+    # The event from before the gap leaves the window while that is still partial.
+    reply = log.event("c", 1159)
+    assert (reply.values, reply.partial) == ({"m": 2}, {"m": 1060})
+    # (1060, 1160] lies wholly behind it.
+    assert log.event("d", 1160).partial == {}
+    assert log.event("a", 1160).duplicate
+
+
+def test_the_greater_of_two_bounds_is_listed() -> None:
+    log = Log(lateness_ms=10, retention_ms=20)
+    log.event("a", 50)
+    log.task.cross_gap(appended=0, max_future=5)
+    log.event("b", 100)
+    log.task.apply(Warm(log.add("INFINITE", "count(*)")))
+    assert log.event("c", 100).partial == {"m": 80}
+    log.task.cross_gap(appended=200, max_future=5)
+    assert log.event("d", 100).partial == {"m": 205}
+    log.task.cross_gap(appended=0, max_future=5)
+    assert log.event("e", 100).partial == {"m": 205}
+
+
 def test_warm_at_once_where_nothing_was_accepted_yet() -> None:
     log = Log()
     log.add("INFINITE", "count(*)")

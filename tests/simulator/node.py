@@ -13,6 +13,7 @@ from railgun.cluster.copies import CopyName
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, task_folder
 from railgun.host.reply_sink import ReplySink
@@ -27,7 +28,6 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
-from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import PlannedTasks
 from railgun.unit.clock import Clock, IdleMeter
 from railgun.unit.copies import UnitCopies

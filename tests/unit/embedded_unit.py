@@ -10,6 +10,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.reports import decode_report
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.host.lanes import HostLanes
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
@@ -18,7 +19,6 @@ from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import TaskSettings
-from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import IdleMeter
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from railgun.cluster.copies import CopyName
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.host.lanes import HostLanes
 from railgun.messaging.kafka.configured import for_tasks
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -16,7 +17,6 @@ from railgun.messaging.transport import TopicPartition, TopicSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.task.environment import TaskEnvironment
 from railgun.task.settings import MIB, TaskSettings
-from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.assignments import Assignments
 from railgun.unit.clock import IdleMeter
 from railgun.unit.copies import UnitCopies

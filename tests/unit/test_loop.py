@@ -17,6 +17,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donors
 from railgun.history.request_files import REQUEST, DeepeningRequest, write_request
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.host.host_state import HostState
 from railgun.host.memory import MemoryShares, cache_bytes
 from railgun.host.place import Place
@@ -26,7 +27,6 @@ from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transpor
 from railgun.registry.follower import Snapshot
 from railgun.registry.topics import Topics
 from railgun.task.settings import TaskSettings
-from railgun.transfer.snapshots import SNAPSHOTS
 from railgun.unit.clock import CLOCK, Clock, IdleMeter
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.loop import ROUND_RECORDS, ROUND_S, UnitLoop

@@ -8,6 +8,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.host.fetched import fetching_folder
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.state.errors import StoreLockedError
@@ -98,6 +99,18 @@ def test_what_cannot_be_deleted_is_said_and_harms_nothing(
     with caplog.at_level("WARNING"):
         assert node.let_pass(KEPT_S + 120.0) == {MOVED, OWN}
     assert "is not deleted: not allowed" in caplog.text
+
+
+def test_what_a_fetch_has_left_goes_with_it(node: Node) -> None:
+    fetching = fetching_folder(node.folder(MOVED))
+    node.folder(MOVED).rename(fetching)
+    own = fetching_folder(node.folder(OWN))
+    own.mkdir()
+    node.let_pass(KEPT_S - 60.0)
+    assert fetching.is_dir()
+    node.let_pass(180.0)
+    assert not fetching.exists()
+    assert own.is_dir()
 
 
 def test_it_is_kept_where_the_newest_plan_has_the_copy_back(node: Node) -> None:

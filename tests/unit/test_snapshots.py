@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from railgun.host.data_folder import SNAPSHOTS
 from railgun.task.snapshot_file import read_snapshot
-from railgun.transfer.snapshots import SNAPSHOTS
 from tests.unit.embedded_unit import embedded_unit
 
 TASK = "s.1/k/{}"

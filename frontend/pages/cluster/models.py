@@ -132,3 +132,31 @@ class AcceptedCut(OneTask):
     )
     offset: int = Field(description="the first record of its log that was lost, or at which it begins anew")
     records: int = Field(description="how many records were answered and are lost")
+
+
+class GapOrder(OneTask):
+    """Names a task that is to go on behind a gap of its log."""
+
+    from_: str = Field(
+        "", alias="from", description="the node with whose state it goes on; empty: that with the newest one"
+    )
+    dry_run: bool = Field(False, description="only say what would be lost")
+
+
+class AcceptedGap(OneTask):
+    """A gap of a task's log, and the state with which the task goes on behind it."""
+
+    outcome: str = Field(
+        description="`crossed`: the task goes on behind the gap; `would_cross`: it would, without `dry_run`; "
+        "`accepted_before`: an earlier order about this gap stands"
+    )
+    node: str = Field(description="the node whose state is used")
+    first: int = Field(description="the first record that is lost: the state needs it next")
+    offset: int = Field(description="the first record that is left")
+    records: int = Field(description="how many records are lost")
+    clock_ms: int | None = Field(
+        description="the newest event in the state, ms since 1970; null: it has none"
+    )
+    gap_ms: int = Field(
+        description="no event that is lost is later; windows that begin at or before this time are partial"
+    )

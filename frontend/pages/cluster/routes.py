@@ -6,7 +6,16 @@ from fastapi import Depends, Request
 
 from frontend.access.audit import note
 from frontend.backend.cluster import ClusterOperations
-from frontend.pages.cluster.models import AcceptedCut, Cluster, ClusterNode, Consequences, Drain, OneTask
+from frontend.pages.cluster.models import (
+    AcceptedCut,
+    AcceptedGap,
+    Cluster,
+    ClusterNode,
+    Consequences,
+    Drain,
+    GapOrder,
+    OneTask,
+)
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.requests import PROBLEMS, body_of, checked, no_parameters, read_json
 from frontend.problems import refusal
@@ -14,6 +23,7 @@ from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
 _PARTITION_MAX = 2**31 - 1
+_TASK = ("stream", "partitioner", "partition")
 _NO_CLUSTER = (
     "this server scores in its own process and has no nodes; "
     "`railgun frontend` and `railgun node` make a cluster"
@@ -63,6 +73,13 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         note(request.scope, f"undrain of {node}")
         return standing
 
+    _accept_losses(page, operations)
+    return page.by_name
+
+
+def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> None:
+    """Add the handlers of orders to go on without records of a log."""
+
     @page(response_model=AcceptedCut, openapi_extra=body_of(OneTask), dependencies=[Depends(no_parameters)])
     async def accept_cut(request: Request) -> dict[str, Any]:
         """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
@@ -74,7 +91,17 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         note(request.scope, "accept-cut of {}/{}/{}".format(*task))
         return cut
 
-    return page.by_name
+    @page(response_model=AcceptedGap, openapi_extra=body_of(GapOrder), dependencies=[Depends(no_parameters)])
+    async def accept_gap(request: Request) -> dict[str, Any]:
+        """Have a task go on behind a gap: its log no longer reaches the state of any copy.
+
+        409 where a copy goes on, or a node that does not run may have a newer state.
+        """
+        task, node, is_asked = checked(_gap_order, await read_json(request))
+        gap = await _served(operations).accept_gap(*task, node=node, is_asked=is_asked)
+        if not is_asked:
+            note(request.scope, "accept-gap of {}/{}/{}".format(*task))
+        return gap
 
 
 def _served(operations: ClusterOperations | None) -> ClusterOperations:
@@ -84,9 +111,17 @@ def _served(operations: ClusterOperations | None) -> ClusterOperations:
     return operations
 
 
+def _gap_order(body: object) -> tuple[tuple[str, str, int], str, bool]:
+    table = Table(body, (), (*_TASK, "from", "dry_run"))
+    return _task_of(table), table.text("from") or "", _flag(table, "dry_run")
+
+
 def _one_task(body: object) -> tuple[str, str, int]:
-    table = Table(body, (), ("stream", "partitioner", "partition"))
-    for key in ("stream", "partitioner", "partition"):
+    return _task_of(Table(body, (), _TASK))
+
+
+def _task_of(table: Table) -> tuple[str, str, int]:
+    for key in _TASK:
         table.required(key, "a part of the task's name")
     return (
         table.text("stream") or "",
@@ -96,7 +131,11 @@ def _one_task(body: object) -> tuple[str, str, int]:
 
 
 def _fewer_copies(body: object) -> bool:
-    said = Table(body, (), ("fewer_copies",)).get("fewer_copies")
+    return _flag(Table(body, (), ("fewer_copies",)), "fewer_copies")
+
+
+def _flag(table: Table, key: str) -> bool:
+    said = table.get(key)
     if said is not None and not isinstance(said, bool):
-        raise DefinitionError(("fewer_copies",), "true or false belongs here")
+        raise DefinitionError((key,), "true or false belongs here")
     return bool(said)

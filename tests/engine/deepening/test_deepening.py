@@ -325,7 +325,7 @@ def test_a_second_one(tmp_path: Path) -> None:
     with engine(tmp_path / "live") as opened:
         place = tmp_path / "live" / "streams" / "s" / "all" / "0"
         assert sorted(path.name for path in place.iterdir()) == sorted(
-            ["moved_to", tasks(opened)[-1].history]
+            ["folder.id", "moved_to", tasks(opened)[-1].history]
         )
 
 

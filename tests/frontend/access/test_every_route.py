@@ -53,6 +53,7 @@ ALLOWED: dict[str, Any] = {
     "drain": OPERATE,
     "undrain": OPERATE,
     "accept_cut": OPERATE,
+    "accept_gap": OPERATE,
     "openapi": OPEN,
     "docs": OPEN,
     "docs_style": OPEN,

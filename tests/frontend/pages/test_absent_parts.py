@@ -46,6 +46,7 @@ def asked(pages: FastAPI, method: str, path: str, body: Any = None) -> tuple[int
         ("POST", "/nodes/n/drain", None),
         ("POST", "/nodes/n/undrain", None),
         ("POST", "/accept-cut", TASK),
+        ("POST", "/accept-gap", TASK),
     ],
 )
 def test_a_server_without_nodes(pages: FastAPI, method: str, path: str, body: Any) -> None:
@@ -62,6 +63,8 @@ def test_streams_that_units_deepen(pages: FastAPI, method: str, path: str, body:
 
 def test_a_wrong_request_is_told_first(pages: FastAPI) -> None:
     assert asked(pages, "POST", "/v1/cluster/accept-cut", {**TASK, "partition": -1})[0] == 422
+    assert asked(pages, "POST", "/v1/cluster/accept-gap", {**TASK, "dry_run": 1})[0] == 422
+    assert asked(pages, "POST", "/v1/cluster/accept-gap", {**TASK, "from": 1})[0] == 422
     assert asked(pages, "POST", "/v1/cluster/nodes/n/drain", {"fewer_copies": 1})[0] == 422
     assert asked(pages, "POST", "/v1/streams/s/deepening", {"cut_ms": "soon"})[0] == 422
     assert asked(pages, "POST", "/v1/streams/s/deepening")[0] == 415

@@ -244,6 +244,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         ("/v1/cluster/nodes/{node}/drain", "post"),
         ("/v1/cluster/nodes/{node}/undrain", "post"),
         ("/v1/cluster/accept-cut", "post"),
+        ("/v1/cluster/accept-gap", "post"),
         ("/healthz", "get"),
         ("/readyz", "get"),
         ("/metrics", "get"),

@@ -1,0 +1,174 @@
+"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap."""
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from frontend.problems import ProblemError, refusal
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyState, Gap, LogPoint
+from railgun.cluster.report_table import ReportedCopy
+from railgun.cluster.reports import LeftBehind
+from railgun.messaging.transport import TopicPartition, Transport
+from railgun.registry.kafka_registry import KafkaRegistry
+
+_READ_BYTES = 4 << 20
+_GONE = (CopyState.FAILED, CopyState.CLOSED)
+
+
+class GapOutcome(StrEnum):
+    """What an order to accept a gap does.
+
+    CROSSED: the task goes on behind the gap.
+    WOULD_CROSS: the same, if it is ordered.
+    ACCEPTED_BEFORE: nothing, since an earlier order about this gap stands.
+    """
+
+    CROSSED = "crossed"
+    WOULD_CROSS = "would_cross"
+    ACCEPTED_BEFORE = "accepted_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the copies of a task stand.
+
+    heard: the newest reports of copies that are heard, on nodes that live.
+    away: those of other copies.
+    silent_disks: the nodes that have data of the task, and no copy that reports.
+    accepted: the gap that was accepted last.
+    """
+
+    heard: Sequence[ReportedCopy]
+    away: Sequence[ReportedCopy]
+    silent_disks: Collection[str] = ()
+    accepted: Gap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGap:
+    """A gap, and the copy whose state goes on behind it.
+
+    offset: the first record that is left.
+    gap_ms: no event in the gap is later.
+    """
+
+    copy: ReportedCopy
+    state: LeftBehind
+    offset: int
+    gap_ms: int
+    topic_id: str
+
+    def shown(self) -> dict[str, Any]:
+        """Return what an operator is told: the state, and which records and times are lost."""
+        return {
+            "node": self.copy.copy.node,
+            "first": self.state.position,
+            "offset": self.offset,
+            "records": self.offset - self.state.position,
+            "clock_ms": self.state.clock_ms,
+            "gap_ms": self.gap_ms,
+        }
+
+
+def shown_before(gap: Gap) -> dict[str, Any]:
+    """Return the same of a gap that was accepted before."""
+    return {
+        "node": "",
+        "first": gap.state.offset,
+        "offset": gap.offset,
+        "records": gap.offset - gap.state.offset,
+        "clock_ms": None,
+        "gap_ms": gap.gap_ms,
+    }
+
+
+def found_gap(
+    transport: Transport,
+    where: TopicPartition,
+    task: TaskKey,
+    standing: Standing,
+    max_future_ms: int,
+    node: str,
+) -> FoundGap | Gap:
+    """Return the gap of a task's log that can be accepted now, and the state that would cross it; or the gap
+    that was accepted before, if it is the same or the task goes on behind it.
+
+    node: on which that state is, whatever is on nodes that do not run; empty: that of the newest state.
+    Raises ProblemError if a copy goes on without that, or may, and TransportError.
+    """
+    goes_on = [each for each in standing.heard if each.status.state not in _GONE]
+    accepted = standing.accepted
+    if goes_on and accepted is not None:
+        return accepted
+    if goes_on:
+        raise refusal(
+            409,
+            f"{goes_on[0].copy} of {task} is {goes_on[0].status.state}, and has not failed: there is no gap to accept",
+        )
+    copy, state = _chosen(task, standing.heard, node)
+    offset = max(transport.start_offset(*where), state.position)
+    topic_id = transport.topic_ids([where.topic]).get(where.topic, "")
+    point = LogPoint(state.position, state.epoch)
+    if accepted is not None and (accepted.state, accepted.offset, accepted.topic_id) == (
+        point,
+        offset,
+        topic_id,
+    ):
+        return accepted
+    if not node:
+        _check_others(task, standing, state)
+    appended_ms = _appended_ms(transport, where, offset)
+    latest_ms = appended_ms if state.clock_ms is None else max(appended_ms, state.clock_ms)
+    return FoundGap(copy, state, offset, latest_ms + max_future_ms, topic_id)
+
+
+def told_gap(registry: KafkaRegistry, task: TaskKey, found: FoundGap) -> Gap:
+    """Write the definitions that apply at a gap into the log, and return the gap. Raises what `registry` raises."""
+    told, place = registry.tell_again(task)
+    point = LogPoint(found.state.position, found.state.epoch)
+    return Gap(point, found.offset, found.gap_ms, told, place, found.topic_id)
+
+
+def _chosen(task: TaskKey, heard: Iterable[ReportedCopy], node: str) -> tuple[ReportedCopy, LeftBehind]:
+    """Return the copy with the newest state of those that their log does not continue."""
+    stopped = [(each, each.status.left_behind) for each in heard if each.status.left_behind is not None]
+    found = [(each, state) for each, state in stopped if node in ("", each.copy.node)]
+    if not found:
+        nodes = ", ".join(sorted({each.copy.node for each, _ in stopped}))
+        raise refusal(
+            409,
+            f"{node} has no copy of {task} that its log left behind; these have: {nodes}"
+            if nodes
+            else f"no copy of {task} has found that its log begins behind its state: there is no gap to accept",
+        )
+    return max(found, key=lambda each: (each[1].position, each[1].epoch))
+
+
+def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
+    """Raise ProblemError if a node that does not run, or has no copy now, may have a newer state."""
+    for copy in standing.away:
+        left = copy.status.left_behind
+        reached = copy.status.checkpoint if left is None else left.position
+        if reached > state.position:
+            raise _may_serve(
+                f"{copy.copy}, which is not heard, has a checkpoint of {task} at offset {reached:,}, and the newest "
+                f"state that is heard needs offset {state.position:,} next"
+            )
+    for name in sorted(standing.silent_disks):
+        raise _may_serve(f"{name} has data of {task} on its disk, and no copy that reports")
+
+
+def _may_serve(why: str) -> ProblemError:
+    return refusal(409, f"{why}: start it, or name the node to go on from, which gives the other states up")
+
+
+def _appended_ms(transport: Transport, where: TopicPartition, offset: int) -> int:
+    """Return when the record at an offset was appended; the present if there is none."""
+    if transport.end_offset(*where) > offset:
+        found = transport.read(*where, offset, 1, _READ_BYTES)
+        if len(found) and found.appended_ms:
+            return found.appended_ms
+    return time.time_ns() // 1_000_000
