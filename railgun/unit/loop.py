@@ -40,6 +40,7 @@ from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
 from railgun.unit.sending import Sending
 from railgun.unit.snapshots import UnitSnapshots
+from reservoir.executor import Lane
 
 # How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
 # takes.
@@ -63,6 +64,7 @@ class UnitLoop:
     hosts: the hosts of the unit's tasks.
     queries: the value queries to these tasks.
     snapshots: the snapshots of these tasks that were ordered.
+    questions: the lane in which the broker is asked about logs.
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
@@ -81,6 +83,7 @@ class UnitLoop:
         folder: Path,
         queries: QueryServer,
         snapshots: UnitSnapshots,
+        questions: Lane,
         *,
         removes: bool,
         grace_s: float,
@@ -102,9 +105,9 @@ class UnitLoop:
         self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
         # The records that copies may not process yet, and when to look at them again.
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
-        self._cut_logs = CutLogs(transport, clock)
-        self._faults = LogFaults(transport, clock)
-        self._replaced = ReplacedLogs(transport, clock)
+        self._cut_logs = CutLogs(transport, questions, clock)
+        self._faults = LogFaults(transport, questions, clock)
+        self._replaced = ReplacedLogs(transport, questions, clock)
         # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
         self._moved = MovedCopies(

@@ -13,7 +13,7 @@ from railgun.messaging.errors import (
     TransportUnavailableError,
 )
 from railgun.messaging.transport import TopicPartition, Transport
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import LogCutError, LogReplacedError, StateLeftBehindError
 from railgun.unit.clock import Clock
 from railgun.unit.log_faults import GONE_S, LogFaults
 from tests.unit.kept_lane import KeptLane
@@ -31,7 +31,9 @@ class Logs:
         self.asked: list[int] = []
         self.now_s, self.lane = 0.0, KeptLane()
         self.faults = LogFaults(
-            cast(Transport, self), Clock(lambda: self.now_s, lambda seconds: pytest.fail("it waits"))
+            cast(Transport, self),
+            self.lane,
+            Clock(lambda: self.now_s, lambda seconds: pytest.fail("it waits")),
         )
         self.running = {TopicPartition(TOPIC, number): self._host(number) for number in (0, 1)}
 
@@ -40,10 +42,13 @@ class Logs:
             place=SimpleNamespace(where=TopicPartition(TOPIC, number), identity=f"s/card/{number}"),
             position=5,
             is_running=True,
-            lane=self.lane,
             epoch_before=lambda offset: 3,
             log=SimpleNamespace(check_continues=self._check),
-            task=SimpleNamespace(topic_id="first"),
+            task=SimpleNamespace(
+                topic_id="first",
+                checkpoints=SimpleNamespace(durable_position=4, durable_epoch=3),
+                admission=SimpleNamespace(clock_ms=1_000),
+            ),
         )
         # Of these each is another one, though it says the same.
         return cast(TaskHost, _Identified(host))
@@ -95,7 +100,7 @@ def test_a_log_that_was_trimmed_stops_its_task(logs: Logs) -> None:
     logs.ask(_out_of_range(1))
     assert logs.doubtful() == [1]
     [(place, error)] = logs.find()
-    assert (place, type(error)) == ("s/card/1", LogGapError)
+    assert (place, type(error)) == ("s/card/1", StateLeftBehindError)
     assert "offset 5 is next, the log has 7 to 9" in str(error)
     assert logs.asked == [1]
 

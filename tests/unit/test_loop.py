@@ -38,6 +38,7 @@ from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
+from tests.unit.kept_lane import KeptLane
 from tests.unit.lone_copies import lone_copies
 
 _DEFINITIONS = """
@@ -188,6 +189,7 @@ def _loop(
         folder,
         QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
         UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
+        KeptLane(),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
@@ -274,7 +276,7 @@ def test_hosts_that_begin_together_share_the_memory_evenly(tmp_path: Path) -> No
 
     def places(first: int, after: int) -> list[Place]:
         keys = [TaskKey("s", 1, "card", number) for number in range(first, after)]
-        return [cast(Place, SimpleNamespace(key=key, cut=None)) for key in keys]
+        return [cast(Place, SimpleNamespace(key=key, cut=None, gap=None)) for key in keys]
 
     hosts = UnitHosts(make, lambda closed: None)
     assert hosts.assign(places(0, 10))
