@@ -182,7 +182,7 @@ class UnitLoop:
         self._decide()
         self._sending.look(self._copies.reached_since_s)
         has_more = self._work(running)
-        may_answer = self._sending.has_room
+        may_answer = self._sending.has_room_beside_slow
         self._read(running, 0.0 if has_more or (may_answer and self._queries.has_work) else _IDLE_S)
         if may_answer:
             self._queries.answer(self._hosts.run_isolated)
