@@ -5,7 +5,6 @@ The data is kept for a while: the copy may come back, and would have less to cat
 
 import logging
 import math
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import PlanReader
+from railgun.history.durable_files import remove_whole
 from railgun.host.fetched import fetching_folder, replaced_folder
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportError
@@ -26,14 +26,13 @@ from railgun.unit.clock import Clock
 # How long other nodes must have had all copies of a task, caught up, before its data here is deleted.
 KEPT_S = 3_600.0
 _LOOK_S = 60.0
-_GONE = ".gone"
 
 _log = logging.getLogger("railgun.unit")
 
 
 def in_a_thread(do: Callable[[], None]) -> Callable[[], bool]:
     """Run a function in a thread that the process does not wait for at its end. Returns what tells whether it runs."""
-    thread = threading.Thread(target=do, name="moved copies", daemon=True)
+    thread = threading.Thread(target=do, name="deletions", daemon=True)
     thread.start()
     return thread.is_alive
 
@@ -111,9 +110,6 @@ class MovedCopies:
                 )
 
     def _delete(self, key: TaskKey, folder: Path) -> None:
-        gone = folder.with_name(folder.name + _GONE)
-        shutil.rmtree(gone, ignore_errors=True)
-        # Renaming is one step. A host that opens the task from now on begins anew.
-        folder.rename(gone)
-        shutil.rmtree(gone)
+        # A host that opens the task meanwhile begins anew.
+        remove_whole(folder)
         _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)
