@@ -107,7 +107,7 @@ class TaskHost:
         self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
-        self._known_durable = (0, 0)
+        self._known_durable, self._known_topic_id = (0, 0), ""
         self._snapshot = SnapshotMaking(log.environment.executor, place.key.created)
 
     # --- state -------------------------------------------------------------------------------------
@@ -161,6 +161,12 @@ class TaskHost:
             position = task.checkpoints.durable_position
             self._known_durable = position, self._appended.at(position)
         return self._known_durable
+
+    @property
+    def topic_id(self) -> str:
+        """The id of the topic that the task's state is made of; empty if it is not known, or before it was opened."""
+        task = self._task
+        return self._known_topic_id if task is None else task.topic_id
 
     @property
     def task(self) -> TaskProcessor:
@@ -426,7 +432,7 @@ class TaskHost:
         self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
-            self._known_position = task.position
+            self._known_position, self._known_topic_id = task.position, task.topic_id
             task.close()
             self.log.release()
 

@@ -208,6 +208,8 @@ def test_an_order_counts_at_once_though_the_id_was_asked_for_a_moment_ago(
     host = task.opened(Cut(0, -1, "second"), hosting)
     assert (host.position, host.task.topic_id) == (0, "second")
     host.close()
+    # What it reports of its log still counts.
+    assert host.topic_id == "second"
 
 
 def test_a_state_that_was_being_deleted_at_a_crash_is_made_anew(
