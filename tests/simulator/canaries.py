@@ -154,7 +154,7 @@ def copies_share_a_node(patch: pytest.MonkeyPatch) -> None:
 
 def copies_that_get_nearer_are_lost(patch: pytest.MonkeyPatch) -> None:
     """A copy that could not answer for `replace_after_s` is made elsewhere, whatever it has filled meanwhile."""
-    patch.setattr(Progress, "well_s", lambda self, task, copy: self._caught_up_s.get((task, copy), 0.0))
+    patch.setattr(Progress, "well_s", lambda self, task, copy: self._well_s.get((task, copy), 0.0))
 
 
 def activity_is_taken_back_at_once(patch: pytest.MonkeyPatch) -> None:

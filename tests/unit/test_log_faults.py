@@ -46,8 +46,8 @@ class Logs:
             log=SimpleNamespace(check_continues=self._check),
             task=SimpleNamespace(
                 topic_id="first",
-                checkpoints=SimpleNamespace(durable_position=4, durable_epoch=3),
-                admission=SimpleNamespace(clock_ms=1_000),
+                checkpoints=SimpleNamespace(durable_position=0, durable_epoch=-1),
+                admission=SimpleNamespace(clock_ms=0),
             ),
         )
         # Of these each is another one, though it says the same.

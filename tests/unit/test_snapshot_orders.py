@@ -3,24 +3,22 @@
 from pathlib import Path
 from typing import cast
 
-from railgun.node.parent import Parent
-from railgun.node.relay import MakeSnapshot, Message, Received, SnapshotMade, StopFetch
-from railgun.unit.process import _snapshots
+from railgun.node.relay import MakeSnapshot, Received, StopFetch
+from railgun.unit.fetching import UnitFetcher
+from railgun.unit.process import _take
+from railgun.unit.snapshots import UnitSnapshots
 
 
-class _Parent:
-    def __init__(self) -> None:
-        self.take, self.sent = lambda received: None, list[tuple[str, Message]]()
-
-    def send(self, to: str, message: Message) -> None:
-        self.sent.append((to, message))
+class _Fetcher:
+    def hear(self, message: object) -> None:
+        raise AssertionError(message)
 
 
 def test_an_order_is_answered(tmp_path: Path) -> None:
-    parent = _Parent()
-    snapshots = _snapshots(tmp_path, cast(Parent, parent))
-    parent.take(Received("transfer", StopFetch("payments.0/card/3")))
-    parent.take(Received("transfer", MakeSnapshot("payments.0/card/3", "ab")))
-    assert parent.sent == []
+    made: list[tuple[str, str]] = []
+    snapshots = UnitSnapshots(tmp_path, lambda name, error: made.append((name, error)))
+    for message in (StopFetch("payments.0/card/3"), MakeSnapshot("payments.0/card/3", "ab")):
+        _take(snapshots, cast(UnitFetcher, _Fetcher()), Received("transfer", message))
+    assert made == []
     snapshots.step({})
-    assert parent.sent == [("transfer", SnapshotMade("ab", "payments.0/card/3 has no copy here"))]
+    assert made == [("ab", "payments.0/card/3 has no copy here")]

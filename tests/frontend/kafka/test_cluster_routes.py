@@ -198,11 +198,11 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
     ):
         assert why in _detail(running.post(f"{PLACE}/accept-cut", said), status), said
         if "records" not in said:
-            gap = "has not failed" if status == 409 else why
+            gap = "there is no gap to accept" if status == 409 else why
             assert gap in _detail(running.post(f"{PLACE}/accept-gap", said), status), said
     url = ["--url", running.service.url]
     assert main(["cluster", "accept-gap", "s/card/0", *url]) == 2
-    assert "has not failed" in capsys.readouterr().err
+    assert "there is no gap to accept" in capsys.readouterr().err
     assert main(["cluster", "accept-gap", "s/card", *url]) == 2
     assert main(["cluster", "--yes", *url]) == 2
     assert "belong to railgun cluster accept-gap" in capsys.readouterr().err
