@@ -4,7 +4,7 @@ it.
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from railgun.catalog.changes import BeginDeepening, Warm
@@ -22,6 +22,7 @@ from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
+from railgun.host.missed_checkpoints import saying_what_is_missed
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
@@ -29,7 +30,6 @@ from railgun.host.snapshot_making import SnapshotMaking
 from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
-from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import (
     HistoryMissingError,
@@ -43,7 +43,6 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
-from railgun.wording import counted
 from reservoir.executor import Job, Lane
 
 _ID_BYTES = 8
@@ -361,7 +360,7 @@ class TaskHost:
         if self._task is None:
             return
         self._snapshot.give_up()
-        with self._saying_what_is_missed():
+        with saying_what_is_missed(self._task):
             self._task.checkpoints.take()
         self._trim()
 
@@ -371,27 +370,8 @@ class TaskHost:
         Raises as `checkpoint` does.
         """
         self._snapshot.give_up()
-        with self._saying_what_is_missed():
+        with saying_what_is_missed(self.task):
             return self.task.checkpoints.advance()
-
-    def miss_checkpoint(self, reason: str) -> None:
-        """Log that the task is not checkpointed, and what follows from that."""
-        durable = self.task.checkpoints.durable_position
-        _log.warning(
-            "%s is not checkpointed, %s: the next start processes %s again, from offset %d on",
-            self.place.identity,
-            reason,
-            counted(self.position - durable, "record"),
-            durable,
-        )
-
-    @contextlib.contextmanager
-    def _saying_what_is_missed(self) -> Iterator[None]:
-        try:
-            yield
-        except TransportError:
-            self.miss_checkpoint("replies are not acknowledged")
-            raise
 
     def make_snapshot(self, to: Path) -> Job[None]:
         """Make a snapshot of the task in a folder that does not exist yet. `work` begins it, and notes when it is made.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from railgun.host.missed_checkpoints import note_missed
 from railgun.host.task_host import TaskHost
 from railgun.unit.clock import Clock
 
@@ -25,7 +26,7 @@ def take_last_checkpoints(hosts: Iterable[TaskHost], until_s: float, clock: Cloc
             left[0].task.checkpointer.wait(_LOOK_S)
         left = [host for host in left if not _is_over(host, failures)]
     for host in left:
-        host.miss_checkpoint("its checkpoint takes too long")
+        note_missed(host.task, "its checkpoint takes too long")
     return failures
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError
+from railgun.unit import last_checkpoints
 from railgun.unit.clock import Clock
 from railgun.unit.last_checkpoints import take_last_checkpoints
 
@@ -52,12 +53,13 @@ class _Host:
             self._world.done.append(f"{self._name} is durable")
         return is_durable
 
-    def miss_checkpoint(self, reason: str) -> None:
+    def miss(self, reason: str) -> None:
         self._world.done.append(f"{self._name}: {reason}")
 
 
 @pytest.fixture
-def world() -> _World:
+def world(monkeypatch: pytest.MonkeyPatch) -> _World:
+    monkeypatch.setattr(last_checkpoints, "note_missed", lambda task, reason: task.miss(reason))
     return _World()
 
 
