@@ -50,7 +50,7 @@ def accepted_loss(
     Raises ProblemError if no copy has found a loss, TransportError, and what `registry` raises.
     """
     where = TopicPartition(registry.topics.tasks(task.stream, task.partitioner), task.partition)
-    if topic_id := _new_topic(transport, registry, task, where.topic, copies, accepted):
+    if topic_id := _new_topic(transport, registry, task, where, copies, accepted):
         begin = registry.tell_anew(task)
         replied = [copy.replied for copy in copies if copy.replaced is not None]
         # No record of this topic counts as lost at its end.
@@ -75,13 +75,14 @@ def _new_topic(
     transport: Transport,
     registry: KafkaRegistry,
     task: TaskKey,
-    topic: str,
+    where: TopicPartition,
     copies: Sequence[CopyStatus],
     accepted: Cut | None,
 ) -> str | None:
     """Return the id of the topic that has taken the place of a task's log, if a copy has found that and it was not
     accepted yet. A topic that is gone is made.
     """
+    topic = where.topic
     before = {copy.replaced for copy in copies if copy.replaced is not None}
     if not before:
         return None
@@ -93,7 +94,9 @@ def _new_topic(
         raise refusal(503, f"the topic {topic} was made, and the broker does not show it yet: try again")
     if accepted is not None and accepted.topic_id == present:
         return None
-    if present in before or not (is_gone or any(before)):
+    # An order that was cut off may have made it: there is no record in it.
+    was_gone = is_gone or ("" in before and transport.end_offset(*where) == 0)
+    if present in before or not (was_gone or any(before)):
         raise refusal(
             409,
             f"the topic {topic} is there, and is the one that {task} has processed, as far as is known: start its "

@@ -165,7 +165,7 @@ class ClusterState:
             found = accepted_loss(self._transport, registry, task, copies, accepted)
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
-        self._await(lambda plan: plan.cuts.get(task) == found.cut)
+        self._await(lambda plan: found.cut.is_in(plan.cuts.get(task)))
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,

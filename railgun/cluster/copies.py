@@ -1,7 +1,7 @@
 """The types for copies of a task: their names, states and reports, and points of their logs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -67,6 +67,24 @@ class Cut:
     leader_epoch: int
     topic_id: str = ""
     begin: int = 0
+
+    def after(self, before: "Cut | None") -> "Cut":
+        """Return this cut as one that is accepted after another one. Two orders at once may each have written the
+        definitions into a topic: copies have begun at those of the first one.
+        """
+        if before is None or not self.topic_id or self.topic_id != before.topic_id:
+            return self
+        return before if self.leader_epoch < 0 else replace(self, begin=before.begin)
+
+    def is_in(self, accepted: "Cut | None") -> bool:
+        """Whether a plan with a cut accepts what this one does. Where a topic is accepted, the definitions may be those
+        of another order.
+        """
+        if accepted is None or self.topic_id != accepted.topic_id:
+            return False
+        if self.topic_id and self.leader_epoch < 0:
+            return True
+        return (self.offset, self.leader_epoch) == (accepted.offset, accepted.leader_epoch)
 
     def has_lost(self, point: LogPoint) -> bool:
         """Whether records before a point are lost."""

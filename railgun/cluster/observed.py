@@ -56,7 +56,7 @@ class ObservedCluster:
             self.orders[record.node] = record
             return
         if isinstance(record, AcceptedCut):
-            self.cuts[record.task] = record.cut
+            self.cuts[record.task] = record.cut.after(self.cuts.get(record.task))
             return
         if isinstance(record, AcceptedGap):
             self.gaps[record.task] = record.gap

@@ -1,8 +1,10 @@
 """The newest report of every copy in a cluster, taken from the records of the topic of positions."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
@@ -39,10 +41,22 @@ class ReportedCopy:
         return now_s - self.reported_s <= max(EXPIRES_S, self.silence_s)
 
 
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    """The last checkpoint that a copy has reported: its position, when the record there was appended, and the id of the
+    task's folder.
+    """
+
+    position: int
+    appended_ms: int
+    folder_id: str
+
+
 class ReportTable:
     """Takes in reports of units, and tells the state of each task. One thread writes; others may read.
 
-    A CopyName names a unit; together with a task it names the unit's copy of that task.
+    A CopyName names a unit; together with a task it names the unit's copy of that task. The table remembers the last
+    checkpoint of each copy: a unit that starts again does not know it before it has opened the task.
     """
 
     def __init__(self) -> None:
@@ -50,6 +64,7 @@ class ReportTable:
         self._of_unit: dict[CopyName, set[TaskKey]] = {}
         self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._heard_s: dict[CopyName, float] = {}
+        self._checkpoints: dict[CopyName, dict[TaskKey, _Checkpoint]] = {}
         self._answering_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
@@ -71,7 +86,19 @@ class ReportTable:
         for task in self._of_unit.get(unit, set()) - named:
             self._remove(task, unit)
         self._of_unit[unit] = named
-        for status in report.copies:
+        checkpoints = self._checkpoints.get(unit, {})
+        kept = [_with_checkpoint(status, checkpoints.get(status.task)) for status in report.copies]
+        if kept:
+            self._checkpoints[unit] = {
+                status.task: _Checkpoint(
+                    status.checkpoint,
+                    status.checkpoint_ms,
+                    status.folder_id or _folder(checkpoints, status.task),
+                )
+                for status in kept
+                if status.checkpoint > 0
+            }
+        for status in kept:
             # A new dictionary: somebody may be reading the one before.
             heard = ReportedCopy(unit, status, reported_s, report.announced_s, report.said_ms)
             self._of_task[status.task] = {**self._of_task.get(status.task, {}), unit: heard}
@@ -91,6 +118,7 @@ class ReportTable:
         """Drop what a unit has reported."""
         self._of_newest_run.pop(unit, None)
         self._heard_s.pop(unit, None)
+        self._checkpoints.pop(unit, None)
         for task in self._of_unit.pop(unit, ()):
             self._remove(task, unit)
 
@@ -136,6 +164,21 @@ class ReportTable:
             key=lambda heard: (heard.reported_s < since_s, _RANKS[heard.status.state], -heard.reported_s),
             default=None,
         )
+
+
+def _folder(checkpoints: Mapping[TaskKey, _Checkpoint], task: TaskKey) -> str:
+    known = checkpoints.get(task)
+    return "" if known is None else known.folder_id
+
+
+def _with_checkpoint(status: CopyStatus, before: _Checkpoint | None) -> CopyStatus:
+    """Return the status of a copy, with the checkpoint that it reported before if it says none."""
+    if status.checkpoint > 0 or before is None:
+        return status
+    if status.folder_id and before.folder_id and status.folder_id != before.folder_id:
+        # It has begun anew.
+        return status
+    return structs.replace(status, checkpoint=before.position, checkpoint_ms=before.appended_ms)
 
 
 def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:

@@ -23,7 +23,12 @@ from railgun.cluster.view import ClusterView, TaskView
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
-    cuts = {task.task: view.cuts[task.task] for task in view.tasks if task.task in view.cuts}
+    # Of two orders a new leader may know the later one alone.
+    cuts = {
+        task.task: view.cuts[task.task].after(plan.cuts.get(task.task))
+        for task in view.tasks
+        if task.task in view.cuts
+    }
     gaps = {task.task: view.gaps[task.task] for task in view.tasks if task.task in view.gaps}
     plan, before = (
         replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps),

@@ -51,11 +51,23 @@ def remove_whole(folder: Path) -> None:
 
     What such a crash leaves beside it goes with the next call, or with `remove_rest`.
     """
+    shutil.rmtree(set_aside(folder))
+
+
+def set_aside(folder: Path) -> Path:
+    """Take away the name of a folder that is to be deleted, in one step. Returns the name that it has from now on.
+    Raises OSError.
+    """
     gone = _gone(folder)
     shutil.rmtree(gone, ignore_errors=True)
     folder.rename(gone)
     make_durable(folder.parent)
-    shutil.rmtree(gone)
+    return gone
+
+
+def is_set_aside(folder: Path) -> bool:
+    """Whether a folder has the name of one that is to be deleted."""
+    return folder.name.endswith(_GONE)
 
 
 def remove_rest(folder: Path) -> None:

@@ -1,5 +1,5 @@
 """Lanes (queues with one worker each) for what hosts do outside the thread that feeds them: open, close, copy and
-delete.
+delete; and one for small questions to the broker, which must not wait behind that.
 """
 
 from itertools import cycle
@@ -10,11 +10,14 @@ from reservoir.executor import Executor, Lane
 class HostLanes:
     """A fixed number of an executor's lanes, shared by all hosts of a process. It limits how many hosts open or close
     at a time.
+
+    questions: the lane for questions to the broker.
     """
 
     def __init__(self, executor: Executor, count: int) -> None:
         self._lanes = [executor.lane("hosts") for _ in range(count)]
         self._turns = cycle(self._lanes)
+        self.questions = executor.lane("questions")
 
     def next(self) -> Lane:
         """Return the lane of the next host, in turn."""
@@ -22,7 +25,7 @@ class HostLanes:
 
     def close(self) -> None:
         """Wait for all submitted work, and close the lanes."""
-        for lane in self._lanes:
+        for lane in (*self._lanes, self.questions):
             lane.submit(_nothing).exception()
             lane.close()
 

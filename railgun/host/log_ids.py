@@ -24,9 +24,16 @@ class LogIds:
 
     def of(self, topic: str) -> str:
         """Return the id of a topic as it was a moment ago; empty if it has none. Raises TransportError."""
+        return self._of(topic, _FRESH_S)
+
+    def ask(self, topic: str) -> str:
+        """Return the id of a topic as it is now; empty if it has none. Raises TransportError."""
+        return self._of(topic, 0.0)
+
+    def _of(self, topic: str, fresh_s: float) -> str:
         with self._lock:
             now_s, known = self._now_s(), self._known.get(topic)
-            if known is not None and now_s - known[0] < _FRESH_S:
+            if known is not None and now_s - known[0] < fresh_s:
                 return known[1]
             found = self._transport.topic_ids([topic])
             if topic not in found:

@@ -68,7 +68,10 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
 
 def _is_accepted(cut: Cut, log: TaskLog) -> bool:
     """Whether the present topic of a log is the one that was accepted in place of another one."""
-    return bool(cut.topic_id) and cut.topic_id == log.topic_id
+    if not cut.topic_id:
+        return False
+    # An answer of a moment ago may be from before the topic was made.
+    return cut.topic_id == log.topic_id or cut.topic_id == log.ask_topic_id()
 
 
 def _check_can_begin(who: str, lost: LogCutError | LogReplacedError, log_start: int, begin: int) -> None:

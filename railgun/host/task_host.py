@@ -22,6 +22,7 @@ from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
+from railgun.host.missed_checkpoints import saying_what_is_missed
 from railgun.host.place import Place
 from railgun.host.recovery import recovered
 from railgun.host.reply_sink import ReplySink, WarmWriter
@@ -29,7 +30,6 @@ from railgun.host.snapshot_making import SnapshotMaking
 from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
 from railgun.host.task_log import TaskLog
-from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import (
     HistoryMissingError,
@@ -43,7 +43,6 @@ from railgun.task.processor import TaskProcessor
 from railgun.task.replies import Replies
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
-from railgun.wording import counted
 from reservoir.executor import Job, Lane
 
 _ID_BYTES = 8
@@ -107,7 +106,7 @@ class TaskHost:
         self._offered, self.lane = offered, lane
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
-        self._known_durable = (0, 0)
+        self._known_durable, self._known_topic_id = (0, 0), ""
         self._snapshot = SnapshotMaking(log.environment.executor, place.key.created)
 
     # --- state -------------------------------------------------------------------------------------
@@ -161,6 +160,12 @@ class TaskHost:
             position = task.checkpoints.durable_position
             self._known_durable = position, self._appended.at(position)
         return self._known_durable
+
+    @property
+    def topic_id(self) -> str:
+        """The id of the topic that the task's state is made of; empty if it is not known, or before it was opened."""
+        task = self._task
+        return self._known_topic_id if task is None else task.topic_id
 
     @property
     def task(self) -> TaskProcessor:
@@ -355,19 +360,18 @@ class TaskHost:
         if self._task is None:
             return
         self._snapshot.give_up()
-        try:
+        with saying_what_is_missed(self._task):
             self._task.checkpoints.take()
-        except TransportError:
-            durable = self._task.checkpoints.durable_position
-            _log.warning(
-                "%s is not checkpointed, replies are not acknowledged: the next start processes %s again, from "
-                "offset %d on",
-                self.place.identity,
-                counted(self.position - durable, "record"),
-                durable,
-            )
-            raise
         self._trim()
+
+    def advance_checkpoint(self) -> bool:
+        """Do some of what `checkpoint` does, without waiting for replies or the disk. Returns whether all is done.
+
+        Raises as `checkpoint` does.
+        """
+        self._snapshot.give_up()
+        with saying_what_is_missed(self.task):
+            return self.task.checkpoints.advance()
 
     def make_snapshot(self, to: Path) -> Job[None]:
         """Make a snapshot of the task in a folder that does not exist yet. `work` begins it, and notes when it is made.
@@ -408,7 +412,7 @@ class TaskHost:
         self._known_durable = self.durable
         task, self._task = self._task, None
         if task is not None:
-            self._known_position = task.position
+            self._known_position, self._known_topic_id = task.position, task.topic_id
             task.close()
             self.log.release()
 

@@ -55,6 +55,10 @@ class TaskLog:
         """The id of its topic as it was a moment ago; empty if it has none. Raises TransportError."""
         return "" if self.ids is None else self.ids.of(self.where.topic)
 
+    def ask_topic_id(self) -> str:
+        """Return the id of its topic as it is now; empty if it has none. Raises TransportError."""
+        return "" if self.ids is None else self.ids.ask(self.where.topic)
+
     @property
     def known_end(self) -> int:
         """The offset after the last record, as last heard of, without a request."""

@@ -56,7 +56,7 @@ class LogWatch:
 
     @property
     def bounds(self) -> Mapping[TaskKey, LogBounds]:
-        """The logs as they were when they were asked for last; those of which the broker did not say are missing."""
+        """The logs as they were when the broker said so last; those of which it never did are missing."""
         return self._known
 
     def up_to_date(self) -> Mapping[TaskKey, LogBounds]:
@@ -75,9 +75,11 @@ class LogWatch:
         return self._known
 
     def look(self) -> None:
-        """Ask for all logs. Raises TransportError."""
+        """Ask for all logs. Those of which the broker does not say stay as they were. Raises TransportError."""
         catalog = self._catalog()
-        self._known, self._said = self._ask(list(catalog.task_keys)), _said(catalog)
+        tasks, before = list(catalog.task_keys), self._known
+        known = {task: before[task] for task in tasks if task in before}
+        self._known, self._said = {**known, **self._ask(tasks)}, _said(catalog)
 
     def _ask(self, tasks: list[TaskKey]) -> dict[TaskKey, LogBounds]:
         where = {

@@ -27,7 +27,7 @@ class Checkpointer:
         self._epoch = store.committed_epoch + 1
         self._closing = 0
         self._meta = b""
-        self._lane = executor.lane("checkpoint")
+        self._executor, self._lane = executor, executor.lane("checkpoint")
         self._prepared: Job[bytes] | None = None
         self._is_prepared = False  # and did not fail
         self._commit: Job[None] | None = None
@@ -91,6 +91,11 @@ class Checkpointer:
                 self._commit.exception()
         while not self._is_settled:
             self._settle()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the commit that is being written has ended, for so long at most."""
+        if self._commit is not None:
+            self._executor.wait([self._commit], timeout_s)
 
     def close(self) -> None:
         """End the lane. A checkpoint in flight is given up: the next recovery undoes it."""

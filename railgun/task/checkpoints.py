@@ -201,10 +201,28 @@ class CheckpointWork:
         if checkpointer.is_in_flight:
             checkpointer.finish()
             self._committed()
-        if self._task.position > self.durable_position or self.taken == 0 or self._has_new_fill():
+        if self._is_needed():
             self.begin()
             checkpointer.finish()
             self._committed()
+
+    def advance(self) -> bool:
+        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done. No snapshot is being
+        made.
+        """
+        checkpointer = self._task.checkpointer
+        if checkpointer.is_in_flight and checkpointer.step(self._task.settings.trickle_bytes):
+            self._committed()
+        if checkpointer.is_in_flight:
+            return False
+        is_needed = self._is_needed()
+        if is_needed:
+            self.begin()
+        return not is_needed
+
+    def _is_needed(self) -> bool:
+        """Whether `take` begins a checkpoint, when none is in flight."""
+        return self._task.position > self.durable_position or self.taken == 0 or self._has_new_fill()
 
     def _is_due_for_fill(self) -> bool:
         """Whether a checkpoint is due because a fill has finished.

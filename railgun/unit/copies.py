@@ -173,6 +173,8 @@ class UnitCopies:
             )
         begun: list[str] = []
         ended: list[str] = []
+        # The same for all hosts of a unit: their replies go through one producer.
+        drops_replies: bool | None = None
         for host in hosts:
             copy = self._answering.get(host.place.key)
             if copy is None:
@@ -184,11 +186,10 @@ class UnitCopies:
                 # It can process nothing for now: another copy may have filled the metric already.
                 copy.is_answering, host.limit = False, copy.limit
             else:
+                if drops_replies is None:
+                    drops_replies = host.sink.drops_replies()
                 answers = copy.decide(
-                    now_s,
-                    host.position,
-                    host.position + host.lag,
-                    drops_replies=host.sink.drops_replies(),
+                    now_s, host.position, host.position + host.lag, drops_replies=drops_replies
                 )
                 host.limit = None if answers else copy.limit
                 warming = host.task.metrics.warming

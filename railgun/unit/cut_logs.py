@@ -12,7 +12,7 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.errors import LogCutError
 from railgun.unit.clock import Clock
-from reservoir.executor import Job
+from reservoir.executor import Job, Lane
 
 # A report may come before the records that it is about. So the broker is asked twice for the end, this long apart.
 CUT_S = 5.0
@@ -36,10 +36,13 @@ class _Short:
 
 
 class CutLogs:
-    """The logs that seem too short. `UnitLoop` makes it; one thread uses it."""
+    """The logs that seem too short. `UnitLoop` makes it; one thread uses it.
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport, self._clock = transport, clock
+    lane: the broker is asked there.
+    """
+
+    def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:
+        self._transport, self._lane, self._clock = transport, lane, clock
         self._short: dict[TopicPartition, _Short] = {}
 
     def find(self, hosts: Iterable[TaskHost]) -> Iterator[tuple[TaskHost, LogCutError]]:
@@ -81,7 +84,7 @@ class CutLogs:
         """Ask for the end of a log, outside the loop: the answer may take half a minute if there is no leader."""
         assert each.host.limit is not None
         each.limit = each.host.limit.offset
-        each.asking = each.host.lane.submit(lambda: self._transport.end_offset(*where))
+        each.asking = self._lane.submit(lambda: self._transport.end_offset(*where))
 
     def _answer(self, each: _Short, now_s: float) -> int:
         """Take in the answer, and return the end; -1 if the broker is away. The broker is asked again after `CUT_S`."""

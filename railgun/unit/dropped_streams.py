@@ -1,15 +1,21 @@
-"""Deletes the folders of dropped streams, some time after the drop."""
+"""Deletes the folders of dropped streams, some time after the drop.
+
+They may hold hundreds of gigabytes, so that is done outside the unit's loop.
+"""
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from railgun.catalog.catalog import Catalog
+from railgun.history.durable_files import is_set_aside, set_aside
 from railgun.history.request_files import created_of
 from railgun.host.data_folder import TASKS, stream_folder
 from railgun.state.lock import is_any_held
 from railgun.unit.clock import Clock
+from railgun.unit.moved_copies import in_a_thread
 
 # How long to wait if a unit of this node has not closed its tasks yet.
 _OPEN_S = 1.0
@@ -22,10 +28,19 @@ class DroppedStreams:
 
     data: the node's data folder.
     grace_s: how long the folders are kept, in seconds.
+    run: runs a function outside the unit's loop, and returns what tells whether it still runs.
     """
 
-    def __init__(self, data: Path, grace_s: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        data: Path,
+        grace_s: float,
+        clock: Clock,
+        run: Callable[[Callable[[], None]], Callable[[], bool]] = in_a_thread,
+    ) -> None:
         self._data, self._grace_s, self._clock = data, grace_s, clock
+        self._run = run
+        self._is_deleting: Callable[[], bool] = lambda: False
         self._due_s: dict[Path, float] = {}
 
     def note(self, catalog: Catalog) -> None:
@@ -37,6 +52,9 @@ class DroppedStreams:
     def remove(self, catalog: Catalog) -> None:
         """Delete the folders whose time is over, and whose tasks are closed."""
         now_s = self._clock.now()
+        if self._is_deleting():
+            return
+        gone: list[Path] = []
         for folder in [folder for folder, due_s in self._due_s.items() if due_s <= now_s]:
             # A deepening, which builds older history, may have begun there for another stream of that name.
             is_dropped = _is_dropped(folder, catalog)
@@ -44,9 +62,11 @@ class DroppedStreams:
                 self._due_s[folder] = now_s + _OPEN_S
                 continue
             del self._due_s[folder]
-            if is_dropped:
+            if is_dropped and folder.is_dir():
                 _log.info("the folder of a dropped stream is deleted: %s", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+                gone += _nameless(folder)
+        if gone:
+            self._is_deleting = self._run(partial(_delete, gone))
 
     def _folders(self) -> Iterator[Path]:
         for above in (self._data / TASKS, self._data / "backfill"):
@@ -54,7 +74,26 @@ class DroppedStreams:
                 yield from above.iterdir()
 
 
+def _nameless(folder: Path) -> list[Path]:
+    """Take away a folder's name, so that nothing opens a part of it. Returns the new one; nothing if that fails."""
+    if is_set_aside(folder):
+        return [folder]
+    try:
+        return [set_aside(folder)]
+    except OSError as error:
+        _log.warning("%s: the folder of a dropped stream is not deleted: %s", folder, error)
+        return []
+
+
+def _delete(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _is_dropped(folder: Path, catalog: Catalog) -> bool:
+    if is_set_aside(folder):
+        # A crash has left it.
+        return True
     owner = _owner(folder)
     return owner is not None and owner not in {
         stream_folder(name, entry.created) for name, entry in catalog.streams.items()

@@ -12,10 +12,11 @@ from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
 from railgun.host.host_state import OF_ONE_TASK, HostState
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
+from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.state.errors import StoreCorruptionError, StoreError, StoreLockedError
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
 from railgun.unit.clock import CLOCK, Clock
+from railgun.unit.log_faults import GONE_S
 from reservoir.errors import CorruptionError, StorageFailedError
 from reservoir.executor import Job
 
@@ -51,6 +52,8 @@ class UnitHosts:
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
         self._again: dict[TaskKey, float] = {}
+        # The tasks whose topics are missing, each with the time since when.
+        self._missed: dict[TaskKey, float] = {}
         self._closing: dict[TaskKey, tuple[TaskHost, Job[None]]] = {}
 
     @property
@@ -137,6 +140,8 @@ class UnitHosts:
 
     def _opened(self, key: TaskKey, opening: Job[None]) -> None:
         host = self.by_key[key]
+        if not isinstance(opening.exception(), TopicMissingError):
+            self._missed.pop(key, None)
         try:
             opening.result()
         except StoreLockedError:
@@ -145,7 +150,11 @@ class UnitHosts:
         except TransportUnavailableError as error:
             self._open_later(key, error)
         except TopicMissingError as error:
-            stop_task(host, LogReplacedError(str(host.place.where), error.reason, ""))
+            since_s = self._missed.setdefault(key, self._clock.now())
+            if self._clock.now() - since_s < GONE_S:
+                self._open_later(key, error)
+            else:
+                stop_task(host, LogReplacedError(str(host.place.where), error.reason, ""))
         except OF_ONE_TASK as error:
             self.stop(host, error)
         else:
@@ -196,7 +205,7 @@ class UnitHosts:
             [self.by_key[key]] = self._make([place])
             self._open(key)
 
-    def _open_later(self, key: TaskKey, error: TransportUnavailableError) -> None:
+    def _open_later(self, key: TaskKey, error: TransportError) -> None:
         _log.warning("%s cannot be opened for now: %s", self.by_key[key].place.identity, error)
         self._again[key] = self._clock.now() + _AWAY_S
 
@@ -204,6 +213,7 @@ class UnitHosts:
         host = self.by_key.pop(key)
         self._opening.pop(key, None)
         self._again.pop(key, None)
+        self._missed.pop(key, None)
         self._unserved.pop(key, None)
         if key in self._fetching:
             self._fetching.discard(key)

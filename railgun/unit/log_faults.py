@@ -1,7 +1,7 @@
 """Finds logs that lack the records that their tasks need next, after an error of reading.
 
-The broker is asked outside the unit's loop, in the lanes of the hosts: if a partition has no leader, an answer may take
-half a minute, and other tasks must not wait for it. A host runs one task.
+The broker is asked outside the unit's loop: if a partition has no leader, an answer may take half a minute, and other
+tasks must not wait for it. A host runs one task.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +12,7 @@ from railgun.messaging.errors import TopicMissingError, TransportError, Transpor
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.task.errors import LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.unit.clock import Clock
-from reservoir.executor import Job
+from reservoir.executor import Job, Lane
 
 # A topic that is missing for this long is gone. A broker that has just started may not know all topics yet.
 GONE_S = 5.0
@@ -34,10 +34,13 @@ class _Doubtful:
 
 
 class LogFaults:
-    """The faults of the logs of a unit's tasks. `UnitLoop` makes it; one thread uses it."""
+    """The faults of the logs of a unit's tasks. `UnitLoop` makes it; one thread uses it.
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport, self._clock = transport, clock
+    lane: the broker is asked there.
+    """
+
+    def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:
+        self._transport, self._lane, self._clock = transport, lane, clock
         self._doubtful: dict[TopicPartition, _Doubtful] = {}
         # The logs whose topics are missing, each with its host and the time since when.
         self._missed: dict[TopicPartition, tuple[TaskHost, float]] = {}
@@ -103,7 +106,7 @@ class LogFaults:
                 raise StateLeftBehindError(str(where), reason, *durable, clock_ms)
             host.log.check_continues(str(host.place.identity), position, epoch, topic_id)
 
-        return host.lane.submit(check)
+        return self._lane.submit(check)
 
 
 def is_about(error: TransportError, where: TopicPartition) -> bool:

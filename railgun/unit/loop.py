@@ -32,6 +32,7 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.cut_logs import CutLogs, check_limit
 from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.hosts import UnitHosts
+from railgun.unit.last_checkpoints import take_last_checkpoints
 from railgun.unit.log_faults import LogFaults
 from railgun.unit.moved_copies import MovedCopies, read_plan
 from railgun.unit.positions import Positions
@@ -39,6 +40,7 @@ from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
 from railgun.unit.sending import Sending
 from railgun.unit.snapshots import UnitSnapshots
+from reservoir.executor import Lane
 
 # How much is read for each task in each round. A busy task makes the others wait for no longer than processing this
 # takes.
@@ -62,6 +64,7 @@ class UnitLoop:
     hosts: the hosts of the unit's tasks.
     queries: the value queries to these tasks.
     snapshots: the snapshots of these tasks that were ordered.
+    questions: the lane in which the broker is asked about logs.
     removes: whether this unit deletes folders: those of dropped streams, `grace_s` seconds after it hears of the drop,
         and those of copies that have moved to other nodes.
     waiting: measures when the loop may have nothing to do.
@@ -80,6 +83,7 @@ class UnitLoop:
         folder: Path,
         queries: QueryServer,
         snapshots: UnitSnapshots,
+        questions: Lane,
         *,
         removes: bool,
         grace_s: float,
@@ -101,9 +105,9 @@ class UnitLoop:
         self._fetched: dict[TopicPartition, tuple[int, Fetched]] = {}
         # The records that copies may not process yet, and when to look at them again.
         self._held: dict[TopicPartition, tuple[float, Fetched]] = {}
-        self._cut_logs = CutLogs(transport, clock)
-        self._faults = LogFaults(transport, clock)
-        self._replaced = ReplacedLogs(transport, clock)
+        self._cut_logs = CutLogs(transport, questions, clock)
+        self._faults = LogFaults(transport, questions, clock)
+        self._replaced = ReplacedLogs(transport, questions, clock)
         # The task whose turn it is to do background work.
         self._turn: TopicPartition | None = None
         self._moved = MovedCopies(
@@ -178,7 +182,7 @@ class UnitLoop:
         self._decide()
         self._sending.look(self._copies.reached_since_s)
         has_more = self._work(running)
-        may_answer = self._sending.has_room
+        may_answer = self._sending.has_room_beside_slow
         self._read(running, 0.0 if has_more or (may_answer and self._queries.has_work) else _IDLE_S)
         if may_answer:
             self._queries.answer(self._hosts.run_isolated)
@@ -198,25 +202,22 @@ class UnitLoop:
                 self._hosts.stop(host, error)
 
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
-        """Wait for the replies, take a checkpoint of every task, and close all tasks.
+        """Wait for the replies, take a checkpoint of every task that runs, and close all tasks.
 
-        An error does not keep the other tasks open; the first error is raised.
-        within_s: how many seconds it may wait for all replies together.
+        A task that is being opened, or goes on as another one, is not waited for before that: its last checkpoint
+        stands, and it keeps no other from taking one. An error does not keep the other tasks open; the first error is
+        raised.
+        within_s: how many seconds it may wait for all replies and checkpoints together.
         """
-        failures: list[Exception] = []
         until_s = self._clock.now() + within_s
-        self._hosts.wait()
         for host in self.hosts.values():
             host.sink.give_up(until_s)
-
-        def say_last() -> None:
+        running = [host for host in self.hosts.values() if host.is_running]
+        failures = take_last_checkpoints(running, until_s, self._clock)
+        try:
             self._positions.say_last(self.hosts.values(), until_s)
-
-        for step in (*(host.checkpoint for host in self.hosts.values()), say_last):
-            try:
-                step()
-            except Exception as error:  # noqa: BLE001 - the rest is closed too before it is raised
-                failures.append(error)
+        except Exception as error:  # noqa: BLE001 - all tasks are closed before it is raised
+            failures.append(error)
         self.abandon()
         if failures:
             raise failures[0]

@@ -32,7 +32,7 @@ _log = logging.getLogger("railgun.unit")
 
 def in_a_thread(do: Callable[[], None]) -> Callable[[], bool]:
     """Run a function in a thread that the process does not wait for at its end. Returns what tells whether it runs."""
-    thread = threading.Thread(target=do, name="moved copies", daemon=True)
+    thread = threading.Thread(target=do, name="deletions", daemon=True)
     thread.start()
     return thread.is_alive
 

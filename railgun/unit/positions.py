@@ -188,7 +188,7 @@ def _status(host: TaskHost, state: CopyState, *, is_leaving: bool) -> CopyStatus
         gap_ms=None if running is None or running.gap is None else running.gap.gap_ms,
         fetching=host.fetching,
         folder_id=host.folder_id,
-        topic_id="" if running is None or cut is None or not cut.topic_id else running.topic_id,
+        topic_id="" if cut is None or not cut.topic_id else host.topic_id,
     )
 
 

@@ -223,6 +223,7 @@ def _made(
         place.folder,
         QueryServer(transport, registry.topics, sending.answer_query),
         snapshots,
+        lanes.questions,
         removes=place.index == 0,
         grace_s=cluster.drop_grace_s,
         waiting=waiting,

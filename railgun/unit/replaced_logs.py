@@ -4,19 +4,22 @@ Reading does not show this: the new topic has records at the same offsets, and t
 same epoch.
 """
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from railgun.host.log_ids import check_same
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TransportError, TransportUnavailableError
 from railgun.messaging.transport import Transport
 from railgun.task.errors import LogReplacedError
 from railgun.unit.clock import Clock
-from reservoir.executor import Job
+from reservoir.executor import Job, Lane
 
 # The time between two looks at the ids of all topics.
 LOOK_S = 3.0
+
+_log = logging.getLogger("railgun.unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,12 @@ class _Look:
 class ReplacedLogs:
     """Compares the ids of the topics of a unit's tasks, every `LOOK_S`. `UnitLoop` makes it; one thread uses it.
 
-    The broker is asked outside the unit's loop, in the lane of a host: an answer may take half a minute.
+    lane: the broker is asked there, outside the unit's loop: an answer may take half a minute.
     """
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
-        self._transport, self._clock = transport, clock
+    def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:
+        self._transport, self._lane, self._clock = transport, lane, clock
+        self._refused = ""
         self._due_s = clock.now() + LOOK_S
         self._look: _Look | None = None
 
@@ -45,7 +49,7 @@ class ReplacedLogs:
         """Yield the hosts whose logs are of other topics than their states were made of, each with the error.
 
         hosts: those that run.
-        Raises TransportError, but not if the broker is away.
+        A broker that does not answer, or refuses to, says nothing: reading goes on.
         """
         now_s, look = self._clock.now(), self._look
         if look is None:
@@ -56,8 +60,13 @@ class ReplacedLogs:
             return
         self._look, self._due_s = None, now_s + LOOK_S
         try:
-            present = look.asking.result()
+            present, self._refused = look.asking.result(), ""
         except TransportUnavailableError:
+            return
+        except TransportError as error:
+            if str(error) != self._refused:
+                self._refused = str(error)
+                _log.warning("whether logs are others than before is not known for now: %s", error)
             return
         for host, topic_id in look.made_of:
             # A host may have begun anew since the request, from a topic that is newer than the answer.
@@ -73,5 +82,4 @@ class ReplacedLogs:
     def _begun(self, hosts: Collection[TaskHost]) -> _Look:
         topics = sorted({host.place.where.topic for host in hosts})
         made_of = [(host, host.task.topic_id) for host in hosts if host.is_running]
-        lane = next(iter(hosts)).lane
-        return _Look(made_of, lane.submit(lambda: self._transport.topic_ids(topics)))
+        return _Look(made_of, self._lane.submit(lambda: self._transport.topic_ids(topics)))

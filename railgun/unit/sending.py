@@ -37,8 +37,14 @@ class DeadLetter:
 class Sending:
     """Sends records through the unit's producer.
 
-    Back-pressure: replies that the transport has no room for are held, and `has_room` says so. Dead letters wait in a
-    thread of their own, and count as unacknowledged from the start.
+    Back-pressure: replies that the transport has no room for are held. Dead letters wait in a thread of their own, and
+    count as unacknowledged from the start. Four questions look alike:
+
+    - `has_room_for`: before a task that answers processes a batch. What a slow partition has not taken stops only the
+      tasks that have sent it replies.
+    - `has_room_beside_slow`: before value queries are answered. A slow partition does not stop them.
+    - `has_room`: whether anything at all has to wait.
+    - `drops_replies`: whether replies are lost at present, which other copies might bring to their front-ends.
 
     held: the replies that wait for the topics of their front-ends.
     Raises TransportError.
@@ -59,6 +65,12 @@ class Sending:
         return self._unacknowledged_bytes < _ROOM_BYTES and not self.held.is_full
 
     @property
+    def has_room_beside_slow(self) -> bool:
+        """Whether so little is unacknowledged, but for what slow partitions have not taken, that more may be sent."""
+        others_bytes = self._unacknowledged_bytes - self._partitions.slow_bytes
+        return others_bytes < _ROOM_BYTES and not self.held.is_full
+
+    @property
     def drops_replies(self) -> bool:
         """Whether replies to some partition are dropped at present."""
         return self._partitions.drops_replies
@@ -70,10 +82,7 @@ class Sending:
         """
         if self.has_room:
             return True
-        slow = self._partitions.slow
-        others_bytes = self._unacknowledged_bytes - self._partitions.slow_bytes
-        is_full = self.held.is_full
-        return bool(slow) and not is_full and others_bytes < _ROOM_BYTES and not outstanding.has_sent_to(slow)
+        return self.has_room_beside_slow and not outstanding.has_sent_to(self._partitions.slow)
 
     def look(self, reached_since_s: float) -> None:
         """Give up the replies to partitions that take none. Called in every round, by the thread of the loop.

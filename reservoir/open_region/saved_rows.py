@@ -64,8 +64,8 @@ class Saving:
     """What a checkpoint says of the open rows, and how it makes them durable.
 
     files: the numbers of the files that hold all open rows, oldest first.
-    write: writes the one of them that is new, if one is, and makes it durable. Any thread may call it, once.
-        Raises StorageFailedError.
+    write: writes the one of them that is new, if one is, and makes it durable. Any thread may call it, once and
+        before the next `save`. Raises StorageFailedError.
     """
 
     files: list[int]

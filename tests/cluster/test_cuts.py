@@ -60,3 +60,22 @@ def test_what_lies_before_the_topic_that_was_accepted(
 def test_in_a_topic_that_was_accepted_nothing_is_lost_at_the_end() -> None:
     assert not Cut(7, -1, "second", 7).has_lost(LogPoint(9, -1))
     assert not Cut(7, -1, "second", 7).has_lost(LogPoint(9, 3))
+
+
+def test_of_two_orders_about_one_topic_the_first_says_where_copies_begin() -> None:
+    """Each has written the definitions, and copies may have begun at those of the first already."""
+    first, second = Cut(100, -1, "second", 100), Cut(140, -1, "second", 140)
+    assert second.after(first) == first
+    assert Cut(300, 4, "second", 140).after(first) == Cut(300, 4, "second", 100)
+    other = Cut(9, -1, "third", 9)
+    assert [other.after(first), first.after(None), Cut(50, 3).after(Cut(80, 2))] == [other, first, Cut(50, 3)]
+
+
+def test_an_order_is_followed_by_a_plan_that_accepts_the_same() -> None:
+    order = Cut(140, -1, "second", 140)
+    assert order.is_in(Cut(100, -1, "second", 100))
+    assert not any(order.is_in(each) for each in (None, Cut(80, 3), Cut(140, -1, "first", 140)))
+    loss = Cut(300, 4, "second", 140)
+    assert loss.is_in(Cut(300, 4, "second", 100))
+    assert not loss.is_in(Cut(100, -1, "second", 100))
+    assert not Cut(80, 3).is_in(Cut(90, 3))

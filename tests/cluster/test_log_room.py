@@ -13,7 +13,7 @@ from railgun.cluster.log_room import LogBounds, LogRoom, log_room, log_rooms, lo
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable
-from railgun.cluster.reports import encode_report
+from railgun.cluster.reports import CopyStatus, encode_report
 from tests.cluster.some_reports import report, status
 
 DAY_MS = 86_400_000
@@ -38,6 +38,27 @@ def test_the_oldest_checkpoint_decides() -> None:
 def test_a_copy_without_a_checkpoint_has_nothing_to_lose() -> None:
     assert log_room(LOG, [_copy(checkpoint=0)], NOW_MS) == LogRoom(10, None, None, WEEK_MS, None)
     assert log_room(LOG, [], NOW_MS).needed is None
+
+
+def test_the_checkpoint_of_a_copy_that_is_opened_again_is_not_forgotten() -> None:
+    """Its unit names no copies at first, and then one without a checkpoint."""
+    table = ReportTable()
+
+    def room(*copies: CopyStatus, generation: int = 2) -> tuple[int | None, int | None]:
+        table.take(encode_report(report(*copies, generation=generation)), 0.0)
+        found = log_rooms({TASK: LOG}, table, Plan(), NOW_MS)[TASK]
+        return found.needed, found.left_ms
+
+    told = {"end": 900, "checkpoint_ms": NOW_MS - 2 * DAY_MS}
+    needed = 500, 5 * DAY_MS
+    assert room(status(checkpoint=500, folder_id="a", **told), generation=1) == needed
+    assert room() == (None, None)
+    assert room(status(state=CopyState.BEHIND)) == needed
+    assert room(status(state=CopyState.BEHIND, folder_id="a")) == needed
+    assert room(status(checkpoint=600, folder_id="a", **told)) == (600, 5 * DAY_MS)
+    # In another folder it begins anew.
+    assert room(status(state=CopyState.BEHIND, folder_id="b")) == (None, None)
+    assert room(status(state=CopyState.BEHIND)) == (None, None)
 
 
 def test_a_log_that_is_kept_for_ever_has_no_end() -> None:

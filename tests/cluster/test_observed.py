@@ -1,14 +1,17 @@
 """What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
 
+from dataclasses import asdict
+
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.copies import CopyName, CopyState, Cut
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import DiskCopy, DrainOrder, NodeRecord
+from railgun.cluster.records import AcceptedCut, DiskCopy, DrainOrder, NodeRecord
 from railgun.cluster.reports import Fetching, encode_report
+from railgun.cluster.steps import next_plan
 from railgun.cluster.view import ClusterView, CopyView, TaskView
 from tests.cluster.some_reports import TASK, report, status
 
@@ -151,3 +154,16 @@ def test_a_copy_that_waits_for_its_turn_to_fetch_takes_no_move(observed: Observe
     assert hear(12.0, Fetching(donor="node-2/0")).advances
     assert not hear(23.0, Fetching(donor="node-2/0")).advances
     assert hear(24.0, Fetching(donor="node-2/0", fetched=1)).advances
+
+
+def test_of_two_orders_about_one_topic_the_first_says_where_copies_begin(observed: ObservedCluster) -> None:
+    for begin in (100, 140):
+        cut = Cut(begin, -1, "second", begin)
+        observed.take_statement(AcceptedCut(**TASK, **asdict(cut)), 0.0)
+    first = Cut(100, -1, "second", 100)
+    assert observed.cuts == {NAME: first}
+    # A leader that has read the second one alone goes on with what the plan says.
+    other = ObservedCluster(observed.policy, 0.0)
+    other.take_statement(AcceptedCut(**TASK, **asdict(cut)), 0.0)
+    plan = Plan(1, cuts={NAME: first})
+    assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).cuts == {NAME: first}

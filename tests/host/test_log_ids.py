@@ -42,6 +42,14 @@ def test_tasks_that_open_together_share_an_answer() -> None:
     assert ids.of("a") == "third"
 
 
+def test_an_answer_of_a_moment_ago_is_passed_over_by_those_that_must_know() -> None:
+    broker = Broker()
+    ids = LogIds(cast(Transport, broker), lambda: 0.0)
+    assert ids.of("a") == "first"
+    broker.ids["a"] = "second"
+    assert [ids.of("a"), ids.ask("a"), ids.of("a")] == ["first", "second", "second"]
+
+
 @pytest.mark.parametrize(
     ("position", "topic_id", "present", "fits"),
     [

@@ -72,13 +72,15 @@ class Task:
         self.events = 0
         self._lanes = HostLanes(self._environment.executor, 1)
 
-    def opened(self, cut: Cut | None = None) -> TaskHost:
+    def hosting(self) -> Hosting:
+        """That of another process: it knows no ids yet."""
+        return Hosting(self._log, Sending(self._log, _TOPICS), self._environment, self._lanes)
+
+    def opened(self, cut: Cut | None = None, hosting: Hosting | None = None) -> TaskHost:
         identity = TaskIdentity("s", "card", 0, bytes(16))
         ready = self.folder.with_name("ready")
         place = Place(TaskKey("s", 1, "card", 0), identity, _WHERE, self.folder, ready, cut)
-        # Each open is that of another process: it knows no ids yet.
-        hosting = Hosting(self._log, Sending(self._log, _TOPICS), self._environment, self._lanes)
-        host = hosting.host(place, SMALL)
+        host = (hosting or self.hosting()).host(place, SMALL)
         host.open()
         return host
 
@@ -193,6 +195,21 @@ def test_a_state_of_another_topic_is_made_anew_once_that_is_accepted(
     log.append(*_WHERE, [encode_event(1, "x", 5, list(event(20).values()))])
     assert task.play(cut) == position + 1
     assert task.events == events + 1
+
+
+def test_an_order_counts_at_once_though_the_id_was_asked_for_a_moment_ago(
+    log: LogWithIds, task: Task
+) -> None:
+    """The copy would go on from its old state, and be stopped for good when the ids are compared next."""
+    task.play()
+    hosting = task.hosting()
+    task.opened(hosting=hosting).close()
+    log.replace(60)
+    host = task.opened(Cut(0, -1, "second"), hosting)
+    assert (host.position, host.task.topic_id) == (0, "second")
+    host.close()
+    # What it reports of its log still counts.
+    assert host.topic_id == "second"
 
 
 def test_a_state_that_was_being_deleted_at_a_crash_is_made_anew(

@@ -8,7 +8,7 @@ from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
 from railgun.messaging.transport import TopicPartition
 from railgun.registry import log_watch
-from railgun.registry.evolution import changed_stream
+from railgun.registry.evolution import changed_stream, dropped_stream
 from railgun.registry.log_watch import LogWatch
 from railgun.registry.topics import Topics
 from tests.frontend.serving import until
@@ -26,14 +26,17 @@ k = "string"
 
 
 class _Broker:
-    """A broker that says what its topics are set to, and counts how often each is asked for."""
+    """A broker that says what its topics are set to, and counts how often each is asked for. away: those of which it
+    does not say where they begin.
+    """
 
     def __init__(self, topics: Topics) -> None:
         self.kept: dict[str, int | None] = {topics.tasks(each, "k"): 5 for each in "st"}
         self.asked: dict[str, int] = dict.fromkeys(self.kept, 0)
+        self.away: set[str] = set()
 
     def bounds_of(self, wheres: list[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
-        return dict.fromkeys(wheres, (0, 0))
+        return {where: (0, 0) for where in wheres if where.topic not in self.away}
 
     def retentions(self, topics: list[str]) -> Mapping[str, int | None]:
         for each in topics:
@@ -90,3 +93,19 @@ def test_a_watch_asks_soon_after_a_change_and_again_where_the_broker_is_late(
         until(lambda: _kept(watch) == [7_200_000, 5])
     finally:
         watch.close()
+
+
+def test_what_is_known_stays_while_the_broker_is_away(catalog: Catalog) -> None:
+    topics = Topics("p")
+    broker = _Broker(topics)
+    watch = LogWatch(broker, topics, lambda: catalog)
+    watch.look()
+    assert _kept(watch) == [5, 5]
+    broker.kept[topics.tasks("t", "k")] = 6
+    broker.away.add(topics.tasks("s", "k"))
+    watch.look()
+    assert _kept(watch) == [5, 6]
+    # What is dropped is forgotten.
+    catalog.apply(dropped_stream(catalog, "s"))
+    watch.look()
+    assert _kept(watch) == [6]

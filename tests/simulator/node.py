@@ -166,6 +166,7 @@ class SimulatedUnit:
             folder,
             QueryServer(self.transport, topics, sending.answer_query, clock),
             UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
+            self._lanes.questions,
             removes=False,
             grace_s=60.0,
             waiting=IdleMeter(around.now, lambda: 0.0),

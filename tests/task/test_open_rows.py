@@ -79,7 +79,7 @@ def test_the_checkpoint_of_an_earlier_release_is_replaced_once_though_no_record_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It needs more of the log than the checkpoints that figures speak of."""
-    log, now_s = a_log(2, 300), 0.0
+    log, now = a_log(2, 300), [0.0]
     task = log.open(tmp_path, SETTINGS)
     log.feed(task)
     with monkeypatch.context() as patch:
@@ -88,9 +88,9 @@ def test_the_checkpoint_of_an_earlier_release_is_replaced_once_though_no_record_
     digest = task.digest()
     task.close()
     for taken in (1, 0):
-        task = log.open(tmp_path, SETTINGS, log_start=0 if taken else task.position, now=lambda: now_s)  # noqa: B023 - it is closed in this round
+        task = log.open(tmp_path, SETTINGS, log_start=0 if taken else task.position, now=lambda: now[0])
         for _ in range(50):
-            now_s += SETTINGS.checkpoint_interval_s / 10
+            now[0] += SETTINGS.checkpoint_interval_s / 10
             while task.work():
                 pass
         assert (task.checkpoints.taken, task.digest()) == (taken, digest)

@@ -93,6 +93,7 @@ class EmbeddedUnit:
             self.data,
             QueryServer(self.log, TOPICS, self.sending.answer_query),
             self.snapshots,
+            self.lanes.questions,
             removes=False,
             grace_s=0.0,
             waiting=IdleMeter(),

@@ -90,6 +90,7 @@ class LocalUnit:
             folder,
             QueryServer(self.transport, topics, self.sending.answer_query),
             UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
+            self._lanes.questions,
             removes=index == 0,
             grace_s=grace_s,
             waiting=waiting,

@@ -14,10 +14,11 @@ HERE, THERE = CopyName("node-1", 0), CopyName("node-2", 0)
 
 
 class _Unit(HearingUnit):
-    """A unit whose copy of the task has not caught up."""
+    """A unit whose copy of the task has not caught up. asked: how often whether it drops replies."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.asked = 0
         self.make()
 
     def make(self) -> None:
@@ -25,19 +26,26 @@ class _Unit(HearingUnit):
         self.copies.forget(KEY)
         self.copies.follow({KEY: [THERE, HERE]})
 
-    @property
-    def limit(self) -> int:
-        """The offset at which the copy stops."""
-        host: Any = SimpleNamespace(
+    def host(self) -> Any:
+        return SimpleNamespace(
             place=SimpleNamespace(key=KEY),
             is_running=True,
             is_filling=False,
-            sink=SimpleNamespace(drops_replies=lambda: False),
+            sink=SimpleNamespace(drops_replies=self._drops_replies),
             position=0,
             lag=1_000,
             limit=None,
             task=SimpleNamespace(metrics=SimpleNamespace(warming=[])),
         )
+
+    def _drops_replies(self) -> bool:
+        self.asked += 1
+        return False
+
+    @property
+    def limit(self) -> int:
+        """The offset at which the copy stops."""
+        host = self.host()
         self.copies.decide([cast(TaskHost, host)])
         assert host.limit is not None
         return int(host.limit.offset)
@@ -88,3 +96,9 @@ def test_it_has_the_limit_of_an_earlier_run_of_a_unit(unit: _Unit) -> None:
 def test_it_has_the_limit_of_a_unit_that_was_not_heard_for_long(unit: _Unit) -> None:
     unit.now_s += 3_600.0
     assert _is_kept(unit)
+
+
+def test_whether_replies_are_dropped_is_asked_once_for_all_hosts(unit: _Unit) -> None:
+    asked = unit.asked
+    unit.copies.decide([unit.host() for _ in range(100)])
+    assert unit.asked == asked + 1

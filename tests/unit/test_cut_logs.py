@@ -30,9 +30,10 @@ class Log:
             limit=LogPoint(100),
             position=90,
             lag=0,
-            lane=self.lane,
         )
-        self._logs = CutLogs(cast(Transport, self), Clock(lambda: self.now_s, lambda seconds: None))
+        self._logs = CutLogs(
+            cast(Transport, self), self.lane, Clock(lambda: self.now_s, lambda seconds: None)
+        )
 
     def end_offset(self, topic: str, partition: int) -> int:
         self.asked += 1

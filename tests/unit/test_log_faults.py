@@ -31,7 +31,9 @@ class Logs:
         self.asked: list[int] = []
         self.now_s, self.lane = 0.0, KeptLane()
         self.faults = LogFaults(
-            cast(Transport, self), Clock(lambda: self.now_s, lambda seconds: pytest.fail("it waits"))
+            cast(Transport, self),
+            self.lane,
+            Clock(lambda: self.now_s, lambda seconds: pytest.fail("it waits")),
         )
         self.running = {TopicPartition(TOPIC, number): self._host(number) for number in (0, 1)}
 
@@ -40,7 +42,6 @@ class Logs:
             place=SimpleNamespace(where=TopicPartition(TOPIC, number), identity=f"s/card/{number}"),
             position=5,
             is_running=True,
-            lane=self.lane,
             epoch_before=lambda offset: 3,
             log=SimpleNamespace(check_continues=self._check),
             task=SimpleNamespace(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import pytest
 
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change, PutStream
@@ -38,6 +39,8 @@ from railgun.unit.snapshots import UnitSnapshots
 from railgun.wire.records import Records
 from reservoir.executor import run_job
 from tests.unit.fixed_plan import FixedSpread
+from tests.unit.kept_lane import KeptLane
+from tests.unit.local_units import awaited
 from tests.unit.lone_copies import lone_copies
 
 _DEFINITIONS = """
@@ -188,6 +191,7 @@ def _loop(
         folder,
         QueryServer(cast(Transport, log), Topics(), lambda front_end, record: None),
         UnitSnapshots(folder / SNAPSHOTS, lambda name, error: None),
+        KeptLane(),
         removes=removes,
         grace_s=0.0,
         waiting=waiting or IdleMeter(),
@@ -226,16 +230,14 @@ def test_what_was_prepared_for_a_dropped_stream_is_deleted(tmp_path: Path) -> No
     loop.round()
     assert prepared.is_dir()
     loop.follow(_snapshot(PutStream(5, stream, 1)))
-    loop.round()
-    assert not prepared.exists()
+    awaited(lambda: loop.round() or not prepared.exists())
     prepared.mkdir()
     write_request(prepared / REQUEST, DeepeningRequest("g", 5))
     loop.follow(_snapshot(PutStream(5, stream, 1)))
     loop.round()
     assert prepared.is_dir()
     loop.follow(_snapshot())
-    loop.round()
-    assert not prepared.exists()
+    awaited(lambda: loop.round() or not prepared.exists())
     assert to_come.is_dir()
 
 
@@ -449,3 +451,19 @@ def test_while_there_is_no_room_for_replies_the_unit_goes_on_reporting(tmp_path:
     transport.acknowledge()
     loop.round()
     assert all(host.position > position for host, position in zip(made, before, strict=True))
+
+
+def test_value_queries_are_answered_while_a_partition_takes_no_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Sending):
+        """All that is not acknowledged is of one partition."""
+
+        has_room = False  # type: ignore[assignment]
+        has_room_beside_slow = True  # type: ignore[assignment]
+
+    answered: list[object] = []
+    monkeypatch.setattr(QueryServer, "answer", lambda self, run: answered.append(run))
+    loop = _loop(tmp_path, sending=Slow(cast(Transport, EmptyLog()), Topics()))
+    loop.round()
+    assert answered

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from railgun.host.task_host import TaskHost
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.unit.clock import Clock
 from railgun.unit.replaced_logs import LOOK_S, ReplacedLogs
@@ -22,9 +22,12 @@ class Logs:
     def __init__(self) -> None:
         self.ids: dict[str, str] | None = {"card": "first", "shop": "second"}
         self.asked: list[Collection[str]] = []
+        self.refusal: Exception | None = None
         self.now_s, self.lane = 0.0, KeptLane()
         self.hosts = [self._host(topic, number) for topic in ("card", "shop") for number in range(100)]
-        self._logs = ReplacedLogs(cast(Transport, self), Clock(lambda: self.now_s, lambda seconds: None))
+        self._logs = ReplacedLogs(
+            cast(Transport, self), self.lane, Clock(lambda: self.now_s, lambda seconds: None)
+        )
 
     def _host(self, topic: str, number: int) -> Any:
         assert self.ids is not None
@@ -33,11 +36,12 @@ class Logs:
             task=SimpleNamespace(topic_id=self.ids[topic]),
             position=5,
             is_running=True,
-            lane=self.lane,
         )
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         self.asked.append(topics)
+        if self.refusal is not None:
+            raise self.refusal
         if self.ids is None:
             raise TransportUnavailableError("the broker", "it did not answer", "Try again")
         return {topic: self.ids[topic] for topic in topics if topic in self.ids}
@@ -86,6 +90,14 @@ def test_a_broker_that_is_away_says_nothing(logs: Logs) -> None:
     logs.ids = None
     assert not logs.pass_s(3 * LOOK_S)
     logs.ids = {"card": "first", "shop": "third"}
+    assert logs.pass_s(2 * LOOK_S)
+
+
+def test_a_broker_that_refuses_to_say_is_said_once(logs: Logs, caplog: pytest.LogCaptureFixture) -> None:
+    logs.refusal = TransportRefusedError("railgun.s.by.card", "Describe is not allowed", "Allow it")
+    assert not logs.pass_s(4 * LOOK_S)
+    assert caplog.text.count("Describe is not allowed") == 1
+    logs.refusal, logs.ids = None, {"card": "first", "shop": "third"}
     assert logs.pass_s(2 * LOOK_S)
 
 

@@ -3,16 +3,19 @@ than those before.
 """
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pytest
 
-from railgun.cluster.copies import CopyName
+from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import encode_plan
 from railgun.cluster.reports import decode_report, encode_report
+from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError
 from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.registry.topics import Topics
@@ -21,7 +24,7 @@ from railgun.unit.copies import UnitCopies
 from railgun.unit.positions import Positions
 from railgun.unit.report_reader import Heard
 from railgun.wire.records import Records
-from tests.cluster.some_reports import report, status
+from tests.cluster.some_reports import TASK, report, status
 from tests.unit.lone_copies import LoneCopies
 
 NAME = CopyName("node-1", 0)
@@ -145,3 +148,33 @@ def test_a_plan_of_a_newer_release_is_said_to_be_left_out_once(caplog: pytest.Lo
     assert copies.plan == plan
     said = "the plan is of version 9; this release reads 1: this unit keeps plan 3"
     assert caplog.text.count(said) == 2
+
+
+def test_a_copy_that_does_not_run_says_of_which_accepted_topic_it_is() -> None:
+    """Others would pass its report over, and with it what it has replied to."""
+    host = SimpleNamespace(
+        place=SimpleNamespace(key=TaskKey(**TASK), cut=Cut(7, -1, "second", 7)),
+        is_running=False,
+        is_ready=False,
+        is_filling=False,
+        position=90,
+        replied=lambda: 90,
+        epoch_before=lambda offset: 0,
+        durable=(80, 0),
+        lag=0,
+        failure=None,
+        following=None,
+        lost=None,
+        replaced=None,
+        left_behind=None,
+        fetching=None,
+        folder_id="a",
+        topic_id="second",
+    )
+    log, time = Log(), Time()
+    positions = Positions(
+        cast(Transport, log), Topics("p"), NAME, cast(UnitCopies, LoneCopies(1)), 0.05, cast(Clock, time)
+    )
+    positions.note([cast(TaskHost, host)])
+    [copy] = decode_report(log.written[-1]).copies
+    assert (copy.position, copy.topic_id) == (90, "second")

@@ -126,3 +126,17 @@ def test_a_warm_record_without_room_is_written_later() -> None:
     for _ in range(2):
         records(place, [warm])
     assert len(full.entries) == 1
+
+
+def test_what_a_slow_partition_has_not_taken_leaves_room_beside_it() -> None:
+    away, now_s = _Away(), [100.0]
+    sending = Sending(cast(Transport, away), Topics(), Clock(lambda: now_s[0], lambda _: None))
+    waits, other = Outstanding("a task"), Outstanding("another")
+    sending.answer(waits, "s", 9, [(1, bytes(17 << 20))])
+    assert (sending.has_room, sending.has_room_beside_slow) == (False, False)
+    now_s[0] += 5.0
+    sending.look(0.0)
+    assert (sending.has_room, sending.has_room_beside_slow) == (False, True)
+    assert (sending.has_room_for(waits), sending.has_room_for(other)) == (False, True)
+    sending.answer(other, "s", 9, [(2, bytes(17 << 20))])
+    assert not sending.has_room_beside_slow

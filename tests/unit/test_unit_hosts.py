@@ -18,7 +18,7 @@ from railgun.history.build import HistoryBuild, HistoryPlan
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
-from railgun.messaging.errors import TransportUnavailableError
+from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.task.environment import TaskEnvironment
@@ -49,11 +49,14 @@ sql = "SELECT count(*) AS n FROM s GROUP BY k OVER SLIDING 1 HOUR"
 
 
 class _AwayLog(EmbeddedLog):
-    """asked: how often it was asked for its bounds while it is away."""
+    """asked: how often it was asked for its bounds while it is away, or its topic is missing."""
 
-    is_away, asked = False, 0
+    is_away, is_missing, asked = False, False, 0
 
     def _answer(self) -> None:
+        if self.is_missing:
+            self.asked += 1
+            raise TopicMissingError(_WHERE.topic)
         if self.is_away:
             self.asked += 1
             raise TransportUnavailableError(str(_WHERE), "it does not answer", "Check the broker")
@@ -117,6 +120,25 @@ def test_a_copy_whose_opening_meets_no_broker_is_opened_later(tmp_path: Path, lo
         log.is_away = False
         awaited(copy.is_open)
         assert copy.hosts.are_open
+
+
+def test_a_topic_that_is_missing_for_a_moment_stops_no_task(tmp_path: Path, log: _AwayLog) -> None:
+    """A broker that has just started may not know all topics yet."""
+    log.is_missing = True
+    with _copy(tmp_path, log) as copy:
+        awaited(lambda: not copy.is_open() and log.asked > 2)
+        log.is_missing = False
+        awaited(copy.is_open)
+
+
+def test_one_that_stays_missing_does(tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_hosts, "GONE_S", 0.1)
+    log.is_missing = True
+    with _copy(tmp_path, log) as copy:
+        host = copy.hosts.by_key[_KEY]
+        awaited(lambda: copy.hosts.advance() or host.failure is not None)
+        assert log.asked > 2
+        assert host.replaced == ""
 
 
 def test_a_task_takes_records_only_once_its_change_is_over(

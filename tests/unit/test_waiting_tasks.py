@@ -15,10 +15,11 @@ from railgun.history import manifest
 from railgun.history.build import HistoryBuild, HistoryPlan
 from railgun.host.place import history_folder
 from railgun.task.fills import FillWork
+from railgun.unit import replaced_logs
 from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from tests.unit.embedded_unit import DEFINITIONS, EmbeddedUnit, embedded_unit
-from tests.unit.local_units import SMALL
+from tests.unit.local_units import SMALL, awaited
 
 _CUT_MS = 50_000
 _LATER = """
@@ -81,6 +82,42 @@ def test_history_whose_files_are_slow_to_read(tmp_path: Path, monkeypatch: pytes
         assert unit.host(0).task.history == "h1"
         unit.round_until(lambda: unit.loop.is_ready)
         assert sum(len(rows.seq) for rows in unit.host(0).task.reservoir.scan()) == 21
+
+
+def test_questions_about_logs_do_not_wait_for_a_task_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each lane of hosts may be taken by a task that copies its history, for minutes."""
+    may_go_on = threading.Event()
+    monkeypatch.setattr(replaced_logs, "LOOK_S", 0.1)
+    with embedded_unit(tmp_path) as unit:
+        asked: list[object] = []
+        monkeypatch.setattr(unit.log, "topic_ids", lambda topics: asked.append(topics) or {}, raising=False)
+        try:
+            for _ in range(2):
+                unit.lanes.next().submit(lambda: may_go_on.wait(60))
+            unit.round_until(lambda: bool(asked))
+        finally:
+            may_go_on.set()
+
+
+def test_history_that_is_being_copied_costs_no_other_task_its_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with embedded_unit(tmp_path, replace(SMALL, checkpoint_interval_s=1e9, replay_s=1e9)) as unit:
+        _build(unit, "h1", 20)
+        stops = threading.Thread(target=unit.loop.stop)
+        with _held(monkeypatch, manifest, "_checksum") as begun:
+            unit.change(0, AddHistory(3, "s", "h1", _CUT_MS))
+            unit.round_until(begun.is_set)
+            unit.answers_meanwhile(1)
+            checkpoints, position = unit.host(1).task.checkpoints, unit.host(1).position
+            assert checkpoints.durable_position < position
+            stops.start()
+            awaited(lambda: checkpoints.durable_position == position)
+            assert unit.host(1).is_running
+        stops.join()
+        assert not unit.host(1).is_running
 
 
 def test_a_metric_that_answers_elsewhere_before_it_is_filled_here(

@@ -131,13 +131,16 @@ class KafkaTopics:
         partitions = {where: KafkaTopicPartition(*where) for where in wheres}
         if not partitions:
             return {}
-        starts, ends = (
-            self._client.list_offsets(
-                dict.fromkeys(partitions.values(), spec),
-                isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=self._timeout_s,
-            )
-            for spec in (_FIRST, _AFTER_LAST)
+        starts, ends = self._result(
+            self._settings.broker,
+            lambda: [
+                self._client.list_offsets(
+                    dict.fromkeys(partitions.values(), spec),
+                    isolation_level=IsolationLevel.READ_COMMITTED,
+                    request_timeout=self._timeout_s,
+                )
+                for spec in (_FIRST, _AFTER_LAST)
+            ],
         )
         found = {}
         for where, partition in partitions.items():
@@ -153,7 +156,10 @@ class KafkaTopics:
         resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
         if not resources:
             return {}
-        answers = self._client.describe_configs(list(resources.values()), request_timeout=self._timeout_s)
+        answers = self._result(
+            self._settings.broker,
+            lambda: self._client.describe_configs(list(resources.values()), request_timeout=self._timeout_s),
+        )
         found = {}
         for topic, resource in resources.items():
             with contextlib.suppress(KafkaException):

@@ -19,15 +19,22 @@ TOPIC = "railgun.s.by.k"
 
 
 class Broker:
-    """The broker and the registry. topic_id: of the task's topic; None if it is gone.  done: what was done to it."""
+    """The broker and the registry.
+
+    topic_id: of the task's topic; None if it is gone.  end: of its log.  done: what was done to it.
+    """
 
     def __init__(self, topic_id: str | None) -> None:
         self.topic_id, self.topics = topic_id, Topics()
         self.done: list[str] = []
+        self.end = 400
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         assert topics == [TOPIC]
         return {} if self.topic_id is None else {TOPIC: self.topic_id}
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        return self.end
 
     def make_task_topic(self, task: TaskKey) -> None:
         self.done.append("made")
@@ -58,6 +65,13 @@ def test_one_that_is_gone_is_made(replaced: str) -> None:
     broker = Broker(None)
     assert broker.found([_failed(replaced=replaced)]).cut == Cut(7, -1, "made", 7)
     assert broker.done == ["made", "told"]
+
+
+def test_one_that_an_order_made_which_was_cut_off_is_taken_by_the_next_one() -> None:
+    broker = Broker("made")
+    broker.end = 0
+    assert broker.found([_failed(replaced="")]).cut == Cut(7, -1, "made", 7)
+    assert broker.done == ["told"]
 
 
 @pytest.mark.parametrize("copies", [[], [status()], [_failed()]])

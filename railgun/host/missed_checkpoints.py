@@ -1,0 +1,33 @@
+"""Logs that a task is not checkpointed as it is closed, and what follows from that."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from railgun.messaging.errors import TransportError
+from railgun.task.processor import TaskProcessor
+from railgun.wording import counted
+
+_log = logging.getLogger("railgun.unit")
+
+
+def note_missed(task: TaskProcessor, reason: str) -> None:
+    """Log that a task is not checkpointed."""
+    durable = task.checkpoints.durable_position
+    _log.warning(
+        "%s is not checkpointed, %s: the next start processes %s again, from offset %d on",
+        task.identity,
+        reason,
+        counted(task.position - durable, "record"),
+        durable,
+    )
+
+
+@contextmanager
+def saying_what_is_missed(task: TaskProcessor) -> Iterator[None]:
+    """Log it if the block, which takes a checkpoint, fails because replies are not acknowledged."""
+    try:
+        yield
+    except TransportError:
+        note_missed(task, "replies are not acknowledged")
+        raise
