@@ -83,6 +83,8 @@ class TaskFetch:
             done = Fetched(task, str(error))
         except OSError as error:
             done = Fetched(task, f"{self._target.folder}: {error}")
+        finally:
+            self._target.close()
         if done.error:
             _log.warning("the data of %s is not fetched: %s", task, done.error)
         return done
