@@ -76,9 +76,9 @@ class Fetches:
                 if not job.thread.is_alive():
                     del self._running[task]
                     self._end(task, job)
-            while len(self._running) < FETCHES_MAX and (task := self._next()) is not None:
-                unit, order = self._waiting.pop(task)
-                self._running[task] = _Job(unit, TaskFetch(order, self._setting))
+            while len(self._running) < FETCHES_MAX and (begun := self._next()) is not None:
+                unit, order = self._waiting.pop(begun)
+                self._running[begun] = _Job(unit, TaskFetch(order, self._setting))
                 self._setting.figures.add("fetches_running")
             for task, (unit, _) in self._waiting.items():
                 self._tell(unit, Fetching(task))
