@@ -139,6 +139,7 @@ def _beside(report: Report) -> None:
                 ("p999_ms_start", start.during_ms),
                 ("p999_ms_before_copy", copy.before_ms),
                 ("p999_ms_copy", copy.during_ms),
+                ("p999_ms_copy_more", copy.during_ms - copy.before_ms),
                 ("p999_ms_copy_over_start", copy.during_ms - start.during_ms),
             ):
                 found.setdefault(key, []).append(value)
