@@ -35,7 +35,7 @@ FORMATS = {
     "segments": SEGMENTS_VERSION,
     "open_rows": OPEN_ROWS_VERSION,
 }
-"""The greatest versions of the formats in a task's folder that this program reads. It writes these."""
+"""The greatest versions of the formats in a task's folder that this program reads."""
 
 _TRIAL = "trial"
 
@@ -131,7 +131,7 @@ def _described(task: TaskView, meta: TaskMeta, created: int, epoch: int) -> Snap
         history=meta.history,
         release=__version__,
         arrow=pa.__version__,
-        formats=FORMATS,
+        formats={**FORMATS, "commit": meta.version},
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
-from railgun.task.meta import VERSION, TaskMeta, encode_meta
+from railgun.task.meta import TaskMeta, encode_meta, version_for
 from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.view import TaskView
 from reservoir.executor import Job
@@ -272,7 +272,7 @@ class CheckpointWork:
         task = self._task
         return encode_meta(
             TaskMeta(
-                version=VERSION,
+                version=version_for(task.gap),
                 position=task.position,
                 clock_ms=task.admission.clock_ms,
                 floor_ms=task.admission.floor_ms,

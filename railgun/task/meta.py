@@ -6,7 +6,8 @@ import msgspec
 
 from railgun.task.errors import CheckpointVersionError
 
-VERSION = 1
+VERSION = 2
+_WITHOUT_GAP = 1
 
 
 class Crossing(NamedTuple):
@@ -26,6 +27,8 @@ class Crossing(NamedTuple):
 class TaskMeta(msgspec.Struct, array_like=True):
     """The content of a commit record.
 
+    version: 2 if the task has crossed a gap, else 1. A release without gaps refuses 2: it would answer without the
+        marks of partial results.
     position: the log offset of the next record to process. All records before it are in the checkpoint.
     clock_ms, floor_ms, retained_ms: the clock T, the lateness floor F and the retention bound R at that position.
     least_ms: the least time ever accepted.
@@ -73,6 +76,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(TaskMeta).decode
 
 
+def version_for(gap: Crossing | None) -> int:
+    """Return the version of the commit record of a task that has crossed a gap, or none."""
+    return _WITHOUT_GAP if gap is None else VERSION
+
+
 def encode_meta(meta: TaskMeta) -> bytes:
     """Return the record's bytes."""
     return _encode(meta)
@@ -86,8 +94,8 @@ def decode_meta(body: bytes, place: str) -> TaskMeta:
         meta = _decode(body)
     except msgspec.MsgspecError as error:
         raise CheckpointVersionError(place, f"its checkpoint cannot be read ({error})") from error
-    if meta.version != VERSION:
+    if not _WITHOUT_GAP <= meta.version <= VERSION:
         raise CheckpointVersionError(
-            place, f"its checkpoint has version {meta.version}, this program reads {VERSION}"
+            place, f"its checkpoint has version {meta.version}, this program reads up to {VERSION}"
         )
     return meta
