@@ -80,7 +80,7 @@ class CheckedLines:
         for key in keys:
             asked = "&".join(f"{name}={value}" for name, value in key.items())
             got = self._service.ask("GET", f"{self._path}/values?{asked}")
-            found = metric_differences(self._oracle.values(key)["metrics"], got["metrics"])
+            found = [*metric_differences(self._oracle.values(key)["metrics"], got["metrics"])]
             wrong += [f"values of {key}: {each}" for each in found]
         self._checked = due
         return Checked(due - first, longest_s, wrong)

@@ -162,6 +162,8 @@ class ClusterState:
             self._refresh()
             accepted = self._observed.cuts.get(task)
             copies = [copy.status for copy in self._observed.reports.copies(task)]
+            if any(copy.replaced is not None for copy in copies):
+                self._check_releases()
             found = accepted_loss(self._transport, registry, task, copies, accepted)
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
@@ -190,6 +192,8 @@ class ClusterState:
             standing = self._standing(task)
             stream = registry.snapshot().catalog.entry(task.stream).stream
             found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, node)
+            if not isinstance(found, Gap):
+                self._check_releases()
             if isinstance(found, Gap):
                 outcome, shown, gap = GapOutcome.ACCEPTED_BEFORE, shown_before(found), found
             elif is_asked:
@@ -244,6 +248,14 @@ class ClusterState:
             with self._lock:
                 self._refresh()
         return plan
+
+    def _check_releases(self) -> None:
+        """Raise ProblemError if a live node does not know orders to begin anew, or to cross a gap."""
+        if earlier := self._observed.of_earlier_releases():
+            raise refusal(
+                409,
+                f"this order is not known to the release of {', '.join(earlier)}: upgrade or stop these nodes first",
+            )
 
     def _check_known(self, name: str) -> None:
         known = sorted({*self._observed.nodes, *self._observed.members})

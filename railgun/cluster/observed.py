@@ -160,6 +160,10 @@ class ObservedCluster:
         """Whether a node lives, and lets others fetch data of its tasks."""
         return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
 
+    def of_earlier_releases(self) -> list[str]:
+        """Return the live nodes whose release does not say what it reads. It knows neither gaps nor other topics."""
+        return sorted(name for name in self.members if name in self.nodes and not self.nodes[name].reads)
+
     def unable(self, tasks: Iterable[TaskKey], plan: Plan, now_s: float) -> Unable:
         """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.
 

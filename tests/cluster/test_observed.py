@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
@@ -65,6 +66,13 @@ def test_a_node_is_not_awaited_whose_folder_another_one_has(observed: ObservedCl
     assert _nodes(observed, 12.0) == {"node-1": False, "node-2": True}
     observed.take_members(["node-2", "new-name"], 13.0)
     assert _nodes(observed, 13.0) == {"node-2": True, "new-name": True}
+
+
+def test_nodes_of_earlier_releases_do_not_say_what_they_read(observed: ObservedCluster) -> None:
+    observed.take_statement(msgspec.structs.replace(_node("node-1", 2), reads={"plan": 1}), 1.0)
+    assert observed.of_earlier_releases() == ["node-2"]
+    observed.take_members(["node-1"], 2.0)
+    assert observed.of_earlier_releases() == []
 
 
 def test_what_an_earlier_run_of_a_node_said_is_left_out(observed: ObservedCluster) -> None:
