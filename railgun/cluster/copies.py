@@ -133,6 +133,7 @@ class CopyReport:
     filled: by metric that does not answer yet, how far its fill has come (0 to 1).
     topic_id: of the topic of its log, if that was accepted in place of another one.
     checkpoint: the position of its last durable checkpoint; 0 if it has none.
+    gives: whether its release gives data to other nodes.
     """
 
     copy: CopyName
@@ -146,6 +147,7 @@ class CopyReport:
     filled: Mapping[str, float] = field(default_factory=dict)
     topic_id: str = ""
     checkpoint: int = 0
+    gives: bool = True
 
     @property
     def is_departing(self) -> bool:

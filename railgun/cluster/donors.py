@@ -14,11 +14,13 @@ class Donor:
 
     position: of its last durable checkpoint. A snapshot of it is at this offset or a later one.
     topic_id: of its log, if another topic than the first one was accepted; else empty.
+    gives: false if it runs an earlier release, which gives data to no other node.
     """
 
     copy: CopyName
     position: int
     topic_id: str = ""
+    gives: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ def donors_of(
         (fresh, report) for fresh, report in heard if report.copy.node != node and report.checkpoint > 0
     ]
     able = [
-        report for fresh, report in others if fresh and report.state.is_caught_up and not report.is_departing
+        report
+        for fresh, report in others
+        if fresh and report.state.is_caught_up and not report.is_departing and report.gives
     ]
     able.sort(key=lambda report: (report.state is CopyState.ANSWERING, _turn(task, report.copy.node)))
     last = max((report for _, report in others), key=lambda report: report.checkpoint, default=None)
@@ -57,7 +61,7 @@ def donors_of(
 
 
 def _donor(report: CopyReport) -> Donor:
-    return Donor(report.copy, report.checkpoint, report.topic_id)
+    return Donor(report.copy, report.checkpoint, report.topic_id, report.gives)
 
 
 def _turn(task: TaskKey, node: str) -> bytes:

@@ -124,6 +124,8 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
         for status in self.copies:
+            # Releases that give no data do not know the id either. A copy that was not opened has none.
+            gives = bool(status.folder_id) or not status.state.is_caught_up
             yield (
                 status.task,
                 CopyReport(
@@ -138,6 +140,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.filled,
                     status.topic_id,
                     status.checkpoint,
+                    gives,
                 ),
             )
 

@@ -125,6 +125,11 @@ class DataSource:
             return (
                 f"No copy on another node is heard that has the data: start the node that had it, or {order}"
             )
+        if not last.gives:
+            return (
+                f"{last.copy} has the data, up to offset {last.position}, and runs an earlier release, which gives it "
+                f"to no other node: upgrade that node, or {order}"
+            )
         return (
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
             f"start that node, or {order}"
