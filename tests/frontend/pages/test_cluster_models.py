@@ -1,4 +1,4 @@
-"""The models of the cluster's routes show all that is known of copies: FastAPI leaves out what a model does not have."""
+"""The models of the cluster's routes have all that is known of copies: FastAPI leaves out what a model lacks."""
 
 from frontend.pages.cluster.models import Cluster, Consequences
 from railgun.cluster.copies import CopyState
