@@ -1,8 +1,8 @@
 """Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap."""
 
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -37,13 +37,13 @@ class Standing:
 
     heard: the newest reports of copies that are heard, on nodes that live.
     away: those of other copies.
-    silent_disks: the nodes that have data of the task, and no copy that reports.
+    silent_disks: the nodes that have data of the task, and no copy that reports; with whether each runs.
     accepted: the gap that was accepted last.
     """
 
     heard: Sequence[ReportedCopy]
     away: Sequence[ReportedCopy]
-    silent_disks: Collection[str] = ()
+    silent_disks: Mapping[str, bool] = field(default_factory=dict)
     accepted: Gap | None = None
 
 
@@ -157,12 +157,20 @@ def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
                 f"{copy.copy}, which is not heard, has a checkpoint of {task} at offset {reached:,}, and the newest "
                 f"state that is heard needs offset {state.position:,} next"
             )
-    for name in sorted(standing.silent_disks):
-        raise _may_serve(f"{name} has data of {task} on its disk, and no copy that reports")
+    for name, runs in sorted(standing.silent_disks.items()):
+        why = f"{name} has data of {task} on its disk, and no copy that reports"
+        if not runs:
+            raise _may_serve(why)
+        raise _may_serve(
+            why,
+            "it runs: it gets a copy within cluster.replace_after_s, and says then how new its state is. Wait",
+        )
 
 
-def _may_serve(why: str) -> ProblemError:
-    return refusal(409, f"{why}: start it, or name the node to go on from, which gives the other states up")
+def _may_serve(why: str, remedy: str = "start it") -> ProblemError:
+    return refusal(
+        409, f"{why}: {remedy}, or name the node to go on from (--from), which gives the other states up"
+    )
 
 
 def _appended_ms(transport: Transport, where: TopicPartition, offset: int) -> int:

@@ -222,7 +222,7 @@ class ClusterState:
         return Standing(
             heard,
             [each for each in copies if each not in heard],
-            disks - {each.copy.node for each in copies},
+            {name: name in observed.members for name in disks - {each.copy.node for each in copies}},
             observed.gaps.get(task),
         )
 

@@ -272,8 +272,12 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception, remedy: str = "") -> None:
-        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+    def fail(self, error: Exception, remedy: str = "", *, is_news: bool = True) -> None:
+        """Stop the task for an error of its own.
+
+        remedy: what the operator can do, besides what the error says.
+        is_news: whether it is logged.
+        """
         self.failure = f"{type(error).__name__}: {error}{remedy}"
         self.fetching = None
         if isinstance(error, LogCutError):
@@ -282,7 +286,8 @@ class TaskHost:
             self.replaced = error.topic_id
         elif isinstance(error, StateLeftBehindError):
             self.left_behind = error
-        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
+        if is_news:
+            _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()

@@ -39,7 +39,7 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         """Nodes, copies of tasks, and who leads."""
         return await _served(operations).overview()
 
-    @page(response_model=Consequences)
+    @page(response_model=Consequences, response_model_exclude_unset=True)
     async def what_if(request: Request, what_if: str = "") -> dict[str, Any]:
         """What a change would move: `what_if` is remove=NODE, add=NUMBER or copies=NUMBER. Nothing is changed."""
         for name in request.query_params:

@@ -128,10 +128,14 @@ def test_a_newer_state_on_a_node_that_does_not_run_has_to_be_given_up(away: Repo
 
 
 def test_a_disk_that_nobody_reports_of_has_to_be_given_up() -> None:
-    standing = Standing([_behind("a", 80)], [], ["b"])
-    with pytest.raises(ProblemError, match="b has data of s/k/0 on its disk"):
-        Broker().found(standing)
-    assert isinstance(Broker().found(standing, "a"), FoundGap)
+    for runs, remedy in (
+        (False, "start it, or"),
+        (True, "it runs: it gets a copy within cluster.replace_after_s"),
+    ):
+        standing = Standing([_behind("a", 80)], [], {"b": runs})
+        with pytest.raises(ProblemError, match=f"b has data of s/k/0 on its disk, .*: {remedy}"):
+            Broker().found(standing)
+        assert isinstance(Broker().found(standing, "a"), FoundGap)
 
 
 def test_a_node_without_such_a_state_is_not_taken() -> None:
