@@ -436,7 +436,7 @@ class TaskHost:
                 before = self._task
                 replacement = self.take_over.replacement(before, missing)
                 # What a gap of the log had is in no history either.
-                replacement.gap = before.gap
+                replacement.gap, replacement.begun = before.gap, before.begun
                 self._run(replacement)
                 let_go(before)
                 _log.info("%s goes on with history %s", self.place.identity, missing.history)

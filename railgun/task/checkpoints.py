@@ -293,6 +293,7 @@ class CheckpointWork:
                 saved_rows=saved_rows,
                 topic_id=task.topic_id,
                 gap=task.gap,
+                begun=task.begun,
             )
         )
 

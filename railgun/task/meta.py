@@ -47,6 +47,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
         rows are read again from the log.
     topic_id: of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
     gap: the last gap of the log that the task has crossed; None: none.
+    begun: the id of the history that was begun last, by a `begin_deepening` record; empty if none was since that gap.
     """
 
     version: int
@@ -70,6 +71,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     saved_rows: list[int] | None = None
     topic_id: str = ""
     gap: Crossing | None = None
+    begun: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -203,7 +203,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
     task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms, task.history = meta.retained_ms, meta.history
-    task.leader_epoch, task.gap = meta.leader_epoch, meta.gap
+    task.leader_epoch, task.gap, task.begun = meta.leader_epoch, meta.gap, meta.begun
     task.runtime.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position
