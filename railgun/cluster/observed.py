@@ -59,7 +59,7 @@ class ObservedCluster:
             self.cuts[record.task] = record.cut.after(self.cuts.get(record.task))
             return
         if isinstance(record, AcceptedGap):
-            self.gaps[record.task] = record.gap
+            self.gaps[record.task] = record.gap.after(self.gaps.get(record.task))
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:

@@ -29,7 +29,11 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
         for task in view.tasks
         if task.task in view.cuts
     }
-    gaps = {task.task: view.gaps[task.task] for task in view.tasks if task.task in view.gaps}
+    gaps = {
+        task.task: view.gaps[task.task].after(plan.gaps.get(task.task))
+        for task in view.tasks
+        if task.task in view.gaps
+    }
     plan, before = (
         replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps),
         plan,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from railgun import __version__
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.history.manifest import MANIFEST_PLACE
+from railgun.history.manifest import VERSION as HISTORY_VERSION
 from railgun.state.end_marker import END_MARK
 from railgun.state.errors import StateError
 from railgun.state.store import Store
@@ -34,6 +35,9 @@ FORMATS = {
     "values": PACKED_FORMAT,
     "segments": SEGMENTS_VERSION,
     "open_rows": OPEN_ROWS_VERSION,
+    "history": HISTORY_VERSION,
+    # RocksDB's tables: raise it with a rocksdict whose tables the one before cannot read.
+    "tables": 1,
 }
 """The greatest versions of the formats in a task's folder that this program reads."""
 

@@ -56,9 +56,12 @@ class DeadLetters:
                 sent.add_done_callback(partial(pass_on, future=written))
 
     def _sent(self, entry: Entry) -> Sent:
+        is_made = False
         while True:
             try:
-                self._make(entry.where.topic)
+                if not is_made:
+                    self._make(entry.where.topic)
+                    is_made = True
                 return self._transport.submit([entry])
             except TransportFullError:
                 self._clock.sleep(_FULL_S)

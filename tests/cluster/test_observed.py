@@ -1,16 +1,16 @@
 """What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.copies import CopyName, CopyState, Cut, Gap, LogPoint
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import AcceptedCut, DiskCopy, DrainOrder, NodeRecord
+from railgun.cluster.records import AcceptedCut, AcceptedGap, DiskCopy, DrainOrder, NodeRecord
 from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.steps import next_plan
 from railgun.cluster.view import ClusterView, CopyView, TaskView
@@ -175,3 +175,20 @@ def test_of_two_orders_about_one_topic_the_first_says_where_copies_begin(observe
     other.take_statement(AcceptedCut(**TASK, **asdict(cut)), 0.0)
     plan = Plan(1, cuts={NAME: first})
     assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).cuts == {NAME: first}
+
+
+def test_of_two_orders_about_one_gap_the_first_says_how_copies_cross_it(observed: ObservedCluster) -> None:
+    first = Gap(LogPoint(70, 3), 80, 1_000, (90, 94), 12, "topic")
+    second = replace(first, gap_ms=2_000, told=(95, 99))
+    later = replace(second, offset=85)
+    for gap in (first, second):
+        observed.take_statement(AcceptedGap(**TASK, gap=gap), 0.0)
+    assert observed.gaps == {NAME: first}
+    # A leader that has read the second one alone goes on with what the plan says.
+    other = ObservedCluster(observed.policy, 0.0)
+    other.take_statement(AcceptedGap(**TASK, gap=second), 0.0)
+    plan = Plan(1, gaps={NAME: first})
+    assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).gaps == {NAME: first}
+    # The log has lost more since: it is another gap.
+    other.take_statement(AcceptedGap(**TASK, gap=later), 0.0)
+    assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).gaps == {NAME: later}

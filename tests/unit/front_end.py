@@ -91,6 +91,12 @@ class FrontEnd:
                 self._take(decode_reply(value))
             self._position = fetched.next_offset
 
+    def collect_all(self) -> None:
+        """Take everything that is in the topic now."""
+        end = self._transport.end_offset(*self.where)
+        while self._position < end:
+            self.collect()
+
     def missing(self) -> list[tuple[int, str]]:
         """What was asked and is not answered."""
         while self._answered < len(self.sent) and not self._missing_of(self._answered):

@@ -153,6 +153,10 @@ class GapOrder(OneTask):
     from_: str = Field(
         "", alias="from", description="the node with whose state it goes on; empty: that with the newest one"
     )
+    first: int | None = Field(
+        None, description="`first` of a dry run, with its `offset`: refused if it is another gap by now"
+    )
+    offset: int | None = None
     dry_run: bool = Field(False, description="only say what would be lost")
 
 

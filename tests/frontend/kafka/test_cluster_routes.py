@@ -203,6 +203,8 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
         if "records" not in said:
             gap = "there is no gap to accept" if status == 409 else why
             assert gap in _detail(running.post(f"{PLACE}/accept-gap", said), status), said
+    gap = _detail(running.post(f"{PLACE}/accept-gap", {**task, "first": 5}), 422)
+    assert "offset" in gap
     url = ["--url", running.service.url]
     assert main(["cluster", "accept-gap", "s/card/0", *url]) == 2
     assert "there is no gap to accept" in capsys.readouterr().err
