@@ -38,7 +38,7 @@ class Standing:
     heard: the newest reports of copies that are heard, on nodes that live.
     away: those of other copies.
     silent_disks: the nodes that have data of the task, and no copy that reports.
-    accepted: the gap that was accepted last.
+    accepted: the gap that an operator has accepted last.
     """
 
     heard: Sequence[ReportedCopy]

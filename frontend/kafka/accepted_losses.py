@@ -42,11 +42,11 @@ def accepted_loss(
     copies: Sequence[CopyStatus],
     accepted: Cut | None,
 ) -> AcceptedLoss:
-    """Return the loss of a task's log that is accepted now. A topic that is missing is made, and the definitions in
-    force are written into a topic that has taken the place of another one.
+    """Return the loss of a task's log that an operator accepts by this call. A missing topic is made, and the
+    definitions in force are written into a topic that has taken the place of another one.
 
     copies: the newest report of each copy.
-    accepted: what was accepted last.
+    accepted: the loss that was accepted last, before this call.
     Raises ProblemError if no copy has found a loss, TransportError, and what `registry` raises.
     """
     where = TopicPartition(registry.topics.tasks(task.stream, task.partitioner), task.partition)

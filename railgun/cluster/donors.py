@@ -13,7 +13,7 @@ class Donor:
     """A copy that may give its data.
 
     position: of its last durable checkpoint. A snapshot of it is at this offset or a later one.
-    topic_id: of its log, if another topic than the first one was accepted; else empty.
+    topic_id: of its log, if an operator has accepted another topic than the first one; else empty.
     """
 
     copy: CopyName

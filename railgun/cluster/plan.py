@@ -61,8 +61,8 @@ class Plan:
     drains: by node, the decision on the order to empty it.
     policy: the leader's policy, which counts for all nodes; None before the first plan.
     lost: by task, the nodes that have lost their copy.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     """
 
     epoch: int = 0

@@ -65,8 +65,8 @@ class ClusterView:
 
     policy: the leader's.
     orders: the newest order to each node.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     histories: what tasks have from before their logs.
     """
 

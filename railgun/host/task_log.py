@@ -91,7 +91,7 @@ class TaskLog:
 
         check_state: checks more of the state than that.
         begin: the offset at which a task begins that has processed no record.
-        gap: the gap of a log that was accepted last. It counts if this is the log.
+        gap: the gap of a log that an operator has accepted last. It is ignored if it is of another log.
         """
         topic_id = self.topic_id
         return open_task(

@@ -65,7 +65,7 @@ class UnitHosts:
         """Set which tasks the unit runs. Returns whether that is a change.
 
         Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after a loss of
-        records or behind a gap that was accepted.
+        records, or behind a gap, that an operator has accepted.
         """
         needed = {place.key: place for place in places}
         dropped = [
