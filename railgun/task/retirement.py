@@ -1,10 +1,10 @@
 """Keeps cells of dropped metrics in the row layouts until the sweep has freed what they refer to.
 
-A cell may refer to pages: trees, wide sums, strings with a reference count. If it left the layout at once, nothing
-    would free these. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
-    updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout leaves it out. Sums of
-    doubles are by far the most frequent of these cells, and their wide pages the rarest pages. So a task that has
-    never made a page does not keep cells for them.
+A cell (an aggregate's words in a row) may refer to pages: trees, wide sums, strings with a reference count. If it left
+the layout at once, nothing would free these. So it is *retired*: it keeps its words under a name that says how to empty
+it, and nothing updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout leaves it
+out. Sums of doubles are by far the most frequent of these cells, and their wide pages the rarest pages. So a task that
+has never made a page does not keep cells for them.
 
 The kernel here empties some cells of many rows. It first marks each row as dirty, so that its old image is kept.
 """

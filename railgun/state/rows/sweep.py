@@ -1,4 +1,7 @@
-"""The slow sweep over all rows, resident and stored, that finds rows which hold nothing any more."""
+"""The slow sweep over all rows, resident and stored, that finds rows which hold nothing any more.
+
+`railgun/task/sweep.py` calls it, and deletes what it finds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
