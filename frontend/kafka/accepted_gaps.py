@@ -21,7 +21,7 @@ _GONE = (CopyState.FAILED, CopyState.CLOSED)
 class GapOutcome(StrEnum):
     """What an order to accept a gap does.
 
-    CROSSED: the task goes on behind the gap.
+    CROSSED: the task continues behind the gap.
     WOULD_CROSS: the same, if it is ordered.
     ACCEPTED_BEFORE: nothing, since an earlier order about this gap stands.
     """
@@ -49,7 +49,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class FoundGap:
-    """A gap, and the copy whose state goes on behind it.
+    """A gap, and the copy whose state continues behind it.
 
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
@@ -94,7 +94,7 @@ def found_gap(
     node: str,
 ) -> FoundGap | Gap:
     """Return the gap of a task's log that can be accepted now, and the state that would cross it; or the gap
-    that was accepted before, if it is the same or the task goes on behind it.
+    that was accepted before, if it is the same or the task continues behind it.
 
     node: on which that state is, whatever is on nodes that do not run; empty: that of the newest state.
     Raises ProblemError if a copy goes on without that, or may, and TransportError.

@@ -17,7 +17,7 @@ class Outcome(StrEnum):
     """What an order to accept a loss does.
 
     CUT: the task goes on without the records that its log has lost at its end.
-    BEGUN_ANEW: the task begins anew, in the topic that has the name of its log now.
+    BEGUN_ANEW: the task begins again, in the topic that has the name of its log now.
     ACCEPTED_BEFORE: nothing, since an earlier order stands and no copy has found more.
     """
 

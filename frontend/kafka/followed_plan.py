@@ -86,7 +86,7 @@ class FollowedPlan:
         while True:
             tail, reader = self._reading
             at = tail.offsets[self._where]
-            # A log that ends before that has lost its end: the thread begins anew.
+            # A log that ends before that has lost its end: the thread begins again.
             if at == end or end < at <= self._end():
                 return reader.plan
             if time.monotonic() > until_s:

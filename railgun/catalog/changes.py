@@ -149,7 +149,7 @@ class Deepen(_Past):
 
 @dataclass(frozen=True, slots=True)
 class BeginDeepening:
-    """Makes the tasks of a stream put aside the events accepted up to this record, to be built anew from them.
+    """Makes the tasks of a stream put aside the events accepted up to this record, to be built again from them.
 
     history: the id of the history that will be built.
     """

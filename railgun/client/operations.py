@@ -44,7 +44,7 @@ def undrain(session: Session, node: str) -> Steps[dict[str, Any]]:
 
 
 def accept_cut(session: Session, stream: str, partitioner: str, partition: int) -> Steps[dict[str, Any]]:
-    """Let a task go on without the records that its log has lost, or begin anew in another one. Return which records
+    """Let a task go on without the records that its log has lost, or begin again in another one. Return which records
     are lost.
     """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
@@ -62,7 +62,7 @@ def accept_gap(
 ) -> Steps[dict[str, Any]]:
     """Let a task go on behind a gap: its log no longer reaches the state of any copy. Return what is lost.
 
-    node: the node with whose state it goes on; empty: that with the newest one.
+    node: the node with whose state it continues; empty: that with the newest one.
     dry_run: only return what would be lost.
     """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}

@@ -106,8 +106,8 @@ class Cut:
 class Gap:
     """A gap that an operator has accepted: the log of a task begins behind what its copies have processed.
 
-    state: the state with this point of the log as its end goes on behind the gap. The point's epoch is -1 if it is not
-        known, or if the state has no record.
+    state: the point of the log where the accepted state ends. This state continues behind the gap. The point's epoch is
+        -1 if it is not known, or if the state has no record.
     offset: the first record behind the gap.
     gap_ms: no event in the gap is later, in ms.
     told: the offsets of the first definition that applies at the gap, and after the last one.

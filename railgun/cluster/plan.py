@@ -28,7 +28,7 @@ Copies = tuple[PlannedCopy, ...]
 class Drain:
     """The decision on an order to empty a node.
 
-    asked_ms: the time of the order. A later order is decided anew.
+    asked_ms: the time of the order. A later order is decided again.
     fewer_copies: whether tasks may have fewer copies for it.
     refusal: why the node is not emptied; empty if it is.
     """

@@ -104,7 +104,7 @@ class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
 
 
 class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
-    """Somebody has accepted that the log of a task has lost records at its end, or is another one than before. The
+    """An operator has accepted that the log of a task has lost records at its end, or is another one than before. The
     keys are those of FORMAT.md.
     """
 
@@ -126,7 +126,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
 
 
 class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
-    """Somebody has accepted that a task goes on behind a gap of its log. The keys are those of FORMAT.md."""
+    """An operator has accepted that a task continues behind a gap of its log. The keys are those of FORMAT.md."""
 
     version: int = VERSION
     gap: Gap

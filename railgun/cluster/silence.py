@@ -40,7 +40,7 @@ REPLIES_STUCK_S: Final = 10.0
 for that unit."""
 
 REPLIES_UNUSED_S: Final = 24 * 3_600.0
-"""The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it anew."""
+"""The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it again."""
 
 DONORS_HEARD_S: Final = 10.0
 """A unit that has heard all others for this long has heard of every copy that could give its data. Before that a copy

@@ -52,7 +52,7 @@ class SnapshotExport:
     """An export of accepted events that has begun.
 
     The constructor is fast, and runs while the task processes nothing. `finish` may take long, and runs while the
-    task goes on.
+    task continues.
 
     folder: the folder to create.
     Raises OSError.

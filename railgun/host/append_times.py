@@ -6,7 +6,7 @@ _KEPT = 64
 
 
 class AppendTimes:
-    """When the records of a log were appended, from where it was last read anew. One thread uses it.
+    """When the records of a log were appended, from where it was last read again. One thread uses it.
 
     Times are ms since 1970. They may be too early, by a second as a rule, and never too late.
     """

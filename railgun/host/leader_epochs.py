@@ -5,7 +5,7 @@ _KEPT = 16
 
 
 class LeaderEpochs:
-    """The epochs of a log from where it was last read anew. One thread uses it."""
+    """The epochs of a log from where it was last read again. One thread uses it."""
 
     def __init__(self, position: int, epoch: int) -> None:
         # (first offset, epoch), ascending.

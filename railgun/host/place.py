@@ -21,7 +21,7 @@ class Place:
     where: the topic and partition that is its log.
     history: the folder for history that is built for the task and not taken by all yet; it may not exist.
     cut: what the log has lost, if an operator has accepted the loss. A state made of lost records is made again.
-    gap: the gap of the log that an operator has accepted last. One state goes on behind it.
+    gap: the gap of the log that an operator has accepted last. One state continues behind it.
     """
 
     key: TaskKey

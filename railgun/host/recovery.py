@@ -4,7 +4,7 @@
 
 - The records that the state was made of are lost (`Cut`). The task's folder is then deleted, and the log is processed
   from where copies begin.
-- The log begins behind what the state has (`Gap`). The accepted state is then kept, and goes on behind the gap.
+- The log begins behind what the state has (`Gap`). The accepted state is then kept, and continues behind the gap.
 """
 
 import logging

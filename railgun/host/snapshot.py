@@ -42,7 +42,7 @@ _TRIAL = "trial"
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """A checkpoint of a task that can be put into another folder while the task goes on.
+    """A checkpoint of a task that can be put into another folder while the task continues.
 
     No checkpoint may begin before that has ended: its commit would make the parts disagree, and it is followed by
     deletions.

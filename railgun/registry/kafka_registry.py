@@ -138,7 +138,7 @@ class KafkaRegistry:
     ) -> list[Change]:
         """Make changes. Returns them with their places once all tasks have been told.
 
-        request: the changes, whose places are assigned anew; or a function that makes them from the catalogue as it is
+        request: the changes, whose places are assigned again; or a function that makes them from the catalogue as it is
         then.
         The function may be called several times.
         cancellation: can take the changes back until they begin.

@@ -8,7 +8,7 @@ from typing import Final
 FETCHES_MAX: Final = 2
 """A donor serves so many fetches at once, and a target makes so many."""
 
-# A fetch that sends no request for this long has ended, or will begin anew.
+# A fetch that sends no request for this long has ended, or will begin again.
 _IDLE_S = 10.0
 
 

@@ -31,7 +31,7 @@ class UnitHosts:
     """Opens and closes the hosts of a unit's tasks. One thread uses it.
 
     make: makes the hosts of tasks that begin together, in their order.
-    closed: is called with each host that was closed while the unit goes on.
+    closed: is called with each host that was closed while the unit continues.
     fetcher: fetches the data of tasks from other nodes.
     by_key: the hosts of the unit's tasks.
     Raises the errors that stop the whole unit: TransportError, and errors of the disk.

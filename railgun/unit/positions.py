@@ -63,7 +63,7 @@ class Positions:
         """Write a report if something has changed and the interval is over, or if one is due anyway. Other calls cost
         next to nothing.
 
-        A report that could not be delivered, because the broker was away, is written anew.
+        A report that could not be delivered, because the broker was away, is written again.
         Raises TransportError if replies could not be delivered, or if the broker refuses a report.
         """
         time_s = self._clock.now()

@@ -82,7 +82,7 @@ class AcceptedEventsExport:
             self._failed(history, error)
 
     def _failed(self, history: str, error: Exception) -> None:
-        """Note an error. The task goes on: if it stopped here, every start would stop again at the same record."""
+        """Note an error. The task continues: if it stopped here, every start would stop again at the same record."""
         if history == self._newest:
             self._failure = history, one_line(error)
         _log.error("%s cannot be put aside: %s", self._place.identity, error)

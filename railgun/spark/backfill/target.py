@@ -101,7 +101,7 @@ class BackfillTarget(ABC):
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
-        """Build what is not built yet. The stream goes on meanwhile.
+        """Build what is not built yet. The stream continues meanwhile.
 
         session: gives the Spark session; called when it is needed first, and once more later.
         told, now_ms: see `railgun.spark.backfill.build.build`.
