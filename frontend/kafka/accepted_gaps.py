@@ -1,4 +1,8 @@
-"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap."""
+"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap.
+
+A gap is records that the broker has deleted before the task had processed them. An operator accepts it by a request;
+`cluster_state.py` calls this for it.
+"""
 
 import time
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Finds what a task's log has lost, so that somebody can accept it, and prepares another log for the task."""
+"""Finds what a task's log has lost, so that an operator can accept it, and prepares another log for the task.
+
+`cluster_state.py` calls this for an operator's request.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Three ways to get jars into a folder: from a configured repository, by Maven, and by the Ivy that PySpark has."""
+"""Three ways to download the Kafka broker's jars: from a configured repository, by Maven, by the Ivy of PySpark."""
 
 import base64
 import http.client

@@ -1,6 +1,7 @@
-"""The calls of programs: events, values, streams and metrics. Each public function is a method of both clients.
+"""The methods of the client library for programs: events, values, streams and metrics.
 
-A call is made of steps (`railgun/client/steps.py`). Every call raises ClientError.
+Each public function is a method of both `Client` and `AsyncClient`, whose shells carry out its steps
+(`railgun/client/steps.py`). Every call raises ClientError.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
-"""The calls of operators: nodes of a cluster, deepenings, the log of changes.
+"""The methods of the client library for operators: nodes of a cluster, deepenings, the log of changes.
 
-Each public function is a method of both clients, as in `railgun/client/calls.py`. A call is made of steps
-(`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`, then
-`railgun backfill` builds the history, then `install_deepening`.
+Each public function is a method of both `Client` and `AsyncClient`, as in `railgun/client/calls.py`. A call is made of
+steps (`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`,
+then `railgun backfill` builds the history, then `install_deepening`.
 """
 
 from typing import Any

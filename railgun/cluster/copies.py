@@ -1,4 +1,7 @@
-"""The types for copies of a task: their names, states and reports, and points of their logs."""
+"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses.
+
+A task has copies on several nodes, in units (processes that run tasks). One of them answers.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -127,6 +130,8 @@ class Gap:
 class CopyReport:
     """A copy's report of itself.
 
+    copy, state: its name, and what it does.
+    is_leaving: whether it has been asked to stop, and waits for another copy to answer.
     generation: when its unit started, in ms since 1970. It tells the unit's runs apart.
     position: the offset of the next record that it will process.
     replied: no reply to a record before this point is owed.

@@ -1,4 +1,7 @@
-"""Decides which copies of other nodes may give the data of a task to a copy that lacks it. Pure."""
+"""Decides which copies of a task on other nodes may give its data to a copy that lacks it. Pure.
+
+A unit, the process that runs the copy that lacks it, asks (`railgun/unit/copies.py`).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

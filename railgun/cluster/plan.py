@@ -1,4 +1,7 @@
-"""The plan of a cluster: where the copies of each task are, in order of preference, and where they are to be."""
+"""The plan of a cluster: where the copies of each task are, in order of preference, and where they are to be.
+
+The leader writes it to a topic, and all units (the processes that run tasks) follow it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

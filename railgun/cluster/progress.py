@@ -1,4 +1,7 @@
-"""Tells from reports whether copies and units get on. Times are seconds of the monotonic clock."""
+"""Tells from reports whether copies of tasks, and the units that run them, get on, for `ObservedCluster`.
+
+Times are seconds of the monotonic clock.
+"""
 
 import math
 from collections.abc import Collection, Iterable

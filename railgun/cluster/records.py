@@ -1,5 +1,6 @@
-"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, orders to them, and the plan. See
-FORMAT.md.
+"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, orders to them, and the plan.
+
+FORMAT.md describes them. Nodes, front-ends and units read and write them by this module.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

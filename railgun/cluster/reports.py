@@ -1,4 +1,4 @@
-"""The reports of units in the topic of positions. See FORMAT.md."""
+"""The reports of units (the processes that run tasks) in the topic of positions. See FORMAT.md."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The leader's view of a cluster, from which it makes the next plan."""
+"""The leader's view of a cluster, from which it makes the next plan. `ObservedCluster` makes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

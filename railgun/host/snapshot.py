@@ -1,6 +1,6 @@
-"""A snapshot of a task: what its last checkpoint has, in a folder that another copy can be opened from.
+"""A snapshot of a task: what its last checkpoint has, in a folder that another copy of the task can be opened from.
 
-railgun/task/FORMAT.md describes the folder.
+`snapshot_making.py` makes them. railgun/task/FORMAT.md describes the folder.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""Fetches the data of one task: takes donors in order until one has given all of it, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
 
 import logging
 import secrets

@@ -1,4 +1,4 @@
-"""The limits of a donor: how many fetches it serves at once, and how many bytes it sends in a second."""
+"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second."""
 
 import asyncio
 import time

@@ -1,7 +1,8 @@
 """Finds logs that have lost records to which copies had replied, as after an unclean leader election of a broker.
 
-A copy would wait for ever at the end of such a log, below what others have replied to; or it would go on with records
-that came into the places of those that were lost.
+`UnitLoop` asks it in every round, and stops the tasks of these logs. Otherwise a copy of the task would wait for ever
+at the end of such a log, below what others have replied to; or it would go on with records that came into the places of
+those that were lost.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,7 @@
-"""The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
+"""The hosts of a unit's tasks: each runs one copy of a task, in this process.
+
+`UnitLoop` uses it. Hosts are opened and closed outside the unit's loop, and one that fails stops alone.
+"""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -1,5 +1,6 @@
-"""The loop of a processor unit. Each round processes the records that were read from logs, task by task, and does
-other work that is due.
+"""The loop of a processor unit, a process that runs copies of tasks.
+
+Each round processes the records that were read from logs, task by task, and does other work that is due.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Deletes the data of copies that have moved to other nodes.
+"""Deletes the data of copies of tasks that have moved to other nodes. One unit of each node does it.
 
 The data is kept for a while: the copy may come back, and would have less to catch up.
 """

@@ -1,5 +1,6 @@
-"""Reports the copies of a unit's tasks to all processes of the cluster, in the topic of positions
-(railgun/cluster/FORMAT.md).
+"""Reports the copies of a unit's tasks to all processes of the cluster, in the topic of positions.
+
+The unit's loop calls it in every round. railgun/cluster/FORMAT.md describes the records.
 """
 
 import logging

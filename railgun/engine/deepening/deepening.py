@@ -1,6 +1,6 @@
 """The deepening of one stream: its folder and its plan, and what has to be written before it has begun.
 
-docs/decisions/0012 says how a stream is deepened.
+A deepening gives a live stream older events than its log has. docs/decisions/0012 says how.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Installs a deepening in turns of the engine, which continues meanwhile."""
+"""Installs a deepening (older events for a live stream) in turns of the engine, which continues meanwhile."""
 
 import time
 from collections.abc import Callable

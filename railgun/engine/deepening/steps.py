@@ -1,4 +1,7 @@
-"""The steps of a deepening, each of them a call of the engine: begin, install, take over, finish, give up."""
+"""The steps of a deepening, each of them a call of the engine: begin, install, take over, finish, give up.
+
+A deepening gives a live stream older events than its log has.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

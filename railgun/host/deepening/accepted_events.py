@@ -1,6 +1,8 @@
 """Exports what a task has accepted up to a record of its log. The task goes on while the files are written.
 
-docs/decisions/0012 describes the purpose, and railgun/history/FORMAT.md the files.
+`TaskHost` begins it at the record that begins a deepening, which gives a live stream older events than its log has:
+the stream's tasks are built again from these events and the older ones. docs/decisions/0012 describes the purpose, and
+railgun/history/FORMAT.md the files.
 """
 
 import logging
