@@ -55,8 +55,11 @@ class Standing:
 class FoundGap:
     """A gap, and the copy whose state continues behind it.
 
+    copy: the newest report of that copy.
+    state: the point of the log where its state ends, and its clock.
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
+    topic_id: of the topic of the log; empty if it has none.
     """
 
     copy: ReportedCopy

@@ -89,7 +89,7 @@ class Progress:
     A copy *flaps* if its checkpoints fail, or if its unit begins again and again. What it reaches and reports meanwhile
     does not count.
 
-    unsteady_s: see `unsteady`.
+    unsteady_s: a unit that began three times within this time is unsteady.
     """
 
     def __init__(self, unsteady_s: float) -> None:

@@ -43,7 +43,11 @@ class DiskCopy(OfTask, kw_only=True):
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
-    histories: None if the node's release does not say.
+    said_ms: when it was written, in ms since 1970.
+    folder: the id of the node's data folder.
+    incarnation: tells the starts of the node apart, and grows.
+    disk: the tasks of which the node has data, and how much.
+    histories: which built histories the node has; None if its release does not say.
     transfer: where the node serves snapshots of its tasks, as a URL; empty if it serves none.
     transfer_key: with which requests to it are signed. It is shown nowhere.
     transfer_reason: why it serves none.

@@ -47,6 +47,8 @@ class TaskSnapshot:
     No checkpoint may begin before that has ended: its commit would make the parts disagree, and it is followed by
     deletions.
     what: says what the snapshot is.
+    store: the task's state.
+    files: the files of the reservoir that the checkpoint needs.
     spare_bytes: how much room the file system must have left besides what the reservoir's last segment takes.
     """
 

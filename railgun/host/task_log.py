@@ -29,6 +29,7 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 class TaskLog:
     """A partition of a topic that is the log of one task.
 
+    log, where: the transport, and the topic and partition in it.
     environment: clocks, randomness and executor for the task.
     kept: for each log, the offset from which others still need it; None if the log must never be trimmed.
     ids: gives the ids of topics; None if the log's topic has none.

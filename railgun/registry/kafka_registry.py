@@ -115,7 +115,7 @@ class KafkaRegistry:
             return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
 
     def log(self, limit: int, before: int | None = None) -> list[LoggedChange]:
-        """Return the newest changes: see `ChangeLog.newest`."""
+        """Return the newest changes, at most `limit`, the newest first. before: only changes with a smaller number."""
         self.snapshot()
         with self._reading:
             return self._state.log.newest(limit, before)

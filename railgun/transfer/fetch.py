@@ -42,6 +42,7 @@ class FetchSetting:
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
     release: of this program.
+    figures: counts fetches and their bytes for monitoring.
     free_bytes: returns how much of a folder's disk is free.
     """
 

@@ -23,6 +23,7 @@ CUT_S = 5.0
 class _Short:
     """A log that seems too short.
 
+    host: runs the task of the log.
     since_s: when the log first seemed too short; later, when the broker was last asked.
     count: how many answers in a row have said that it is too short.
     asking: the request for its end; None between requests.

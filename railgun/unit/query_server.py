@@ -56,6 +56,7 @@ class _Waiting:
 class _Partition:
     """The partition of queries to one task.
 
+    where, host: the partition, and the host of the task.
     position: the next offset to read; None until it is known.
     opening: the request for the position.  again_s: when the next request may begin.
     waiting: the unanswered queries, oldest first, by front-end, incarnation and number.  size_bytes: their size.

@@ -27,6 +27,7 @@ class _Look:
     """A request for the ids of all topics.
 
     made_of: the hosts that ran when it was made, each with the id of the topic that its state is made of.
+    asking: gets the id of each topic, by name.
     """
 
     made_of: Collection[tuple[TaskHost, str]]

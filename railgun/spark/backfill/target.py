@@ -34,7 +34,8 @@ class BackfillRequest:
     cut_ms: all events of the history are before this time. None, for a deepening: the least time that leaves no gap.
     work: the folder where tasks are built, if that is not in the data folder.
     settings: the settings of the stream's tasks.
-    See `Backfill` for the others.
+    source, columns, scratch: as in `Backfill`: the rows of the history, the expressions for its fields, and a local
+        folder of the executors.
     """
 
     data: Path
