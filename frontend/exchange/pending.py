@@ -131,7 +131,7 @@ class PendingRequest:
     ) -> list[Reply | Problem]:
         """Return the reply to each event, or its problem, by the answers that are there now.
 
-        selection: only these metrics; None: all.
+        selection: only these metrics; None selects all.
         takes_partial: an event that only some of its partitioners have answered gets a reply with their metrics, which
             names the others. Otherwise it gets a problem, as does an event without any answer.
         """

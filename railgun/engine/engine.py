@@ -192,7 +192,7 @@ class Engine:
         """Return the metrics of keys as they are now, without an event. Nothing changes.
 
         keys: each names some fields and their values, as in `score`; null (None) is a value.
-        metrics: only these; None: all that each key determines.
+        metrics: only these; None asks for all that each key determines.
         Returns for each key `{"key": {…}, "metrics": {…}, "as_of": {"card": {"time": …, "offset": …}}}`, with `warming`
         or `partial` if they apply. The values are those that a duplicate with the same fields would be answered, at
         that offset of each task's log and that time of its clock. Raises QueryError.

@@ -1,4 +1,7 @@
-"""The common part of all backfills: the request, building tasks, and bringing their folder into place."""
+"""The common part of all backfills: the request, building tasks, and bringing their folder into place.
+
+A backfill puts older events (history) before a stream's log. Its subclasses are for an engine, a server and a cluster.
+"""
 
 import shutil
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The options of the data source, read and checked once, on the driver."""
+"""The options of the data source `railgun` (logs and reservoirs as tables), read and checked once, on the driver."""
 
 import json
 from collections.abc import Mapping
