@@ -224,9 +224,9 @@ class Reservoir:
     def set_hot(self, columns: Sequence[HotColumn]) -> None:
         """Set the hot columns in force. The index of a column in this list is its number in frames.
 
-        New columns are computed for rows in the open region. All column sets are empty afterwards, and the caller sets
-        them again; chunks in memory that have the columns stay. The caller must have called `seal` with the floor in
-        force before.
+        New columns are computed for rows in the open region. All column sets are empty afterwards, and the caller must
+        set them again; chunks in memory that have the columns stay. The caller must have called `seal` with the floor
+        in force before.
         """
         self._cache.set_hot(columns)
         self._open.set_columns(columns, self._source.maker)

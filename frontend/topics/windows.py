@@ -179,7 +179,7 @@ class Windows:
             self.changed.notify_all()
 
     def has_ready(self) -> bool:
-        """Return whether a run can be written. The caller holds `changed`."""
+        """Return whether a run can be written. The caller must hold `changed`."""
         return any(next(window.ready(), None) is not None for window in self._windows.values())
 
     def uncommitted(self) -> dict[int, int]:

@@ -1,10 +1,10 @@
 """Calls the kernel of an op code, for each cell (an aggregate's words in a row) that the interpreter updates.
 
-Every kernel returns 0 (apply_result also NULL), or a negative status of the page pool. After a status, the caller lets
-the pool serve it and must repeat the call with the same arguments, which then completes the update correctly. The
-caller is `railgun/interpreter/rare.py`.
+The caller is `railgun/interpreter/rare.py`. Every kernel returns 0 (apply_result also NULL), or a negative status of
+the page pool. After a status, the caller must let the pool serve it and repeat the call with the same arguments, which
+then completes the update correctly.
 
-The count of an argument's values is a cell of its own. The caller updates it before the other cells of the same
+The count of an argument's values is a cell of its own. The caller must update it before the other cells of the same
 argument, both when a value is added and when it is removed, and they read it at `count`.
 """
 

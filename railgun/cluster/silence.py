@@ -32,7 +32,7 @@ OFFER_KNOWN_S: Final = 30.0
 """A copy that has caught up knows of what a job offers within this time: units look for it twice a second."""
 
 PUT_ASIDE_S: Final = 120.0
-"""Once a job has asked for it, each task has put aside the events that it accepted within this time. If not, its node
+"""Once a job has asked for it, each task has exported the events that it accepted within this time. If not, its node
 does not run, or has another data folder."""
 
 REPLIES_STUCK_S: Final = 10.0

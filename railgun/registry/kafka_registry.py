@@ -61,7 +61,7 @@ class KafkaRegistry:
 
     drop_grace_s: how long the topics of a dropped stream stay.
     log_retention_ms: how long records of tasks are kept, of new streams that do not say it; None: for ever.
-    Raises TransportError, RegistryError (for CatalogDamagedError and CatalogVersionError somebody has to mend it).
+    Raises TransportError, RegistryError (after CatalogDamagedError and CatalogVersionError an operator has to act).
     """
 
     def __init__(

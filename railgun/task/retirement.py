@@ -46,7 +46,7 @@ def reset_cells(
     """Empty `count` cells (int64[count, 4]) of n rows (addresses, int64[n]), starting at the row in BLOCK_AT_ROW.
 
     reset: the entry point of `rare.reset_rare`.
-    Returns 0, or a status of the table or the pool. The caller handles that status and calls again.
+    Returns 0, or a status of the table or the pool. The caller must handle that status and call again.
     """
     for i in range(ldi64(block + BLOCK_AT_ROW * 8), n):
         row = ldi64(rows + 8 * i)

@@ -128,7 +128,7 @@ class Deepenings:
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
     def forget(self, stream: str) -> Deepening | None:
-        """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller deletes its
+        """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller must delete its
         files.
         """
         self._release(stream)

@@ -149,7 +149,7 @@ class DeepeningSteps:
         return not any(host.take_over.is_moving for host in hosts)
 
     def finish_installing(self, deepening: Deepening) -> None:
-        """Note that a deepening is installed, and forget it. The caller then deletes what is no longer needed, with
+        """Note that a deepening is installed, and forget it. The caller must then delete what is no longer needed, with
         `remove`.
 
         Raises OSError.
