@@ -34,10 +34,8 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
         if task.task in view.cuts
     }
     gaps = {task.task: view.gaps[task.task] for task in view.tasks if task.task in view.gaps}
-    plan, before = (
-        replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps),
-        plan,
-    )
+    before = plan
+    plan = replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps)
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
