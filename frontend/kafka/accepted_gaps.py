@@ -81,7 +81,7 @@ class FoundGap:
 
 
 def shown_before(gap: Gap) -> dict[str, Any]:
-    """Return the same of a gap that was accepted before."""
+    """Return what an operator is told of a gap that was accepted before."""
     return {
         "node": "",
         "first": gap.state.offset,

@@ -22,7 +22,7 @@ class KafkaBackend:
     """`ServedBackend` over a cluster. Used in one event loop.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     waits_for: the backend is not ready before this has returned true once.
     `start` waits for the broker, however long that takes.
     """

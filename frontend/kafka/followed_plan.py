@@ -97,7 +97,7 @@ class FollowedPlan:
         return self._transport.end_offset(*self._where)
 
     def _begun(self) -> tuple[Tail, PlanReader]:
-        """What reads the topic from its beginning. Plans of a topic that is gone do not count."""
+        """Return what reads the topic from its beginning. Plans of a topic that is gone do not count."""
         reader = PlanReader()
         # Nodes log what cannot be read.
         taker = each_record(lambda _, record: reader.take(record), leave_out)

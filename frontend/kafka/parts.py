@@ -66,7 +66,7 @@ def open_parts(
     """Open the parts. Raises TransportError, EngineError, and errors of definitions.
 
     definitions: streams and metrics that are registered if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     is_away: returns whether the broker is known not to answer.
     """
     with ExitStack() as opening:

@@ -48,7 +48,7 @@ class RunningCluster:
     """A front-end that is opened, called and closed. Used in one event loop.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     waits_for: requests are not taken before this has returned true once.
     parts: None before the start and after the end.
     """
