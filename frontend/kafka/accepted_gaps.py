@@ -1,4 +1,8 @@
-"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap."""
+"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap.
+
+A gap is records that the broker has deleted before the task had processed them. An operator accepts it by a request;
+`cluster_state.py` calls this for it.
+"""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +27,7 @@ _GONE = (CopyState.FAILED, CopyState.CLOSED)
 class GapOutcome(StrEnum):
     """What an order to accept a gap does.
 
-    CROSSED: the task goes on behind the gap.
+    CROSSED: the task continues behind the gap.
     WOULD_CROSS: the same, if it is ordered.
     ACCEPTED_BEFORE: nothing, since an earlier order about this gap stands.
     """
@@ -41,7 +45,7 @@ class Standing:
     away: those of other copies.
     silent_disks: the nodes that have data of the task, and no copy that has said how far it came; with whether each
         runs.
-    accepted: the gap that was accepted last.
+    accepted: the gap that an operator has accepted last.
     """
 
     heard: Sequence[ReportedCopy]
@@ -52,10 +56,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class FoundGap:
-    """A gap, and the copy whose state goes on behind it.
+    """A gap, and the copy whose state continues behind it.
 
+    copy: the newest report of that copy.
+    state: the point of the log where its state ends, and its clock.
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
+    topic_id: of the topic of the log; empty if it has none.
     """
 
     copy: ReportedCopy
@@ -77,7 +84,7 @@ class FoundGap:
 
 
 def shown_before(gap: Gap) -> dict[str, Any]:
-    """Return the same of a gap that was accepted before."""
+    """Return what an operator is told of a gap that was accepted before."""
     return {
         "node": "",
         "first": gap.state.offset,
@@ -97,7 +104,7 @@ def found_gap(
     order: GapOrder,
 ) -> FoundGap | Gap:
     """Return the gap of a task's log that can be accepted now, and the state that would cross it; or the gap
-    that was accepted before, if it is the same or the task goes on behind it.
+    that was accepted before, if it is the same or the task continues behind it.
 
     Raises ProblemError if a copy goes on without that, or may, or if other records are lost than the order agrees to,
     and TransportError.

@@ -154,7 +154,7 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost; or begin anew, where its log is another one.
+        """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
         Raises ProblemError, and what `registry` raises.

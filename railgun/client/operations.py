@@ -1,8 +1,8 @@
-"""The calls of operators: nodes of a cluster, deepenings, the log of changes.
+"""The methods of the client library for operators: nodes of a cluster, deepenings, the log of changes.
 
-Each public function is a method of both clients, as in `railgun/client/calls.py`. A call is made of steps
-(`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`, then
-`railgun backfill` builds the history, then `install_deepening`.
+Each public function is a method of both `Client` and `AsyncClient`, as in `railgun/client/calls.py`. A call is made of
+steps (`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`,
+then `railgun backfill` builds the history, then `install_deepening`.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def undrain(session: Session, node: str) -> Steps[dict[str, Any]]:
 
 
 def accept_cut(session: Session, stream: str, partitioner: str, partition: int) -> Steps[dict[str, Any]]:
-    """Let a task go on without the records that its log has lost, or begin anew in another one. Return which records
+    """Let a task go on without the records that its log has lost, or begin again in another one. Return which records
     are lost.
     """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
@@ -64,7 +64,7 @@ def accept_gap(
 ) -> Steps[dict[str, Any]]:
     """Let a task go on behind a gap: its log no longer reaches the state of any copy. Return what is lost.
 
-    node: the node with whose state it goes on; empty: that with the newest one.
+    node: the node with whose state it continues; empty: that with the newest one.
     agreed: what a dry run returned. The order is refused if it is another gap by now.
     dry_run: only return what would be lost.
     """

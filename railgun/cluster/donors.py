@@ -1,4 +1,7 @@
-"""Decides which copies of other nodes may give the data of a task to a copy that lacks it. Pure."""
+"""Decides which copies of a task on other nodes may give its data to a copy that lacks it. Pure.
+
+A unit, the process that runs the copy that lacks it, asks (`railgun/unit/copies.py`).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ class Donor:
     """A copy that may give its data.
 
     position: of its last durable checkpoint. A snapshot of it is at this offset or a later one.
-    topic_id: of its log, if another topic than the first one was accepted; else empty.
+    topic_id: of its log, if an operator has accepted another topic than the first one; else empty.
     gives: false if it runs an earlier release, which gives data to no other node.
     """
 

@@ -25,8 +25,8 @@ class ObservedCluster:
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     reports: the newest report of each copy. The table may be one that somebody else fills.
     histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """

@@ -1,6 +1,6 @@
-"""A snapshot of a task: what its last checkpoint has, in a folder that another copy can be opened from.
+"""A snapshot of a task: what its last checkpoint has, in a folder that another copy of the task can be opened from.
 
-railgun/task/FORMAT.md describes the folder.
+`snapshot_making.py` makes them. railgun/task/FORMAT.md describes the folder.
 """
 
 import shutil
@@ -46,11 +46,13 @@ _TRIAL = "trial"
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """A checkpoint of a task that can be put into another folder while the task goes on.
+    """A checkpoint of a task that can be put into another folder while the task continues.
 
     No checkpoint may begin before that has ended: its commit would make the parts disagree, and it is followed by
     deletions.
     what: says what the snapshot is.
+    store: the task's state.
+    files: the files of the reservoir that the checkpoint needs.
     spare_bytes: how much room the file system must have left besides what the reservoir's last segment takes.
     """
 

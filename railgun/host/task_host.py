@@ -67,10 +67,10 @@ class TaskHost:
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
-    may_warm: the metrics for which it may write `warm` records; None: all.
+    may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
     folder_id: the id of the task's folder; empty before it was opened.
-    after_records: see `DataSource`.
+    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
     """
 
     def __init__(

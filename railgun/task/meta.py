@@ -1,4 +1,7 @@
-"""The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments."""
+"""The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments.
+
+`checkpoints.py` writes it, `recovery.py` reads it. A *place* here is the number of a change in the catalogue.
+"""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +14,11 @@ _WITHOUT_GAP = 1
 
 
 class Crossing(NamedTuple):
-    """The last gap of its log that a task has crossed.
+    """The last gap of its log that a task has crossed: records that were lost, and an operator accepted that.
 
-    gap_ms: no event in it, and in gaps before it, is later.
-    offset: the first record behind it.
-    position, leader_epoch: the point of the log up to which the state was made that crossed it.
+    gap_ms: no event in the gap, nor in gaps before it, is later.
+    offset: the first record behind the gap.
+    position, leader_epoch: the point of the log where the state ended that crossed the gap.
     """
 
     gap_ms: int
@@ -32,6 +35,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
     position: the log offset of the next record to process. All records before it are in the checkpoint.
     clock_ms, floor_ms, retained_ms: the clock T, the lateness floor F and the retention bound R at that position.
     least_ms: the least time ever accepted.
+    chunks: how many chunks the reservoir had sealed since the beginning; these were durable before the commit.
     journal: pages of accepted bits (`Journal.to_json`).
     stream: the stream's definition as a JSON value; None before the first `stream` record.
     schemas: the stream's definitions by schema version, as JSON values.
@@ -89,8 +93,9 @@ def encode_meta(meta: TaskMeta) -> bytes:
 
 
 def decode_meta(body: bytes, place: str) -> TaskMeta:
-    """Decode what `encode_meta` returned. Raises CheckpointVersionError for another version; the error
-    names `place`.
+    """Decode what `encode_meta` returned. Raises CheckpointVersionError for another version.
+
+    place: the folder or task that the error names.
     """
     try:
         meta = _decode(body)

@@ -140,7 +140,7 @@ class TaskProcessor:
         """Process consecutive records. `deliver` gets the replies to the events among them, in order.
 
         Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, MalformedControlError, and what
-        storage raises; after an error the task must be opened anew.
+        storage raises; after an error the task must be opened again.
         """
         if first_offset != self.position:
             raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
@@ -180,7 +180,7 @@ class TaskProcessor:
         do now.
 
         brief: whether it must take well under a millisecond, because the caller may get an event at any moment. The
-            next call goes on with the part after the last one.
+            next call continues with the part after the last one.
         """
         started_s = now_s = self.now()
         parts = (self._tend_rows, self._fill, self._sweep, self._checkpoint)

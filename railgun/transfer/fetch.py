@@ -1,4 +1,4 @@
-"""Fetches the data of one task: takes donors in order until one has given all of it, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
 
 import logging
 import secrets
@@ -43,6 +43,7 @@ class FetchSetting:
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
     release: of this program.
+    figures: counts fetches and their bytes for monitoring.
     free_bytes: returns how much of a folder's disk is free.
     """
 

@@ -31,7 +31,7 @@ class DeadLetters:
         self._is_writing = False
 
     def write(self, entry: Entry) -> Sent:
-        """Have an entry written. The future gets its outcome: what cannot be mended by waiting is an error."""
+        """Have an entry written. The future gets its outcome: what waiting cannot cure is an error."""
         written: Sent = Future()
         with self._lock:
             self._waiting.append((entry, written))

@@ -1,4 +1,7 @@
-"""The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
+"""The hosts of a unit's tasks: each runs one copy of a task, in this process.
+
+`UnitLoop` uses it. Hosts are opened and closed outside the unit's loop, and one that fails stops alone.
+"""
 
 import logging
 import re
@@ -35,7 +38,7 @@ class UnitHosts:
     """Opens and closes the hosts of a unit's tasks. One thread uses it.
 
     make: makes the hosts of tasks that begin together, in their order.
-    closed: is called with each host that was closed while the unit goes on.
+    closed: is called with each host that was closed while the unit continues.
     fetcher: fetches the data of tasks from other nodes.
     by_key: the hosts of the unit's tasks.
     Raises the errors that stop the whole unit: TransportError, and errors of the disk.
@@ -71,7 +74,7 @@ class UnitHosts:
         """Set which tasks the unit runs. Returns whether that is a change.
 
         Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after a loss of
-        records or behind a gap that was accepted.
+        records, or behind a gap, that an operator has accepted.
         """
         needed = {place.key: place for place in places}
         dropped = [

@@ -1,6 +1,7 @@
 """Puts a built task into its place in the middle of a log: it is opened as a successor, follows the log, and takes
 over.
 
+It was built by a deepening, which gives a live stream older events than its log has. `TaskHost` has one `TakeOver`.
 docs/decisions/0012 gives the reasons; railgun/history/FORMAT.md describes the folders.
 """
 

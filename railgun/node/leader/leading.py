@@ -148,7 +148,7 @@ class Leading:
     def round(self) -> None:
         """Take part in the group, read new records, and write the next plan if this node leads.
 
-        Raises TransportError for a failure that trying again does not mend, and NodeRefusedError.
+        Raises TransportError for a failure that trying again does not cure, and NodeRefusedError.
         """
         self._membership.poll(0)
         try:

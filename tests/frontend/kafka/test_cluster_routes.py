@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from frontend.kafka import followed_plan
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
 from railgun.cluster.copies import CopyState
@@ -33,7 +33,7 @@ def nodes(kafka: str) -> Iterator[Nodes]:
 @pytest.fixture
 def running(kafka: str, nodes: Nodes) -> Iterator[RunningFrontEnd]:
     deadlines = replace(DEADLINES, silent_s=1.0)
-    with front_end(ClusterPlace(quick_settings(kafka), nodes.prefix, deadlines=deadlines)) as opened:
+    with front_end(FrontEndConfiguration(quick_settings(kafka), nodes.prefix, deadlines=deadlines)) as opened:
         yield opened
 
 
