@@ -98,10 +98,10 @@ def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> 
 
         409 where a copy goes on, another one may have a newer state, or the gap is not the one in the order.
         """
-        task, order = checked(_gap_order, await read_json(request))
-        gap = await _served(operations).accept_gap(*task, order)
+        (stream, partitioner, partition), order = checked(_gap_order, await read_json(request))
+        gap = await _served(operations).accept_gap(stream, partitioner, partition, order)
         if not order.is_asked:
-            note(request.scope, "accept-gap of {}/{}/{}".format(*task))
+            note(request.scope, f"accept-gap of {stream}/{partitioner}/{partition}")
         return gap
 
 
