@@ -87,6 +87,8 @@ class TaskFetch:
             return Fetched(
                 task, error_text(error) if error.filename else f"{self._target.folder}: {error_text(error)}"
             )
+        finally:
+            self._target.close()
 
     def _already(self) -> Fetched | None:
         """Return the end of a fetch of which the unit has not heard."""

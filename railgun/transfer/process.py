@@ -43,7 +43,8 @@ from railgun.transfer.server import Application
 from railgun.transfer.serving import DonorServer
 from railgun.transfer.snapshots import Snapshots
 
-_STEP_S = 0.5
+# An order waits for the next step, and so does the unit for the end of its fetch.
+_STEP_S = 0.05
 # The leader's process may have been started again, and know nothing.
 _SERVING_S = 3.0
 _CERTIFICATES_S = 60.0
