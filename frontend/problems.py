@@ -70,6 +70,14 @@ def refused(error: AccessError) -> ProblemError:
     return ProblemError(problem(error.status, error.detail), error.headers)
 
 
+class OrderStandsError(ProblemError):
+    """An order was given and stands, though its outcome is not the one that was asked for."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        answered = refusal(status, detail)
+        super().__init__(answered.problem, answered.headers)
+
+
 class UnknownStreamError(ProblemError):
     """There is no such stream. known: the names of all streams. A caller is told those that they may read."""
 
@@ -125,7 +133,7 @@ def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError
 
 
 def of_defect() -> ProblemError:
-    """Return the exception for a defect of this program. The caller logs the defect."""
+    """Return the exception for a defect of this program. The caller must log the defect."""
     return refusal(500, "a defect of this program; the server's log shows where")
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, shown_before, told_gap
-from frontend.kafka.accepted_losses import accepted_loss
+from frontend.backend.cluster import GapOrder
+from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, reached, shown_before, told_gap
+from frontend.kafka.accepted_losses import accepted_loss, check_goes_on
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
-from frontend.problems import refusal
+from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
@@ -102,10 +103,12 @@ class ClusterState:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
             self._observed.histories = catalog.histories
             tasks = dict.fromkeys(catalog.task_keys, False)
-            view = self._observed.view(tasks, plan, time.monotonic(), plan.wanted)
+            now_s = time.monotonic()
+            view = self._observed.view(tasks, plan, now_s, plan.wanted)
+            donors = {task: self._observed.donors(task, now_s) for task in tasks}
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
-            return what_if(change, plan, view, sizes, logs)
+            return what_if(change, plan, view, sizes, donors, logs)
         except WhatIfError as error:
             raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
 
@@ -153,19 +156,25 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost; or begin anew, where its log is another one.
+        """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
-        Raises ProblemError, and what `registry` raises.
+        Raises ProblemError, also where the loss is accepted and the task needs another order to go on, and what
+        `registry` raises.
         """
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:
             self._refresh()
+            heard = [copy.status for copy in self._standing(task).heard]
             accepted = self._observed.cuts.get(task)
             copies = [copy.status for copy in self._observed.reports.copies(task)]
+            if any(copy.replaced is not None for copy in copies):
+                self._check_releases()
             found = accepted_loss(self._transport, registry, task, copies, accepted)
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
         self._await(lambda plan: found.cut.is_in(plan.cuts.get(task)))
+        check_goes_on(self._transport, where, task, found.cut, heard)
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,
@@ -175,13 +184,10 @@ class ClusterState:
             "records": found.records,
         }
 
-    def accept_gap(
-        self, task: TaskKey, registry: KafkaRegistry, node: str, *, is_asked: bool
-    ) -> dict[str, Any]:
+    def accept_gap(self, task: TaskKey, registry: KafkaRegistry, order: GapOrder) -> dict[str, Any]:
         """Have a task go on behind a gap of its log, with the newest state that is heard, or with that of a node.
         Return which records are lost. An order that was given before is only waited for.
 
-        is_asked: only return what would be lost.
         Raises ProblemError, and what `registry` raises.
         """
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
@@ -189,16 +195,18 @@ class ClusterState:
             self._refresh()
             standing = self._standing(task)
             stream = registry.snapshot().catalog.entry(task.stream).stream
-            found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, node)
+            found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, order)
+            if not isinstance(found, Gap):
+                self._check_releases()
             if isinstance(found, Gap):
                 outcome, shown, gap = GapOutcome.ACCEPTED_BEFORE, shown_before(found), found
-            elif is_asked:
+            elif order.is_asked:
                 outcome, shown = GapOutcome.WOULD_CROSS, found.shown()
             else:
                 outcome, shown, gap = GapOutcome.CROSSED, found.shown(), told_gap(registry, task, found)
                 self._send(AcceptedGap(**task._asdict(), gap=gap))
-        if not is_asked:
-            self._await(lambda plan: plan.gaps.get(task) == gap)
+        if not order.is_asked:
+            self._await(lambda plan: gap.is_crossing_of(plan.gaps.get(task)))
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,
@@ -218,7 +226,10 @@ class ClusterState:
         return Standing(
             heard,
             [each for each in copies if each not in heard],
-            disks - {each.copy.node for each in copies},
+            {
+                name: name in observed.members
+                for name in disks - {each.copy.node for each in copies if reached(each) > 0}
+            },
             observed.gaps.get(task),
         )
 
@@ -231,11 +242,11 @@ class ClusterState:
         self._transport.submit([entry]).result()
 
     def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
-        """Wait for a plan for which `is_decided` is true, and return it. Raises ProblemError."""
+        """Wait for a plan for which `is_decided` is true, and return it. Raises OrderStandsError."""
         until_s = time.monotonic() + _DECIDED_S
         while not is_decided(plan := self._plan):
             if time.monotonic() > until_s:
-                raise refusal(
+                raise OrderStandsError(
                     503,
                     f"the order stands, and no node has decided on it within {_DECIDED_S:g} s: "
                     + (f"{self._leader} leads" if self._leader else "no node leads; is one running?"),
@@ -244,6 +255,14 @@ class ClusterState:
             with self._lock:
                 self._refresh()
         return plan
+
+    def _check_releases(self) -> None:
+        """Raise ProblemError if a live node does not know orders to begin anew, or to cross a gap."""
+        if earlier := self._observed.of_earlier_releases():
+            raise refusal(
+                409,
+                f"this order is not known to the release of {', '.join(earlier)}: upgrade or stop these nodes first",
+            )
 
     def _check_known(self, name: str) -> None:
         known = sorted({*self._observed.nodes, *self._observed.members})

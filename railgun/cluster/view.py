@@ -1,4 +1,4 @@
-"""The leader's view of a cluster, from which it makes the next plan."""
+"""The leader's view of a cluster, from which it makes the next plan. `ObservedCluster` makes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,6 @@ class TaskView:
     lost: the nodes that have lost their copy of it, and may not have one.
     unable: the nodes that cannot make a copy of it, because they lack its history, or should not, because none of their
         units is steady.
-    donors: the copies that data of it can be fetched from, in order of preference.
     """
 
     task: TaskKey
@@ -56,7 +55,6 @@ class TaskView:
     waits: bool = False
     lost: Mapping[str, LostCopy] = field(default_factory=dict)
     unable: frozenset[str] = frozenset()
-    donors: tuple[CopyName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,8 @@ class ClusterView:
 
     policy: the leader's.
     orders: the newest order to each node.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     histories: what tasks have from before their logs.
     """
 

@@ -29,7 +29,9 @@ from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.snapshot_making import SnapshotMaking
 from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
+from railgun.host.stored_meta import stored_meta
 from railgun.host.task_log import TaskLog
+from railgun.messaging.errors import TopicMissingError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import (
     HistoryMissingError,
@@ -67,10 +69,10 @@ class TaskHost:
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
-    may_warm: the metrics for which it may write `warm` records; None: all.
+    may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
     folder_id: the id of the task's folder; empty before it was opened.
-    after_records: see `DataSource`.
+    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class TaskHost:
         try:
             remove_rest(self.place.folder)
             # First, as the broker may be away: a task that is open would hold its folder.
-            self._ready_at = self.log.end
+            self._ready_at = self._log_end()
             task = self._source.open(donors, self.sink.wait)
             if task is None:
                 self._state = HostState.FETCHING
@@ -215,6 +217,16 @@ class TaskHost:
             raise
         self.fetching = None
         self._state = HostState.RECOVERING
+
+    def _log_end(self) -> int:
+        """Return where the log ends. Raises TransportError."""
+        try:
+            return self.log.end
+        except TopicMissingError:
+            # Who accepts another topic has to know which one is gone.
+            meta = stored_meta(self.place.folder)
+            self._known_topic_id = "" if meta is None else meta.topic_id
+            raise
 
     @property
     def fetch_order(self) -> FetchOrder | None:
@@ -272,8 +284,12 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception, remedy: str = "") -> None:
-        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+    def fail(self, error: Exception, remedy: str = "", *, is_news: bool = True) -> None:
+        """Stop the task for an error of its own.
+
+        remedy: what the operator can do, besides what the error says.
+        is_news: whether it is logged.
+        """
         self.failure = f"{type(error).__name__}: {error}{remedy}"
         self.fetching = None
         if isinstance(error, LogCutError):
@@ -282,7 +298,8 @@ class TaskHost:
             self.replaced = error.topic_id
         elif isinstance(error, StateLeftBehindError):
             self.left_behind = error
-        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
+        if is_news:
+            _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
@@ -431,7 +448,7 @@ class TaskHost:
                 before = self._task
                 replacement = self.take_over.replacement(before, missing)
                 # What a gap of the log had is in no history either.
-                replacement.gap = before.gap
+                replacement.gap, replacement.begun = before.gap, before.begun
                 self._run(replacement)
                 let_go(before)
                 _log.info("%s goes on with history %s", self.place.identity, missing.history)

@@ -1,4 +1,4 @@
-"""Fetches the data of one task: takes donors in order until one has given all of it, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
 
 import logging
 import secrets
@@ -15,6 +15,7 @@ from railgun.transfer.donor import Donor, DonorAddress, DonorBusyError, DonorErr
 from railgun.transfer.figures import Figures
 from railgun.transfer.manifest import ClusterId, Manifest, ManifestError, ManifestFile, check_manifest
 from railgun.transfer.target import DamagedError, NoRoomError, TargetFolder
+from railgun.wording import error_text
 
 BUSY_S = 2.0
 """The pause after which donors that served others are asked again."""
@@ -42,6 +43,7 @@ class FetchSetting:
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
     release: of this program.
+    figures: counts fetches and their bytes for monitoring.
     free_bytes: returns how much of a folder's disk is free.
     """
 
@@ -73,21 +75,20 @@ class TaskFetch:
         self._stopped.set()
 
     def run(self) -> Fetched:
-        """Return how the fetch has ended. Raises StoppedError."""
+        """Return how the fetch has ended, which the unit logs. Raises StoppedError."""
         task = self.order.task
         try:
-            done = self._already() or self._from_any()
+            return self._already() or self._from_any()
         except NoRoomError as error:
             # The node's tasks need the room more.
             self._target.delete()
-            done = Fetched(task, str(error))
+            return Fetched(task, str(error))
         except OSError as error:
-            done = Fetched(task, f"{self._target.folder}: {error}")
+            return Fetched(
+                task, error_text(error) if error.filename else f"{self._target.folder}: {error_text(error)}"
+            )
         finally:
             self._target.close()
-        if done.error:
-            _log.warning("the data of %s is not fetched: %s", task, done.error)
-        return done
 
     def _already(self) -> Fetched | None:
         """Return the end of a fetch of which the unit has not heard."""
@@ -107,12 +108,16 @@ class TaskFetch:
             for node, unit in left:
                 name = f"{node}/{unit}"
                 try:
-                    return self._from(node, unit)
+                    done = self._from(node, unit)
                 except DonorBusyError:
                     busy.append((node, unit))
                 except (DonorError, ManifestError, DamagedError) as error:
-                    _log.warning("the data of %s cannot be fetched from %s: %s", task, name, error)
                     errors.append(f"{name}: {error}")
+                else:
+                    # Where nobody gives it, the unit says why.
+                    if errors:
+                        _log.warning("the data of %s cannot be fetched from %s", task, "; ".join(errors))
+                    return done
             left = busy
             if left:
                 self.progress = Fetching(task)
@@ -126,7 +131,6 @@ class TaskFetch:
         address = self._setting.donors(node)
         if address is None or not address.url:
             raise DonorError("it serves no snapshots")
-        begun_s = time.monotonic()
         with Donor(address, secrets.token_hex(16), self._setting.tls(), self._check) as donor:
             snapshot = donor.snapshot(unit, order.task)
             manifest = donor.manifest(snapshot)
@@ -137,15 +141,6 @@ class TaskFetch:
             for each in missing:
                 self._fetch_file(donor, snapshot, each.file)
             target.finish(manifest)
-        _log.info(
-            "the data of %s was fetched from %s: %d bytes moved, %d were there, position %d, %.1f s",
-            order.task,
-            name,
-            self._moved,
-            there,
-            manifest.snapshot.position,
-            time.monotonic() - begun_s,
-        )
         return Fetched(order.task, "", manifest.snapshot.position, name, self._moved, there)
 
     def _fetch_file(self, donor: Donor, snapshot: str, file: ManifestFile) -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from railgun.access.certificate_files import CertificateFiles, read_certificates
 from railgun.access.tls import CertificateError
 from railgun.config.settings import NONE, ClusterSettings, Settings
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.configured import kafka_settings
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.node.identity import kept_catalogue
 from railgun.node.relay import (
     LEADER,
@@ -30,6 +31,7 @@ from railgun.node.relay import (
 )
 from railgun.registry.topics import Topics
 from railgun.transfer.address import Listening, listen
+from railgun.transfer.donor import DonorError
 from railgun.transfer.fetch import FetchSetting
 from railgun.transfer.fetches import Fetches
 from railgun.transfer.figures import Figures
@@ -90,15 +92,23 @@ class TransferProcess:
                 pass
 
     def run(self, stopped: threading.Event) -> None:
-        """Serve and fetch until asked to stop. Raises CertificateError, OSError."""
+        """Serve and fetch until asked to stop. Raises CertificateError, OSError; TransportFailedError if the client
+        that reads the addresses of other nodes has lost its brokers for good.
+        """
         self._snapshots.begin()
         listening = _awaited_port(self._settings.cluster, stopped)
+        catalog = Topics(self._settings.cluster.topic_prefix).catalog
+        watchdog = ClientWatchdog(kafka_settings(self._settings), catalog, on_lost=stopped.set)
         with contextlib.ExitStack() as running:
             tls = self._serve(listening, running)
             following = threading.Thread(target=self._follow, args=[stopped], name="nodes", daemon=True)
             following.start()
+            watchdog.start()
+            running.callback(watchdog.stop)
             running.callback(self._fetches.close)
             self._step_until(stopped, Serving(listening.url, self._key, listening.reason), tls)
+        if watchdog.reason is not None:
+            raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, listening: Listening, running: contextlib.ExitStack) -> ssl.SSLContext | None:
         """Start the server, if there is a port. Returns the TLS of the server."""
@@ -191,5 +201,10 @@ def _own_tls(cluster: ClusterSettings) -> ssl.SSLContext:
 
 
 def _donors_tls(cluster: ClusterSettings) -> ssl.SSLContext:
-    """Return what verifies donors. Raises OSError."""
-    return ssl.create_default_context(cafile=None if cluster.transfer_ca == NONE else cluster.transfer_ca)
+    """Return what verifies donors. Raises DonorError if the file of the CAs cannot be used."""
+    file = None if cluster.transfer_ca == NONE else cluster.transfer_ca
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:
+        why = "it holds no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        raise DonorError(f"cluster.transfer_ca: {file}: {why}; name a file of CAs in PEM") from None

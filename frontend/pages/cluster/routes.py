@@ -1,11 +1,14 @@
 """Shows the nodes of a cluster over HTTP, with their copies of tasks; shows what a change would move; empties nodes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import Depends, Request
 
 from frontend.access.audit import note
 from frontend.backend.cluster import ClusterOperations
+from frontend.backend.cluster import GapOrder as Order
 from frontend.pages.cluster.models import (
     AcceptedCut,
     AcceptedGap,
@@ -18,7 +21,7 @@ from frontend.pages.cluster.models import (
 )
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.requests import PROBLEMS, body_of, checked, no_parameters, read_json
-from frontend.problems import refusal
+from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
@@ -39,7 +42,7 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         """Nodes, copies of tasks, and who leads."""
         return await _served(operations).overview()
 
-    @page(response_model=Consequences)
+    @page(response_model=Consequences, response_model_exclude_unset=True)
     async def what_if(request: Request, what_if: str = "") -> dict[str, Any]:
         """What a change would move: `what_if` is remove=NODE, add=NUMBER or copies=NUMBER. Nothing is changed."""
         for name in request.query_params:
@@ -58,9 +61,8 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         """Empty a node: its copies are made elsewhere, then go. Answers once that is accepted; 409 says why not."""
         body = await read_json(request) if await request.body() else {}
         fewer_copies = checked(_fewer_copies, body)
-        standing = await _served(operations).drain(node, fewer_copies=fewer_copies)
-        note(request.scope, f"drain of {node}" + (" with fewer copies" if fewer_copies else ""))
-        return standing
+        with _noted(request, f"drain of {node}" + (" with fewer copies" if fewer_copies else "")):
+            return await _served(operations).drain(node, fewer_copies=fewer_copies)
 
     @page(
         response_model=ClusterNode,
@@ -69,9 +71,8 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
     )
     async def undrain(node: str, request: Request) -> dict[str, Any]:
         """Use a node again that was to be emptied."""
-        standing = await _served(operations).undrain(node)
-        note(request.scope, f"undrain of {node}")
-        return standing
+        with _noted(request, f"undrain of {node}"):
+            return await _served(operations).undrain(node)
 
     _accept_losses(page, operations)
     return page.by_name
@@ -84,24 +85,36 @@ def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> 
     async def accept_cut(request: Request) -> dict[str, Any]:
         """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
 
-        Where its topic was deleted or made anew, the task begins anew. 409 where no copy has found such a loss.
+        Where its topic was deleted or made anew, the task begins anew. 409 where no copy has found such a loss; also
+        where the loss is accepted now, and the task needs `accept-gap` to go on.
         """
         task = checked(_one_task, await read_json(request))
-        cut = await _served(operations).accept_cut(*task)
-        note(request.scope, "accept-cut of {}/{}/{}".format(*task))
-        return cut
+        with _noted(request, "accept-cut of {}/{}/{}".format(*task)):
+            return await _served(operations).accept_cut(*task)
 
     @page(response_model=AcceptedGap, openapi_extra=body_of(GapOrder), dependencies=[Depends(no_parameters)])
     async def accept_gap(request: Request) -> dict[str, Any]:
         """Have a task go on behind a gap: its log no longer reaches the state of any copy.
 
-        409 where a copy goes on, or a node that does not run may have a newer state.
+        409 where a copy goes on, another one may have a newer state, or the gap is not the one in the order.
         """
-        task, node, is_asked = checked(_gap_order, await read_json(request))
-        gap = await _served(operations).accept_gap(*task, node=node, is_asked=is_asked)
-        if not is_asked:
-            note(request.scope, "accept-gap of {}/{}/{}".format(*task))
-        return gap
+        (stream, partitioner, partition), order = checked(_gap_order, await read_json(request))
+        accept = _served(operations).accept_gap
+        if order.is_asked:
+            return await accept(stream, partitioner, partition, order)
+        with _noted(request, f"accept-gap of {stream}/{partitioner}/{partition}"):
+            return await accept(stream, partitioner, partition, order)
+
+
+@contextmanager
+def _noted(request: Request, what: str) -> Iterator[None]:
+    """Log the order that the block gives, unless it is refused."""
+    try:
+        yield
+    except OrderStandsError:
+        note(request.scope, what)
+        raise
+    note(request.scope, what)
 
 
 def _served(operations: ClusterOperations | None) -> ClusterOperations:
@@ -111,9 +124,17 @@ def _served(operations: ClusterOperations | None) -> ClusterOperations:
     return operations
 
 
-def _gap_order(body: object) -> tuple[tuple[str, str, int], str, bool]:
-    table = Table(body, (), (*_TASK, "from", "dry_run"))
-    return _task_of(table), table.text("from") or "", _flag(table, "dry_run")
+def _gap_order(body: object) -> tuple[tuple[str, str, int], Order]:
+    table = Table(body, (), (*_TASK, "from", "first", "offset", "dry_run"))
+    agreed = None
+    if table.has("first") or table.has("offset"):
+        agreed = _offset(table, "first"), _offset(table, "offset")
+    return _task_of(table), Order(table.text("from") or "", agreed, _flag(table, "dry_run"))
+
+
+def _offset(table: Table, key: str) -> int:
+    table.required(key, "an offset that a dry run has shown; first and offset come together")
+    return table.integer(key, 0, 0, 2**63 - 1)
 
 
 def _one_task(body: object) -> tuple[str, str, int]:
