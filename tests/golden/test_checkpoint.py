@@ -79,6 +79,7 @@ PLACES = (
         "saved_rows",
         "topic_id",
         "gap",
+        "begun",
     ),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
@@ -136,6 +137,7 @@ def folder(tmp_path: Path) -> Path:
         feed(task, log())
         # Now, so that the answers that it remembers are as ever.
         task.gap = GAP
+        task.begun = HISTORY
         task.checkpoints.take()
     finally:
         task.close()
