@@ -22,12 +22,12 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # One package of a bench comes as source: the tools that build it are installed first, from the same lock.
 BUILD_TOOLS := sed -nE '/^(pip|setuptools)==/,/^    \# via/p' requirements-dev.lock
 
-# What the demo needs comes first: Spark and the tools of tests are two thirds of the rest.
+# What the engine and its demo need. Spark and the tools of the tests are more than that again.
 $(DEMO_STAMP): requirements-demo.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
 	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
-	@echo "Setting up $(VENV), XXX GB: this takes a minute or two."
+	@echo "Setting up $(VENV), 0.7 GB: this takes a minute or two."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(PIP_INSTALL) --require-hashes -r requirements-demo.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
@@ -35,7 +35,7 @@ $(DEMO_STAMP): requirements-demo.lock pyproject.toml
 	@echo "Set up: the command is $(BIN)/railgun, and 'make help' says what else there is."
 
 $(STAMP): requirements-dev.lock $(DEMO_STAMP)
-	@echo "Adding Spark and the tools of tests to $(VENV), YYY GB: this takes some minutes."
+	@echo "Adding Spark and the tools of the tests to $(VENV), 0.9 GB: this takes some minutes."
 	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock
 	@touch $@
