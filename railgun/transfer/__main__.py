@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from railgun.access.tls import CertificateError
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.node.child_arguments import child_parser
@@ -47,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
             process.run(stopped)
-        except (CertificateError, OSError) as error:
+        except OSError as error:
             logging.getLogger("railgun.transfer").error("no snapshots are served or fetched: %s", error)
             return 1
     return 0

@@ -1,7 +1,7 @@
 """The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from railgun.catalog.task_key import TaskKey
@@ -23,6 +23,12 @@ from reservoir.executor import Job
 # Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
 # the log nor another node had its data.
 _LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
+# The last pause doubles each time that it has helped nothing, up to this: a fetch that fails costs its donor a
+# snapshot.
+_UNSERVED_MOST_S = 300.0
+# A fetch that waits ends if for this long nobody is heard who may give the data.
+_NO_DONOR_S = 10.0
+_LOOK_S = 1.0
 
 _log = logging.getLogger("railgun.unit")
 
@@ -46,9 +52,12 @@ class UnitHosts:
     ) -> None:
         self._make, self._closed, self._clock = make, closed, clock
         self._fetcher = fetcher or NoFetcher()
-        self._fetching: set[TaskKey] = set()
+        # The tasks whose data is fetched, each with the last time when somebody was known who may give it.
+        self._fetching: dict[TaskKey, float] = {}
         # Failed hosts whose data may be had later, each with the time of the next look.
         self._unserved: dict[TaskKey, float] = {}
+        # How often hosts have failed for want of data since they were opened.
+        self._vain: dict[TaskKey, int] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
         self._again: dict[TaskKey, float] = {}
@@ -74,6 +83,7 @@ class UnitHosts:
             if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
+            self._vain.pop(key, None)
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
         if new:
@@ -92,6 +102,8 @@ class UnitHosts:
                 self._opened(key, opening)
         for key in list(self._fetching):
             self._look_at_fetch(key)
+        if names := self._fetcher.unordered():
+            self._stop_fetches(names)
         for key in [key for key, look_s in self._unserved.items() if self._clock.now() >= look_s]:
             self._begin_again(key)
         for key, again_s in list(self._again.items()):
@@ -160,9 +172,11 @@ class UnitHosts:
         else:
             if host.state is HostState.FETCHING:
                 self._fetch(host)
-            elif fetching_folder(host.place.folder).exists():
-                # It was opened from its own data: what an earlier fetch has left is of no use any more.
-                self._fetcher.stop(key)
+                return
+            self._vain.pop(key, None)
+            # It was opened from its own data: an earlier fetch, also one that waits, is of no use any more.
+            self._fetcher.stop(key)
+            if fetching_folder(host.place.folder).exists():
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
@@ -171,7 +185,10 @@ class UnitHosts:
         """
         stop_task(host, error)
         if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
-            self._unserved[host.place.key] = self._clock.now() + _UNSERVED_S
+            key = host.place.key
+            vain = self._vain[key] = self._vain.get(key, 0) + 1
+            pause_s = min(_UNSERVED_S * 2.0 ** (vain - 1), _UNSERVED_MOST_S)
+            self._unserved[key] = self._clock.now() + pause_s
 
     def _fetch(self, host: TaskHost) -> None:
         """Have the data of a task fetched. If nobody is known who may give it, look again soon."""
@@ -182,19 +199,42 @@ class UnitHosts:
         else:
             _log.info("%s: its data is fetched from another node", host.place.identity)
             self._fetcher.begin(host.place, order)
-            self._fetching.add(key)
+            self._fetching[key] = self._clock.now()
 
     def _look_at_fetch(self, key: TaskKey) -> None:
         host, found = self.by_key[key], self._fetcher.look(key)
         if not isinstance(found, FetchEnd):
             host.fetching = found
-            return
-        self._fetching.discard(key)
-        host.note_fetch(found)
+            if not self._has_no_donor(key, found):
+                return
+            self._fetcher.stop(key)
+            found = FetchEnd("it waited for its turn, and no copy is heard any more that could give it")
+        del self._fetching[key]
+        pause_s = host.note_fetch(found)
         host.fetching = Fetching()
         if found.error:
             _log.warning("%s: its data could not be fetched: %s", host.place.identity, found.error)
-        self._again[key] = self._clock.now() + (_AWAY_S if found.error else 0.0)
+        self._again[key] = self._clock.now() + pause_s
+
+    def _has_no_donor(self, key: TaskKey, found: Fetching) -> bool:
+        """Whether a fetch that has not begun waits in vain, because nobody has been known for a while who may give the
+        data.
+        """
+        now_s, known_s = self._clock.now(), self._fetching[key]
+        if now_s - known_s < _LOOK_S:
+            return False
+        if found.donor or self._fetcher.donors(key).known:
+            self._fetching[key] = now_s
+            return False
+        return now_s - known_s >= _NO_DONOR_S
+
+    def _stop_fetches(self, names: Collection[str]) -> None:
+        """Stop fetches for tasks that run: the message that stopped them was lost, or an earlier run of the unit has
+        ordered them.
+        """
+        for key, host in self.by_key.items():
+            if host.is_running and key.full_name in names:
+                self._fetcher.stop(key)
 
     def _begin_again(self, key: TaskKey) -> None:
         """Put a new host in the place of one that has failed because nothing had its data, if a donor is known now."""
@@ -215,8 +255,7 @@ class UnitHosts:
         self._again.pop(key, None)
         self._missed.pop(key, None)
         self._unserved.pop(key, None)
-        if key in self._fetching:
-            self._fetching.discard(key)
+        if self._fetching.pop(key, None) is not None:
             self._fetcher.stop(key)
         # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)
