@@ -10,7 +10,7 @@ from pathlib import Path
 
 from railgun.history.durable_files import make_durable, remove_rest, remove_whole, write_whole
 from railgun.host.data_folder import FETCHED, fetching_folder, replaced_folder
-from railgun.host.stored_meta import stored_meta
+from railgun.host.stored_meta import has_state, stored_meta
 from railgun.host.verified import is_verified
 from railgun.state.lock import holding_all
 
@@ -28,6 +28,8 @@ def take_fetched(folder: Path, *, was_ordered: bool) -> bool:
     fetching, replaced = fetching_folder(folder), replaced_folder(folder)
     for each in (fetching, replaced):
         remove_rest(each)
+    if not (is_verified(fetching) or replaced.exists() or (folder / FETCHED).is_file()):
+        return False
     # Another unit of this node may open the folder just now.
     with holding_all(folder):
         if is_verified(fetching) and (was_ordered or _is_later(fetching, folder)):
@@ -55,11 +57,13 @@ def take_fetched(folder: Path, *, was_ordered: bool) -> bool:
 
 def _is_later(fetched: Path, own: Path) -> bool:
     """Whether fetched data is of a later record of the log than a task's own. Those of two logs cannot
-    be compared.
+    be compared. Own data that cannot be read is not replaced: the task says what is wrong with it.
     """
+    if not has_state(own):
+        return True
     found, before = stored_meta(fetched), stored_meta(own)
     if found is None or before is None:
-        return before is None
+        return False
     is_one_log = found.topic_id == before.topic_id or not before.topic_id
     return is_one_log and found.position > before.position
 

@@ -6,11 +6,11 @@ import logging
 
 from railgun.cluster.copies import LogPoint
 from railgun.cluster.donors import Donor, Donors
-from railgun.history.task_folder import current_folder
 from railgun.host.fetched import take_fetched
 from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
 from railgun.host.place import Place
 from railgun.host.recovery import SyncLog, begins_at, recovered
+from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.task.processor import TaskProcessor
@@ -65,7 +65,7 @@ class DataSource:
         self._has_come = False
         start, begin = log.start, begins_at(place, log)
         able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
-        is_new = not _has_state(place)
+        is_new = not has_state(place.folder)
         if able:
             self._alone_s = None
         try:
@@ -159,8 +159,3 @@ def _extended(gap: LogGapError, place: str, more: str) -> LogGapError:
     if isinstance(gap, StateLeftBehindError):
         return StateLeftBehindError(place, text, gap.position, gap.leader_epoch, gap.clock_ms)
     return LogGapError(place, text)
-
-
-def _has_state(place: Place) -> bool:
-    """Whether the task has been opened in its folder before."""
-    return place.folder.is_dir() and (current_folder(place.folder) / "state" / "CURRENT").exists()

@@ -17,6 +17,7 @@ from railgun.host.source import MOST_FETCHES, PAUSES_S, DataSource
 from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
+from railgun.state.errors import StoreCorruptionError
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import LogGapError
 from tests.host.fetched_folder import mark_verified
@@ -131,6 +132,30 @@ def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:
     assert copy.opened(source, _donors(40)) is None
     mark_verified(fetching)
     assert copy.opened(source, _donors(40)) == 20
+
+
+@pytest.mark.parametrize(("fetched", "own", "position"), [(10, 20, 20), (20, 20, 20), (30, 20, 30)])
+def test_of_what_an_earlier_start_has_left_and_the_own_the_newer_is_kept(
+    copy: _Copy, fetched: int, own: int, position: int
+) -> None:
+    """The transfer process may have finished it after the copy had gone on from its own data."""
+    fetching = fetching_folder(copy.place.folder)
+    copy.processed(fetched, fetching)
+    copy.processed(own)
+    mark_verified(fetching)
+    assert copy.opened(copy.source(), _donors()) == position
+    assert fetching.exists() is (position != fetched or fetched == own)
+
+
+def test_own_data_that_is_damaged_is_not_replaced_by_what_an_earlier_start_has_left(copy: _Copy) -> None:
+    fetching = fetching_folder(copy.place.folder)
+    copy.processed(30, fetching)
+    copy.processed(20)
+    mark_verified(fetching)
+    (copy.place.folder / "state" / "end.mark").write_bytes(b"x" * 1_024)
+    with pytest.raises(StoreCorruptionError):
+        copy.source().open(_donors(40), _no_replies)
+    assert fetching.exists()
 
 
 def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:
