@@ -93,8 +93,14 @@ class ClusterState:
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
             return {**found, "warnings": [*outdated, *found["warnings"]]}
 
-    def what_if(self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom]) -> dict[str, Any]:
-        """Return which copies a change would move. logs: those that are known. Raises ProblemError."""
+    def what_if(
+        self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom], after_records: int
+    ) -> dict[str, Any]:
+        """Return which copies a change would move. Raises ProblemError.
+
+        logs: those that are known.
+        after_records: a copy that lacks more of its log than this gets its data from another node.
+        """
         with self._lock:
             self._refresh()
             plan, nodes = self._plan, self._observed.nodes.values()
@@ -105,7 +111,7 @@ class ClusterState:
             view = self._observed.view(tasks, plan, time.monotonic(), plan.wanted)
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
-            return what_if(change, plan, view, sizes, logs)
+            return what_if(change, plan, view, sizes, logs, after_records)
         except WhatIfError as error:
             raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
 

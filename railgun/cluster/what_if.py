@@ -37,6 +37,7 @@ def what_if(
     view: ClusterView,
     sizes: Mapping[tuple[TaskKey, str], int],
     logs: Mapping[TaskKey, LogRoom] | None = None,
+    after_records: int | None = None,
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster/plan` shows: the copies that would be made, and what would answer elsewhere.
 
@@ -44,6 +45,7 @@ def what_if(
     view: the cluster as it is.
     sizes: by task and node, the bytes of the data that a node has.
     logs: the logs of tasks, as far as they are known.
+    after_records: a node that lacks more of the log than this gets a copy's data from another node, if one has it.
     Raises WhatIfError.
     """
     changed = _changed(change, with_drains(view, plan))
@@ -58,7 +60,7 @@ def what_if(
     ]
     target = assign(changed.nodes, tasks, changed.copies)
     sources = {
-        task.task: _Sources(task, view.cuts.get(task.task), (logs or {}).get(task.task))
+        task.task: _Sources(task, view.cuts.get(task.task), (logs or {}).get(task.task), after_records)
         for task in view.tasks
     }
     made = [made for task in tasks for made in _made(task, target[task.task], sizes, sources[task.task])]
@@ -115,16 +117,18 @@ class _Sources:
 
     cut: the loss of its log that was accepted; copies may begin behind the log's first record then.
     log: None if it is not known.
+    after_records: see `what_if`.
     """
 
     task: TaskView
     cut: Cut | None
     log: LogRoom | None
+    after_records: int | None
 
     def of(self, node: str) -> dict[str, Any]:
         """Return where the data of a copy on a node would come from."""
         donors = [str(copy) for copy in self.task.donors if copy.node != node]
-        if node in self.task.lag:
+        if self._is_own_reached(node) and not (donors and self._is_far(node)):
             return {"source": "own folder"}
         if donors:
             return {"source": "copies", "donors": donors}
@@ -132,6 +136,14 @@ class _Sources:
         has_log = self.log is None or self.log.start <= begin
         # No copy is placed on a node that lacks what its log needs beside it.
         return {"source": "log" if has_log else "nothing"}
+
+    def _is_own_reached(self, node: str) -> bool:
+        """Whether a node has data, and the log goes on from there."""
+        lag = self.task.lag.get(node)
+        return lag is not None and (self.log is None or self.log.start <= self.log.end - lag)
+
+    def _is_far(self, node: str) -> bool:
+        return self.after_records is not None and self.task.lag[node] > self.after_records
 
 
 def _made(

@@ -191,13 +191,27 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
 
 
 LOG = LogRoom(0, None, None, None, None)
-SHORT = LogRoom(5, None, None, None, None)
+SHORT = LogRoom(5, None, None, None, None, 20)
+_AFTER_RECORDS = 10
 
 
 @pytest.mark.parametrize(
     ("task", "log", "source"),
     [
         (TaskView(NAME, lag={"n3": 7}, donors=(HERE,)), SHORT, {"source": "own folder"}),
+        # The log begins behind what the node has, or the node lacks much.
+        (
+            TaskView(NAME, lag={"n3": 16}, donors=(HERE,)),
+            SHORT,
+            {"source": "copies", "donors": ["n1/0"]},
+        ),
+        (TaskView(NAME, lag={"n3": 16}), SHORT, {"source": "nothing"}),
+        (
+            TaskView(NAME, lag={"n3": 11}, donors=(HERE,)),
+            SHORT,
+            {"source": "copies", "donors": ["n1/0"]},
+        ),
+        (TaskView(NAME, lag={"n3": 11}), SHORT, {"source": "own folder"}),
         (
             TaskView(NAME, lag={"n1": 0}, donors=(HERE, THERE)),
             LOG,
@@ -213,7 +227,7 @@ def test_where_the_data_of_a_new_copy_would_come_from(
 ) -> None:
     nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
     view = ClusterView(nodes, [task], ClusterPolicy(2))
-    (made,) = what_if("copies=3", PLAN, view, {}, {} if log is None else {NAME: log})["made"]
+    (made,) = what_if("copies=3", PLAN, view, {}, {} if log is None else {NAME: log}, _AFTER_RECORDS)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
 
