@@ -27,7 +27,7 @@ from bench.unit_cases import THROUGHPUT
 _EVENTS, _CARDS = 5_000_000, 1_000_000
 # Of a quarter of a mebibyte each there are more than 200 segments.
 _LINKED_EVENTS = 800_000
-_RATE_PER_S, _BEFORE_S, _REST_S = 2_000, 20.0, 60.0
+_RATE_PER_S, _BEFORE_S, _REST_S = 2_000, 20.0, 40.0
 # The window holds all events, so that the copy takes over events and state of each.
 _WORKLOAD = replace(
     THROUGHPUT["payments_1x3"],
@@ -111,8 +111,17 @@ def _linked(report: Report) -> None:
     report.note("linked_fetched_share", [made.moved_bytes / made.segment_bytes], 4)
 
 
+def _start_again(cluster: NodeCluster) -> None:
+    """Stop the node that takes copies and start it with its data, and wait until its copies have caught up."""
+    cluster.nodes[_TAKER].stop()
+    cluster.nodes[_TAKER].start(_FROM_LOG)
+    cluster.await_whole()
+
+
 def _beside(report: Report) -> None:
-    """Measure single events that the giving node answers, before a copy is made from it, and meanwhile."""
+    """Measure single events that the giving node answers, before a copy is made from it, and meanwhile; and the same
+    where the other node is started again and needs nothing.
+    """
     found: dict[str, list[float]] = {}
     scaled = Scaled(report.scale)
     with node_cluster(definitions_with(_WORKLOAD, 1), (_GIVER, _TAKER)) as cluster:
@@ -120,14 +129,18 @@ def _beside(report: Report) -> None:
         target.bulk(scaled.events(_EVENTS), connections=1)
         cluster.await_whole()
         for _ in range(report.runs):
-            beside = target.while_doing(
-                partial(_make_anew, cluster, _FROM_NODE), _RATE_PER_S, _BEFORE_S, _REST_S
+            start, copy = (
+                target.while_doing(do, _RATE_PER_S, _BEFORE_S, _REST_S)
+                for do in (partial(_start_again, cluster), partial(_make_anew, cluster, _FROM_NODE))
             )
             for key, value in (
-                ("copy_beside_load_s", beside.seconds),
-                ("p999_ms_before_copy", beside.before_ms),
-                ("p999_ms_copy", beside.during_ms),
-                ("p999_ms_copy_more", beside.during_ms - beside.before_ms),
+                ("copy_beside_load_s", copy.seconds),
+                ("p999_ms_before_start", start.before_ms),
+                ("p999_ms_start", start.during_ms),
+                ("p999_ms_before_copy", copy.before_ms),
+                ("p999_ms_copy", copy.during_ms),
+                ("p999_ms_copy_more", copy.during_ms - copy.before_ms),
+                ("p999_ms_copy_over_start", copy.during_ms - start.during_ms),
             ):
                 found.setdefault(key, []).append(value)
     for key, values in found.items():

@@ -98,9 +98,9 @@ class Fetches:
                     del self._running[task]
                     self._end(task, job)
             self._give_back()
-            while len(self._running) < FETCHES_MAX and (task := self._next()) is not None:
-                unit, order, _ = self._waiting.pop(task)
-                self._running[task] = _Job(unit, TaskFetch(order, self._setting))
+            while len(self._running) < FETCHES_MAX and (begun := self._next()) is not None:
+                unit, order, _ = self._waiting.pop(begun)
+                self._running[begun] = _Job(unit, TaskFetch(order, self._setting))
                 self._setting.figures.add("fetches_running")
             for task, waiting in self._waiting.items():
                 self._tell(waiting.unit, Fetching(task))
