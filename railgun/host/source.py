@@ -4,12 +4,11 @@ another node.
 
 import logging
 
-from railgun.cluster.copies import LogPoint
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.fetched import take_fetched
 from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
 from railgun.host.place import Place
-from railgun.host.recovery import SyncLog, begins_at, recovered
+from railgun.host.recovery import SyncLog, begins_at, crosses_anew, recovered
 from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
@@ -69,7 +68,7 @@ class DataSource:
         if able:
             self._alone_s = None
         try:
-            if is_new and start > begin and not self._crosses(begin):
+            if is_new and start > begin and not crosses_anew(place, log, begin):
                 reason = f"there is no data, and the log begins at offset {start}"
                 raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
             if is_new and self._is_far(begin) and (able or self._may_come(donors, max(start, begin))):
@@ -79,7 +78,10 @@ class DataSource:
         except (LogCutError, LogReplacedError):
             raise
         except LogGapError as gap:
-            self._fetch_for(gap, able, donors, start)
+            if hint := self._why_no_fetch(able, donors):
+                gap.add(hint)
+                raise
+            self._fetch(able, start)
             return None
         if able and self._is_far(task.position):
             task.close()
@@ -91,11 +93,6 @@ class DataSource:
     def _recovered(self, sync_log: SyncLog) -> TaskProcessor:
         self._place.folder.mkdir(parents=True, exist_ok=True)
         return recovered(self._place, self._log, self._settings, sync_log)
-
-    def _crosses(self, begin: int) -> bool:
-        """Whether a copy without a state crosses a gap that was accepted. begin: where such copies begin."""
-        gap = self._place.gap
-        return gap is not None and gap.state == LogPoint(begin)
 
     def _is_far(self, position: int) -> bool:
         """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
@@ -118,21 +115,16 @@ class DataSource:
         cut = self._place.cut
         return donor.position >= least and donor.topic_id == ("" if cut is None else cut.topic_id)
 
-    def _fetch_for(self, gap: LogGapError, able: tuple[Donor, ...], donors: Donors, start: int) -> None:
-        """Order a fetch because the log does not have what is needed. Raises LogGapError if it would not help."""
-        place = str(self._place.identity)
+    def _why_no_fetch(self, able: tuple[Donor, ...], donors: Donors) -> str:
+        """Return why a fetch does not bring what the log lacks, and what helps; empty if it may."""
         if self._taken >= MOST_FETCHES:
-            raise _extended(
-                gap,
-                place,
+            return (
                 f"Data from another node was fetched {self._taken} times, and each time the log had lost more "
-                "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)",
-            ) from gap
+                "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)"
+            )
         if self._failed >= _GIVEN_UP:
-            raise _extended(gap, place, f"Another node's data could not be fetched: {self._error}") from gap
-        if not able and not donors.may_come:
-            raise _extended(gap, place, self._what_helps(donors.last)) from gap
-        self._fetch(able, start)
+            return f"Another node's data could not be fetched: {self._error}"
+        return "" if able or donors.may_come else self._what_helps(donors.last)
 
     def _fetch(self, able: tuple[Donor, ...], start: int) -> None:
         if able:
@@ -151,11 +143,3 @@ class DataSource:
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
             f"start that node, or {order}"
         )
-
-
-def _extended(gap: LogGapError, place: str, more: str) -> LogGapError:
-    """Return an error with more text."""
-    text = f"{gap}. {more}"
-    if isinstance(gap, StateLeftBehindError):
-        return StateLeftBehindError(place, text, gap.position, gap.leader_epoch, gap.clock_ms)
-    return LogGapError(place, text)

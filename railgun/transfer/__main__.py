@@ -11,6 +11,7 @@ import msgspec
 
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
+from railgun.messaging.errors import TransportFailedError
 from railgun.node.child_arguments import child_parser
 from railgun.node.ending import Ending
 from railgun.node.parent import Parent
@@ -46,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
             process.run(stopped)
-        except OSError as error:
+        except (TransportFailedError, OSError) as error:
             logging.getLogger("railgun.transfer").error("no snapshots are served or fetched: %s", error)
             return 1
     return 0

@@ -14,8 +14,9 @@ from pathlib import Path
 from railgun.access.certificate_files import CertificateFiles, read_certificates
 from railgun.access.tls import CertificateError
 from railgun.config.settings import NONE, ClusterSettings, Settings
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.configured import kafka_settings
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.node.identity import kept_catalogue
 from railgun.node.relay import (
     LEADER,
@@ -96,13 +97,23 @@ class TransferProcess:
                 pass
 
     def run(self, stopped: threading.Event) -> None:
-        """Serve and fetch until asked to stop. It fetches also while it cannot serve. Raises OSError."""
+        """Serve and fetch until asked to stop. It fetches also while it cannot serve.
+
+        Raises OSError, and TransportFailedError if the client that reads the addresses of other nodes has lost its
+        brokers for good.
+        """
         self._snapshots.begin()
+        catalog = Topics(self._settings.cluster.topic_prefix).catalog
+        watchdog = ClientWatchdog(kafka_settings(self._settings), catalog, on_lost=stopped.set)
         with contextlib.ExitStack() as running:
             following = threading.Thread(target=self._follow, args=[stopped], name="nodes", daemon=True)
             following.start()
+            watchdog.start()
+            running.callback(watchdog.stop)
             running.callback(self._fetches.close)
             self._step_until(stopped, running)
+        if watchdog.reason is not None:
+            raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, running: contextlib.ExitStack) -> "_Renewal":
         """Start the server, if the port and the certificate can be used. Returns what takes new certificates."""

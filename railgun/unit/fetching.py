@@ -26,11 +26,13 @@ _log = logging.getLogger("railgun.unit")
 class _UnderWay:
     """A fetch that was asked for.
 
+    begun_s: when it was asked for first.
     heard_s: when it was asked for, or its progress was heard; whichever came last.
     asked: how often it was asked for since something was heard.
     """
 
     fetch: relay.Fetch
+    begun_s: float
     heard_s: float
     found: Fetching | FetchEnd
     asked: int = 1
@@ -65,7 +67,8 @@ class UnitFetcher:
         fetch = relay.Fetch(
             name, donors, order.topic_id, order.log_start, FORMATS, str(place.folder.absolute())
         )
-        self._under_way[name] = _UnderWay(fetch, self._clock.now(), Fetching())
+        now_s = self._clock.now()
+        self._under_way[name] = _UnderWay(fetch, now_s, now_s, Fetching())
         self._send(fetch)
 
     def look(self, task: TaskKey) -> Fetching | FetchEnd:
@@ -113,10 +116,11 @@ class UnitFetcher:
         each.found = FetchEnd(message.error, message.is_final)
         if not message.error:
             _log.info(
-                "%s: its data up to offset %d has come from %s: %d bytes, and %d were here already",
+                "%s: its data up to offset %d has come from %s in %.1f s: %d bytes, and %d were here already",
                 message.task,
                 message.position,
                 message.donor,
+                each.heard_s - each.begun_s,
                 message.bytes,
                 message.linked,
             )

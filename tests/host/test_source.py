@@ -2,13 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.data_folder import fetching_folder
 from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
@@ -156,6 +156,22 @@ def test_own_data_that_is_damaged_is_not_replaced_by_what_an_earlier_start_has_l
     with pytest.raises(StoreCorruptionError):
         copy.source().open(_donors(40), _no_replies)
     assert fetching.exists()
+
+
+def test_the_older_is_taken_where_the_own_will_not_do(copy: _Copy) -> None:
+    fetching, cut = fetching_folder(copy.place.folder), Cut(15, 1)
+    copy.processed(10, fetching)
+    copy.processed(20)
+    mark_verified(fetching)
+    copy.log.trim(*_WHERE, 5)
+    copy.place = replace(copy.place, cut=cut)
+    source = copy.source()
+    # Its own data has records that are lost. The transfer process finds that the other data is there already.
+    assert copy.opened(source, _donors(12)) is None
+    source.note(FetchEnd())
+    assert copy.opened(source, _donors(12)) == 10
+    # The own data is gone by then, and nothing else is there.
+    assert not fetching.exists()
 
 
 def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:
