@@ -36,7 +36,7 @@ _WORKLOAD = replace(
 )
 _FROM_LOG = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": str(10**12)}
 _FROM_NODE = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": "1000"}
-_UNLIMITED = {**_FROM_NODE, "RAILGUN_CLUSTER__TRANSFER_RATE_BYTES": "0"}
+_UNLIMITED = {"RAILGUN_CLUSTER__TRANSFER_RATE_BYTES": "0"}
 _FETCHED = re.compile(r"was fetched from \S+: (?P<bytes>\d+) bytes moved.* (?P<seconds>[\d.]+) s")
 _GIVER, _TAKER = "node-1", "node-2"
 
@@ -86,7 +86,10 @@ def _sources(report: Report) -> None:
         for _ in range(report.runs):
             log = _make_anew(cluster, _FROM_LOG)
             node = _make_anew(cluster, _FROM_NODE)
-            fast = _make_anew(cluster, _UNLIMITED)
+            # The rate is that of the node that gives.
+            _start_again(cluster, _GIVER, _UNLIMITED)
+            fast = _make_anew(cluster, _FROM_NODE)
+            _start_again(cluster, _GIVER, {})
             if log.fetch or not node.fetch or not fast.fetch:
                 raise ChildFailedError("a copy was not made from where it should be")
             for key, value in (
@@ -94,6 +97,7 @@ def _sources(report: Report) -> None:
                 ("copy_from_node_s", node.copy_s),
                 ("copy_from_node_unlimited_s", fast.copy_s),
                 ("copy_from_node_over_log", node.copy_s / log.copy_s),
+                ("copy_unlimited_over_log", fast.copy_s / log.copy_s),
                 ("node_start_s", node.start_s),
                 ("with_start_over_log", sum(node[:2]) / sum(log[:2])),
                 ("fetch_s", float(node.fetch["seconds"])),
@@ -111,10 +115,10 @@ def _linked(report: Report) -> None:
     report.note("linked_fetched_share", [made.moved_bytes / made.segment_bytes], 4)
 
 
-def _start_again(cluster: NodeCluster) -> None:
-    """Stop the node that takes copies and start it with its data, and wait until its copies have caught up."""
-    cluster.nodes[_TAKER].stop()
-    cluster.nodes[_TAKER].start(_FROM_LOG)
+def _start_again(cluster: NodeCluster, name: str, settings: dict[str, str]) -> None:
+    """Stop a node and start it with its data, and wait until its copies have caught up."""
+    cluster.nodes[name].stop()
+    cluster.nodes[name].start(settings)
     cluster.await_whole()
 
 
@@ -131,7 +135,10 @@ def _beside(report: Report) -> None:
         for _ in range(report.runs):
             start, copy = (
                 target.while_doing(do, _RATE_PER_S, _BEFORE_S, _REST_S)
-                for do in (partial(_start_again, cluster), partial(_make_anew, cluster, _FROM_NODE))
+                for do in (
+                    partial(_start_again, cluster, _TAKER, _FROM_LOG),
+                    partial(_make_anew, cluster, _FROM_NODE),
+                )
             )
             for key, value in (
                 ("copy_beside_load_s", copy.seconds),

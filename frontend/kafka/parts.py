@@ -9,8 +9,8 @@ from functools import partial
 
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
-from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
@@ -63,7 +63,7 @@ class Parts:
 
 
 def open_parts(
-    cluster: ClusterPlace,
+    cluster: FrontEndConfiguration,
     definitions: Definitions | None,
     now_ms: Callable[[], int] | None,
     is_away: Callable[[], bool],
@@ -71,7 +71,7 @@ def open_parts(
     """Open the parts. Raises TransportError, EngineError, and errors of definitions.
 
     definitions: streams and metrics that are registered if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     is_away: returns whether the broker is known not to answer.
     """
     with ExitStack() as opening:
@@ -120,7 +120,7 @@ def open_parts(
 
 
 def _means(
-    cluster: ClusterPlace, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
+    cluster: FrontEndConfiguration, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
 ) -> Means:
     limit_events = cluster.input.unwritten_limit_events
     return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)

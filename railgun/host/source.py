@@ -1,5 +1,5 @@
-"""Decides where the data of a copy comes from when it is opened: from its own folder and its log, or from the copy of
-another node.
+"""Decides where the data of a copy of a task comes from when it is opened: from its own folder and its log, or from the
+copy of another node. `TaskHost` has one `DataSource`.
 """
 
 import logging
@@ -52,7 +52,7 @@ class DataSource:
         """Return the task; None if its data has to be fetched first.
 
         donors: the copies of other nodes; None if there are no other nodes.
-        sync_log: see `CheckpointWork`.
+        sync_log: returns once all records before an offset are answered; a checkpoint waits for it.
         Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
         """
         self.order = None
@@ -107,7 +107,7 @@ class DataSource:
         now_s, last = self._log.environment.now(), donors.last
         if self._alone_s is None:
             self._alone_s = now_s
-        was_there = last is not None and self._fits(last, least)
+        was_there = last is not None and last.gives and self._fits(last, least)
         return donors.may_come or (was_there and now_s - self._alone_s < self._rule.wait_s)
 
     def _fits(self, donor: Donor, least: int) -> bool:
@@ -138,6 +138,11 @@ class DataSource:
         if last is None:
             return (
                 f"No copy on another node is heard that has the data: start the node that had it, or {order}"
+            )
+        if not last.gives:
+            return (
+                f"{last.copy} has the data, up to offset {last.position}, and runs an earlier release, which gives it "
+                f"to no other node: upgrade that node, or {order}"
             )
         return (
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "

@@ -1,4 +1,4 @@
-"""The limits of a donor: how many fetches it serves at once, and how many bytes it sends in a second."""
+"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ FETCHES_MAX: Final = 2
 
 # What was not sent is made up for, up to so much: time goes by between files, and while they are hashed.
 _BURST_S = 0.5
-# A fetch that sends no request for this long has ended, or will begin anew.
+# A fetch that sends no request for this long has ended, or will begin again.
 _IDLE_S = 10.0
 
 
