@@ -42,6 +42,7 @@ from railgun.transfer.nodes import NodeAddresses, follow_nodes
 from railgun.transfer.server import Application
 from railgun.transfer.serving import DonorServer
 from railgun.transfer.snapshots import Snapshots
+from railgun.wording import error_text
 
 # An order waits for the next step, and so does the unit for the end of its fetch.
 _STEP_S = 0.05
@@ -197,12 +198,12 @@ def _opened(cluster: ClusterSettings) -> tuple[Listening, ssl.SSLContext | None]
     try:
         tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
     except (CertificateError, OSError) as error:
-        return Listening(None, "", f"the certificate cannot be used: {error}"), None
+        return Listening(None, "", f"the certificate cannot be used: {error_text(error)}"), None
     try:
         return listen(cluster), tls
     except OSError as error:
         where = f"cluster.transfer is {cluster.transfer}, cluster.broker is {cluster.broker}"
-        return Listening(None, "", f"the port cannot be opened: {error} ({where})"), None
+        return Listening(None, "", f"the port cannot be opened: {error_text(error)} ({where})"), None
 
 
 def _own_tls(cluster: ClusterSettings) -> ssl.SSLContext:
