@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from railgun.host.data_folder import SNAPSHOTS
 from railgun.node.relay import MakeSnapshot
 from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
-from railgun.task.snapshot_file import read_snapshot
+from railgun.task.snapshot_file import SNAPSHOT, read_snapshot
 from railgun.transfer.hashing import FileHashes
 from railgun.transfer.manifest import ClusterId, ManifestFile, make_manifest, read_manifest
 
@@ -83,6 +83,8 @@ class Snapshots:
     ) -> None:
         self._folder, self._order, self._cluster, self._now_s = data / SNAPSHOTS, order, cluster, now_s
         self._known: dict[str, _Snapshot] = {}
+        # Folders of unknown snapshots, each with the time when it was first seen.
+        self._unknown: dict[str, float] = {}
         self._hashes, self._hashing = FileHashes(), asyncio.Lock()
 
     def begin(self) -> None:
@@ -108,7 +110,7 @@ class Snapshots:
             await asyncio.wait_for(found.ended.wait(), _WAIT_S)
         self._look(found)
         if found.error:
-            self._known.pop(found.name, None)
+            await self._delete(found)
             raise SnapshotError(found.error)
         found.read_s = self._now_s()
         return found.name if found.is_made else None
@@ -154,10 +156,14 @@ class Snapshots:
             found.read_s = self._now_s()
 
     async def sweep(self) -> None:
-        """Delete snapshots that are not read any more, and the oldest ones that are not read now if room is short."""
+        """Delete snapshots that are not read any more, those that nobody ordered, and the oldest ones that are not read
+        now if room is short.
+        """
         now_s = self._now_s()
         for each in [each for each in self._known.values() if self._is_over(each, now_s)]:
             await self._delete(each)
+        for name in self._unknown_over(await asyncio.to_thread(os.listdir, self._folder), now_s):
+            await self._delete_folder(name)
         while await asyncio.to_thread(self._is_room_short):
             idle = [
                 each
@@ -221,7 +227,22 @@ class Snapshots:
 
     async def _delete(self, each: _Snapshot) -> None:
         self._known.pop(each.name, None)
-        await asyncio.to_thread(shutil.rmtree, self._folder / each.name, ignore_errors=True)
+        await self._delete_folder(each.name)
+
+    async def _delete_folder(self, name: str) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._folder / name, ignore_errors=True)
+
+    def _unknown_over(self, names: Iterable[str], now_s: float) -> list[str]:
+        """Return the folders that are to be deleted though no order for them is known. Units made them for a process
+        before this one, or too late. One that is not complete may still be worked on.
+        """
+        unknown = set(names) - self._known.keys()
+        self._unknown = {name: self._unknown.get(name, now_s) for name in unknown}
+        return [
+            name
+            for name, since_s in self._unknown.items()
+            if now_s - since_s >= _MAKING_S or (self._folder / name / SNAPSHOT).is_file()
+        ]
 
     def _is_room_short(self) -> bool:
         found = shutil.disk_usage(self._folder)

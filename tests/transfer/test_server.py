@@ -343,3 +343,34 @@ def test_snapshots_of_an_earlier_start_are_deleted(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES)
     with donors(donor):
         assert donor.folders == []
+
+
+def test_a_snapshot_that_nobody_ordered_is_deleted(tmp_path: Path) -> None:
+    """It was ordered by a process that was killed, or it came after the order was given up."""
+    with _served(tmp_path) as (donor, _, snapshot):
+        donor.write("ab")
+        _sweep(donor, time.monotonic())
+        assert [each.name for each in donor.folders] == [snapshot.rpartition("/")[2]]
+
+
+def test_a_part_of_a_snapshot_that_nobody_ordered_is_deleted_once_no_unit_can_be_making_it(
+    tmp_path: Path,
+) -> None:
+    donor, now_s = MadeUpDonor(tmp_path, _FILES), time.monotonic()
+    with donors(donor):
+        (donor.folder / "ab" / "state").mkdir(parents=True)
+        _sweep(donor, now_s)
+        _sweep(donor, now_s + 599)
+        assert [each.name for each in donor.folders] == ["ab"]
+        _sweep(donor, now_s + 600)
+        assert donor.folders == []
+
+
+def test_what_a_snapshot_that_failed_has_left_is_deleted(tmp_path: Path) -> None:
+    donor = MadeUpDonor(tmp_path, _FILES, error="a folder that is there")
+    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+        # The unit was killed amid it.
+        donor.on_order = lambda name: (donor.folder / name / "state").mkdir(parents=True)
+        with pytest.raises(DonorError, match="a folder that is there"):
+            asking.snapshot(0, TASK)
+        assert donor.folders == []
