@@ -18,7 +18,7 @@ from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
 from railgun.host.fetched import folder_id
-from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.fetcher import ALWAYS, FetchEnd, FetchOrder, FetchRule
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
@@ -72,7 +72,7 @@ class TaskHost:
     may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
     folder_id: the id of the task's folder; empty before it was opened.
-    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
+    rule: when its data is fetched.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class TaskHost:
         offered: Offered,
         lane: Lane,
         copy: str = "",
-        after_records: int = 0,
+        rule: FetchRule = ALWAYS,
     ) -> None:
         self.place, self.log, self.settings = place, log, settings
         self.sink = sink
@@ -98,7 +98,7 @@ class TaskHost:
         self.may_warm: Sequence[str] | None = None
         self.fetching: Fetching | None = None
         self.folder_id = ""
-        self._source = DataSource(place, log, settings, after_records)
+        self._source = DataSource(place, log, settings, rule)
         self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
@@ -233,9 +233,9 @@ class TaskHost:
         """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
         return self._source.order
 
-    def note_fetch(self, end: FetchEnd) -> None:
-        """Note how the fetch of its data has ended. Called before it is opened again."""
-        self._source.note(end)
+    def note_fetch(self, end: FetchEnd) -> float:
+        """Note how the fetch of its data has ended. Returns after how many seconds it has to be opened again."""
+        return self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, without sending replies.

@@ -210,13 +210,19 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
 
 
 LOG = LogRoom(0, None, None, None, None)
-SHORT = LogRoom(5, None, None, None, None)
+SHORT = LogRoom(5, None, None, None, None, 20)
+_AFTER_RECORDS = 10
 
 
 @pytest.mark.parametrize(
     ("lag", "donors", "log", "source"),
     [
         ({"n3": 7}, [HERE], SHORT, {"source": "own folder"}),
+        # The log begins behind what the node has, or the node lacks much.
+        ({"n3": 16}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
+        ({"n3": 16}, [], SHORT, {"source": "nothing"}),
+        ({"n3": 11}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
+        ({"n3": 11}, [], SHORT, {"source": "own folder"}),
         ({"n1": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
         ({}, [ELSEWHERE], LOG, {"source": "log"}),
         ({}, [], None, {"source": "log"}),
@@ -227,11 +233,9 @@ def test_where_the_data_of_a_new_copy_would_come_from(
     lag: dict[str, int], donors: list[CopyName], log: LogRoom | None, source: dict[str, Any]
 ) -> None:
     nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
-    view, logs = (
-        ClusterView(nodes, [TaskView(NAME, lag=lag)], ClusterPolicy(2)),
-        {} if log is None else {NAME: log},
-    )
-    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs)["made"]
+    view = ClusterView(nodes, [TaskView(NAME, lag=lag)], ClusterPolicy(2))
+    logs = {} if log is None else {NAME: log}
+    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs, _AFTER_RECORDS)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
 
