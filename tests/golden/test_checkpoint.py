@@ -136,8 +136,7 @@ def folder(tmp_path: Path) -> Path:
         task.history, task.topic_id = HISTORY, TOPIC_ID
         feed(task, log())
         # Now, so that the answers that it remembers are as ever.
-        task.gap = GAP
-        task.begun = HISTORY
+        task.gap, task.begun = GAP, HISTORY
         task.checkpoints.take()
     finally:
         task.close()
