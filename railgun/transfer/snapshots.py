@@ -22,6 +22,7 @@ from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
 from railgun.task.snapshot_file import SNAPSHOT, read_snapshot
 from railgun.transfer.hashing import FileHashes
+from railgun.transfer.limits import FETCHES_MAX, SILENT_S
 from railgun.transfer.manifest import ClusterId, ManifestFile, make_manifest, read_manifest
 
 FRESH_S: Final = 60.0
@@ -29,8 +30,6 @@ FRESH_S: Final = 60.0
 UNREAD_S: Final = 60.0
 """A snapshot that nobody has read for this long is deleted."""
 
-# Between two requests of one fetch less time passes, so its snapshot counts as being read.
-_READ_S = 15.0
 _ASK_AGAIN_S = 30.0
 # A unit that has not made a snapshot by then makes none.
 _MAKING_S = 600.0
@@ -48,7 +47,12 @@ class NoSnapshotError(Exception):
 
 @dataclass(slots=True)
 class _Snapshot:
-    """A snapshot. least: it is of no use at an earlier offset.  position: its offset, once it is made."""
+    """A snapshot.
+
+    least: it is of no use at an earlier offset.
+    position: its offset, once it is made.
+    hashed: how many bytes its manifest covers by now.
+    """
 
     name: str
     unit: int
@@ -61,6 +65,7 @@ class _Snapshot:
     position: int = 0
     error: str = ""
     readers: int = 0
+    hashed: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     manifest: asyncio.Task[bytes] | None = None
     files: dict[str, ManifestFile] = field(default_factory=dict)
@@ -85,7 +90,7 @@ class Snapshots:
         self._known: dict[str, _Snapshot] = {}
         # Folders of unknown snapshots, each with the time when it was first seen.
         self._unknown: dict[str, float] = {}
-        self._hashes, self._hashing = FileHashes(), asyncio.Lock()
+        self._hashes, self._hashing = FileHashes(), asyncio.Semaphore(FETCHES_MAX)
 
     def begin(self) -> None:
         """Delete the snapshots of earlier starts. Raises OSError."""
@@ -135,6 +140,10 @@ class Snapshots:
             return await asyncio.wait_for(asyncio.shield(found.manifest), _WAIT_S)
         return None
 
+    def hashed(self, name: str) -> int:
+        """Return how many bytes of a snapshot its manifest covers by now. Raises NoSnapshotError."""
+        return self._found(name).hashed
+
     @contextmanager
     def opened(self, name: str, path: str) -> Iterator[tuple[int, int]]:
         """Open a file that the manifest names. Yields its descriptor and its size. The snapshot is not deleted
@@ -168,7 +177,7 @@ class Snapshots:
             idle = [
                 each
                 for each in self._known.values()
-                if each.is_made and not each.readers and now_s - each.read_s >= _READ_S
+                if each.is_made and not each.readers and now_s - each.read_s >= SILENT_S
             ]
             if not idle:
                 return
@@ -206,10 +215,14 @@ class Snapshots:
 
     async def _make_manifest(self, found: _Snapshot) -> bytes:
         found.readers += 1
+
+        def count(size: int) -> None:
+            found.hashed += size
+
         try:
             async with self._hashing:
                 body = await asyncio.to_thread(
-                    make_manifest, self._folder / found.name, self._cluster(), self._hashes
+                    make_manifest, self._folder / found.name, self._cluster(), self._hashes, count
                 )
         except OSError as error:
             raise SnapshotError(f"the snapshot cannot be read: {error.strerror}") from error
