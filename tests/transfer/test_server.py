@@ -340,7 +340,7 @@ def test_the_oldest_snapshot_that_is_not_read_goes_first_when_room_is_short(
         short = iter([True, True, False])
         monkeypatch.setattr(donor.snapshots, "_is_room_short", lambda: next(short))
         with donor.snapshots.opened(second, _SEGMENT):
-            _sweep(donor, time.monotonic() + 20)
+            _sweep(donor, time.monotonic() + 40)
             assert [each.name for each in donor.folders] == [second]
         assert first != third
 
