@@ -56,10 +56,8 @@ class TaskHost:
 
     Threads: one thread uses it. Another may run `open`, `change` or `close`. The first one then only reads how the host
     stands.
-    sink: sends the replies.
-    write_warm: writes `warm` records.
-    offered: returns which successor is built for the task.
-    lane: runs long operations.
+    sink: sends the replies.  write_warm: writes `warm` records.
+    offered: returns which successor is built for the task.  lane: runs long operations.
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
     lost: a point that its log had and does not have any more, if that is why the task was stopped.
@@ -71,8 +69,7 @@ class TaskHost:
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
-    folder_id: the id of the task's folder; empty before it was opened.
-    rule: when its data is fetched.
+    folder_id: the id of the task's folder; empty before it was opened.  rule: when its data is fetched.
     """
 
     def __init__(
@@ -87,8 +84,7 @@ class TaskHost:
         copy: str = "",
         rule: FetchRule = ALWAYS,
     ) -> None:
-        self.place, self.log, self.settings = place, log, settings
-        self.sink = sink
+        self.place, self.log, self.settings, self.sink = place, log, settings, sink
         self.failure: str | None = None
         self.lost: LogPoint | None = None
         self.replaced: str | None = None
@@ -99,13 +95,12 @@ class TaskHost:
         self.fetching: Fetching | None = None
         self.folder_id = ""
         self._source = DataSource(place, log, settings, rule)
-        self._write_warm = write_warm
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
         self._next: HistoryMissingError | None = None
         self._known_position = self._handed_over = self._ready_at = self._trimmed_at = 0
         self.export = AcceptedEventsExport(place, copy, lane)
-        self._offered, self.lane = offered, lane
+        self._offered, self.lane, self._write_warm = offered, lane, write_warm
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
         self._known_durable, self._known_topic_id = (0, 0), ""

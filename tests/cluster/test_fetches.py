@@ -150,7 +150,7 @@ def test_nodes_that_serve_no_data_are_named_if_others_live() -> None:
 
     assert named(_observed(None)) == []
     observed = _observed(None, silent="n3")
-    record = observed.nodes["n3"]
+    record, other = observed.nodes["n3"], observed.nodes["n2"]
     for why, reason in (
         ({}, "release 1 does not do that yet"),
         (
@@ -166,13 +166,14 @@ def test_nodes_that_serve_no_data_are_named_if_others_live() -> None:
         assert named(observed) == [
             f"n3 serves no data to other nodes, so no copy can be made from theirs: {reason}"
         ]
-    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], transfer=""), 0.0)
+    observed.take_statement(msgspec.structs.replace(other, transfer=""), 0.0)
     assert [each.split(" ")[0] for each in named(observed)] == ["n2", "n3"]
     reasons = {"transfer": "", "reads": READS, "transfer_reason": "there is no certificate"}
-    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], **reasons), 0.0)
+    observed.take_statement(msgspec.structs.replace(other, **reasons), 0.0)
     assert named(observed) == [
         "n2, n3 serve no data to other nodes, so no copy can be made from theirs: there is no certificate"
     ]
+    observed.take_statement(other, 0.0)
     observed.take_members(["n1", "n2"], 10.0)
     assert named(observed) == []
     observed.take_members(["n3"], 10.0)
