@@ -60,10 +60,10 @@ def intake_of(stream: StreamDefinition) -> StreamIntake:
 
 def _taken(stream: StreamDefinition, texts: list[EventText], row: int = 0) -> Outcome:
     accepted = intake_of(stream).take(texts, LATEST_MS)
-    return _outcome(accepted, row)
+    return outcome(accepted, row)
 
 
-def _outcome(accepted: AcceptedBatch, row: int) -> Outcome:
+def outcome(accepted: AcceptedBatch, row: int) -> Outcome:
     if row in accepted.refused:
         return Refused(tuple((".".join(map(str, loc)), text) for loc, text in accepted.refused[row].errors))
     at = row if accepted.rows is None else accepted.rows.tolist().index(row)
@@ -111,7 +111,7 @@ def of_record(stream: StreamDefinition, message: Message, schemas: Any = None) -
     found = events_of([message], AvroValues(schemas), intake.incoming)
     if found.refused:
         return Refused((("", found.refused[0]),))
-    return _outcome(intake.take(found.texts, LATEST_MS), 0)
+    return outcome(intake.take(found.texts, LATEST_MS), 0)
 
 
 def kafka_json(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
