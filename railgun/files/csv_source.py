@@ -36,10 +36,10 @@ class CsvSource:
         except ColumnError:
             _check_separator(self.file, self._header)
             raise
+        self._columns = self._columns_of_fields()
         self._input = _CountingFile(path)
         self._misshapen = _MisshapenRows()
         # The validator refuses bytes that are not UTF-8, row by row. So Arrow is told not to check them.
-        self._columns = self._columns_of_fields()
         self._text_schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(self._columns) if name])
 
     def blocks(self) -> Iterator[Block]:
