@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 
-.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare
+.PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare upgrade-check
 
 help:  ## what can be made
 	@sed -nE 's/^([a-z][a-z0-9-]*):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -123,3 +123,7 @@ bench-spark: kernels  ## how fast Spark validates, and builds history; what live
 bench-compare: setup  ## this tree and the git revision BASE in turn, and the ratios: ONLY="payments_1x3 http:os"
 	@test -n "$(BASE)" || { echo "say with what: make bench-compare BASE=REVISION" >&2; exit 2; }
 	@$(BIN)/python -m bench.compare $(BASE) --runs $(RUNS) --scale $(SCALE) $(if $(EACH),--each $(EACH)) $(if $(ONLY),--only $(ONLY))
+
+upgrade-check: setup  ## an upgrade from the git revision BASE to this tree and the step back, each reply checked (Java 17)
+	@test -n "$(BASE)" || { echo "say from where: make upgrade-check BASE=REVISION" >&2; exit 2; }
+	@$(BIN)/python -m bench.upgrade $(BASE)

@@ -34,7 +34,7 @@ class Child:
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=folder,
-            env=_environment(folder),
+            env=environment_of(folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -108,7 +108,7 @@ class Child:
         return answer
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment_of(folder: Path) -> dict[str, str]:
     """Return this process's environment, changed so that modules of a folder come before those of an installed tree.
 
     That holds for the processes that the child starts, too.

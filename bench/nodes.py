@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from bench.children import ChildFailedError
+from bench.children import ChildFailedError, environment_of
 from bench.kafka import running_broker
 from bench.service import Service
 
@@ -29,10 +29,13 @@ class NodeProcess:
         self.name, self._folder, self._broker = name, folder, broker
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Start the node. It is ready when the cluster is whole. settings: further environment variables."""
+    def start(self, settings: Mapping[str, str] | None = None, tree: Path | None = None) -> None:
+        """Start the node. It is ready when the cluster is whole.
+
+        settings: further environment variables.  tree: whose modules it runs (by default this tree's).
+        """
         environment = {
-            **os.environ,
+            **(os.environ if tree is None else environment_of(tree)),
             "RAILGUN_CLUSTER__NODE_NAME": self.name,
             "RAILGUN_ENGINE__MEMORY_LIMIT_BYTES": "512MiB",
             **(settings or {}),
@@ -40,12 +43,18 @@ class NodeProcess:
         command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--broker", self._broker]
         with self._folder.joinpath(f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--data", str(self._folder / self.name)],
+                [*command, "--data", str(self.data)],
                 env=environment,
+                cwd=tree,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
+
+    @property
+    def data(self) -> Path:
+        """Its data folder."""
+        return self._folder / self.name
 
     def _family(self) -> list[psutil.Process]:
         assert self._process is not None
@@ -106,6 +115,11 @@ class NodeCluster:
         """Wait until each task has an answering and a silent copy. Raises ChildFailedError."""
         self.await_seen(_is_whole, "not all copies are there")
 
+    def await_whole_again(self) -> None:
+        """Wait until a node that was ended and started is seen to be away, and then whole. Raises ChildFailedError."""
+        self.await_seen(lambda seen: not _is_whole(seen), "no node is seen to be away")
+        self.await_whole()
+
     def await_seen(self, is_so: Callable[[dict[str, Any]], bool], otherwise: str) -> None:
         """Wait until a condition is true of the cluster. Raises ChildFailedError with the text `otherwise`."""
         until_s = time.monotonic() + _WHOLE_S
@@ -130,8 +144,16 @@ def _is_whole(seen: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def node_cluster(definitions: str, names: Sequence[str]) -> Iterator[NodeCluster]:
-    """Yield a cluster on clean folders, once it is whole."""
+def node_cluster(
+    definitions: str,
+    names: Sequence[str],
+    settings: Mapping[str, str] | None = None,
+    tree: Path | None = None,
+) -> Iterator[NodeCluster]:
+    """Yield a cluster on clean folders, once it is whole.
+
+    settings: further environment variables of nodes.  tree: whose modules it runs (by default this tree's).
+    """
     with (
         running_broker() as broker,
         tempfile.TemporaryDirectory(prefix="railgun-bench-nodes-") as folder,
@@ -140,9 +162,9 @@ def node_cluster(definitions: str, names: Sequence[str]) -> Iterator[NodeCluster
         nodes = {name: NodeProcess(name, Path(folder), broker) for name in names}
         for node in nodes.values():
             stack.callback(node.kill)
-            node.start()
+            node.start(settings, tree)
         service = stack.enter_context(Service(Path(folder), definitions, "os", broker, role="frontend"))
-        service.start()
+        service.start(tree)
         cluster = NodeCluster(nodes, service, Path(folder))
         cluster.await_whole()
         yield cluster

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 
-from bench.children import ChildFailedError
+from bench.children import ChildFailedError, environment_of
 
 _READY_SECONDS, _STOP_SECONDS = 600.0, 120.0
 _POLL_S = 0.01
@@ -43,8 +43,7 @@ class Service:
         ca: str | None = None,
     ) -> None:
         self._folder, self._broker, self._role = folder, broker, role
-        self._environment = {
-            **os.environ,
+        self._settings = {
             "RAILGUN_ENGINE__DURABILITY": durability,
             "RAILGUN_CLUSTER__TOPIC_PREFIX": prefix,
             "RAILGUN_CLUSTER__UNITS": "1",
@@ -85,9 +84,13 @@ class Service:
         times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 
-    def start(self) -> float:
-        """Start the process. Returns the seconds until it is ready, with Python's start. Raises ChildFailedError."""
-        self.port = _free_port(self.host)
+    def start(self, tree: Path | None = None) -> float:
+        """Start the process. Returns the seconds until it is ready, with Python's start. Raises ChildFailedError.
+
+        tree: whose modules it runs (by default this tree's).
+        """
+        environment = os.environ if tree is None else environment_of(tree)
+        self.port = self.port or _free_port(self.host)
         command = [sys.executable, "-m", "railgun", self._role]
         command += ["--data", str(self._folder / "data")] if self._role == "serve" else []
         command += ["--http", f"{self.host}:{self.port}", "--definitions", str(self._definitions)]
@@ -96,7 +99,8 @@ class Service:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
-                env=self._environment,
+                env={**environment, **self._settings},
+                cwd=tree,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

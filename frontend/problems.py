@@ -125,7 +125,7 @@ def wrong_method(method: str, path: str, allowed: Sequence[str]) -> ProblemError
 
 
 def of_defect() -> ProblemError:
-    """Return the exception for a defect of this program. The caller logs the defect."""
+    """Return the exception for a defect of this program. The caller must log the defect."""
     return refusal(500, "a defect of this program; the server's log shows where")
 
 

@@ -1,5 +1,6 @@
-"""Puts numbers of things, lists of names and times into words."""
+"""Puts numbers of things, lists of names, times and errors of the system into words."""
 
+import errno
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -16,6 +17,28 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first of some names, and how many more there are: `a, b and 7 more`. most: the most names to show."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+_REMEDIES = {
+    errno.ENOENT: "is the path right?",
+    errno.EISDIR: "a file belongs here, not a folder",
+    errno.ENOTDIR: "a folder belongs here, not a file",
+    errno.EACCES: "check its permissions",
+    errno.EPERM: "check its permissions",
+    errno.ENOSPC: "free space, then run it again",
+    errno.EDQUOT: "free space, then run it again",
+    errno.EROFS: "choose a place that can be written to",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error as text. One of the system has its place and, where it is known, a remedy."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    place = f"{error.filename}: " if error.filename else ""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return place + error.strerror + (f"; {remedy}" if remedy else "")
 
 
 _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))

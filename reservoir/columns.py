@@ -56,6 +56,7 @@ class StoredColumn:
     nulls_at: of uint8[rows]; 0 if no value is null.
     heap_at: of the `heap_bytes` bytes to which the references of a STRING point.
     codes_at: of uint32[rows] (ENTITY), the code of each row; 0 if each row's number is its code.
+    count: how many codes there are, which is the number of different entities (ENTITY).
     pairs_at: of uint64[count][2] (ENTITY), the hash (hi, lo) of each code.
     size_bytes: the memory that is held.
     """

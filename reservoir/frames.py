@@ -1,8 +1,8 @@
-"""Frames: decoded rows that kernels read by address, and the functions with which kernels read them.
+"""Frames: decoded rows (stored events) that kernels read by address, and the functions with which kernels read them.
 
 Frame 0 is the open region. Its rows are in slots in the order of arrival, and FRAME_ORDER lists them by (time, seq).
-Every other frame is a sealed chunk, with its rows in (time, seq) order. `frames` below is the address in the context's
-FRAMES word.
+Every other frame is a sealed chunk, with its rows in (time, seq) order. The kernels of cursors and the interpreter read
+frames. `frames` below is the address in the context's FRAMES word.
 """
 
 from typing import Any

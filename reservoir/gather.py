@@ -1,4 +1,7 @@
-"""Copies chosen rows of columns into new, dense arrays, the form in which a chunk is encoded and read."""
+"""Copies chosen rows of columns into new, dense arrays, the form in which a chunk is encoded and read.
+
+The open region and `ChunkSource` call it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""An executor without threads, for tests and simulators: the same calls run the same work in the same order."""
+"""An executor without threads, for tests and simulators: the same calls run the same work in the same order.
+
+Its lanes are queues of work. Nothing runs by itself: a job runs when the caller waits for it, or calls `run_next`.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -26,13 +29,13 @@ class InlineExecutor:
         self._lanes: list[InlineLane] = []
 
     def lane(self, name: str) -> "InlineLane":
-        """See `Executor`."""
+        """Make a lane, as `Executor` says."""
         lane = InlineLane(name, self)
         self._lanes.append(lane)
         return lane
 
     def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:
-        """See `Executor`. All the jobs end, without any time passing."""
+        """Run work until all these jobs have ended. No time passes."""
         for job in jobs:
             self.run_until(job)
 
@@ -66,7 +69,7 @@ class InlineExecutor:
 
 
 class InlineLane:
-    """See `Lane`."""
+    """A queue of work without a thread. It is a `Lane`."""
 
     def __init__(self, name: str, executor: InlineExecutor) -> None:
         self.name = name
@@ -82,7 +85,7 @@ class InlineLane:
         return not self.is_running and bool(self._queue or self._leisurely)
 
     def submit(self, work: Callable[[], T], *, at_leisure: bool = False) -> "InlineJob[T]":
-        """See `Lane`. Raises RuntimeError for a closed lane."""
+        """Queue work, as `Lane` says. Raises RuntimeError for a closed lane."""
         if self._is_closed:
             raise RuntimeError(f"the lane {self.name} is closed")
         job: InlineJob[T] = InlineJob(self._executor, self)
@@ -99,7 +102,7 @@ class InlineLane:
             self.is_running = False
 
     def close(self) -> None:
-        """See `Lane`."""
+        """Cancel the jobs that have not begun. Nothing can be submitted afterwards."""
         assert not self.is_running, "a lane cannot be closed from within its own work"
         self._is_closed = True
         self._executor.forget(self)
@@ -115,11 +118,11 @@ class InlineJob(Future[T]):
         self._executor, self._lane = executor, lane
 
     def result(self, timeout: float | None = None) -> T:
-        """See `Job`."""
+        """Run work until the job has ended, and return or raise its result."""
         self._executor.run_until(self, self._lane)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """See `Job`."""
+        """Run work until the job has ended, and return what it raised."""
         self._executor.run_until(self, self._lane)
         return super().exception(timeout)

@@ -81,7 +81,7 @@ class Reservoir:
         maker: ColumnMaker,
         executor: Executor,
     ) -> None:
-        """See `open`."""
+        """Make a reservoir of a folder that was recovered; `open` does that. maker: computes missing columns."""
         settings = replace(settings, chunk_events=recovered.chunk_events)
         self._folder, self._files, self.settings = folder, files, settings
         self.recovered = recovered.report
@@ -135,9 +135,10 @@ class Reservoir:
         compute_columns(payload uint8[], offsets int64[n + 1], columns): returns columns of rows from their raw records.
         find_recipe(columns): returns how to compute them from other columns, or None. The caller's thread and a lane
             of the executor call both functions, even at the same time.
-        length: the folder is cut back to this length of a checkpoint (`Length()`: empty). None: all whole chunks stay.
-        saved_rows: the files of open rows that the checkpoint names (`Saving.files`). None: it keeps no open rows, and
-            they are to be appended from elsewhere. All other such files are deleted.
+        length: the folder is cut back to this length of a checkpoint (`Length()` is empty). With None all whole chunks
+            stay.
+        saved_rows: the files of open rows that the checkpoint names (`Saving.files`). With None it keeps no open rows,
+            and the caller must append them from elsewhere. All other such files are deleted.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError, StorageFailedError.
         """
         settings = settings or Settings()
@@ -223,9 +224,9 @@ class Reservoir:
     def set_hot(self, columns: Sequence[HotColumn]) -> None:
         """Set the hot columns in force. The index of a column in this list is its number in frames.
 
-        New columns are computed for rows in the open region. All column sets are empty afterwards, and the caller sets
-        them again; chunks in memory that have the columns stay. The caller must have called `seal` with the floor in
-        force before.
+        New columns are computed for rows in the open region. All column sets are empty afterwards, and the caller must
+        set them again; chunks in memory that have the columns stay. The caller must have called `seal` with the floor
+        in force before.
         """
         self._cache.set_hot(columns)
         self._open.set_columns(columns, self._source.maker)
@@ -234,7 +235,7 @@ class Reservoir:
         """Set which hot columns, by number, the frames of a set (0 to 255) have.
 
         Columns that a chunk lacks are computed. Chunks that cursors of the set need next, and that lack a column, are
-        decoded anew in the background.
+        decoded again in the background.
         """
         assert 0 <= column_set < SETS_MAX
         self._cache.set_columns(column_set, [self._open.columns[column] for column in columns])
@@ -357,8 +358,8 @@ class Reservoir:
     def drop_before(self, time_ms: int) -> int:
         """Delete whole segments whose last time <= time_ms and that no edge or fill needs. Returns how many.
 
-        They are deleted in the background. The caller makes sure that the last durable checkpoint does not need them
-        either.
+        They are deleted in the background. The caller must make sure that the last durable checkpoint does not need
+        them either.
         """
         self._check()
         self._collect()
@@ -397,7 +398,7 @@ class Reservoir:
         yield from self._open_rows(requested)
 
     def frozen(self, durable_chunks: int) -> Frozen:
-        """Return the present content, to be read elsewhere while the reservoir goes on. Takes time for each segment.
+        """Return the present content, to be read elsewhere while the reservoir continues. Takes time for each segment.
 
         durable_chunks: chunks before this number will not be cut off by any recovery.
         """

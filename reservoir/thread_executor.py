@@ -1,4 +1,4 @@
-"""The executor of a process: every lane has a thread of its own."""
+"""The executor of a process, for work beside a task's own thread: each lane (queue of work) has a thread of its own."""
 
 import threading
 import time
@@ -18,19 +18,22 @@ _REST_SHARE, _REST_MOST_S, _REST_ALL_S = 3.0, 0.01, 0.2
 
 
 class ThreadExecutor:
-    """See `Executor`."""
+    """Makes lanes with threads. It is an `Executor`."""
 
     def lane(self, name: str) -> "ThreadLane":
         """A lane whose thread has this name."""
         return ThreadLane(name)
 
     def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:
-        """See `Executor`."""
+        """Wait until these jobs have ended, for so long at most."""
         futures.wait(cast("Iterable[Future[object]]", jobs), timeout_s)
 
 
 class ThreadLane:
-    """See `Lane`. The thread starts at once, so a process that can have no more threads fails before events come."""
+    """A queue of work with a thread. It is a `Lane`.
+
+    The thread starts at once, so a process that can have no more threads fails before events come.
+    """
 
     def __init__(self, name: str) -> None:
         self._changed = threading.Condition()
@@ -42,7 +45,7 @@ class ThreadLane:
         self._thread.start()
 
     def submit(self, work: Callable[[], T], *, at_leisure: bool = False) -> Future[T]:
-        """See `Lane`. Raises RuntimeError for a closed lane."""
+        """Queue work, as `Lane` says. Raises RuntimeError for a closed lane."""
         job: Future[T] = Future()
         with self._changed:
             if self._is_closing:
@@ -52,7 +55,7 @@ class ThreadLane:
         return job
 
     def close(self) -> None:
-        """See `Lane`."""
+        """Wait for the job that runs, and cancel those that have not begun. Nothing can be submitted afterwards."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()

@@ -1,6 +1,21 @@
 """The protocol for a backend's cluster: its nodes, its copies of tasks, and orders to the node that leads it."""
 
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class GapOrder:
+    """An order to accept a gap of a task's log.
+
+    node: that of the state to go on with; empty: that of the newest one.
+    agreed: the first record that is lost and the first that is left, as the operator was told; None: whatever they are.
+    is_asked: only say what would be lost.
+    """
+
+    node: str = ""
+    agreed: tuple[int, int] | None = None
+    is_asked: bool = False
 
 
 class ClusterOperations(Protocol):
@@ -25,11 +40,9 @@ class ClusterOperations(Protocol):
         """
 
     async def accept_gap(
-        self, stream: str, partitioner: str, partition: int, *, node: str, is_asked: bool
+        self, stream: str, partitioner: str, partition: int, order: GapOrder
     ) -> dict[str, Any]:
         """Have a task go on behind a gap of its log. Return which records are lost.
 
-        node: that of the state to go on with; empty: that of the newest one.
-        is_asked: only return what would be lost.
         A 409 says why that is refused.
         """

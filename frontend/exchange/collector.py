@@ -29,13 +29,17 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Collector:
-    """Reads replies from the end that the topic has now. failure: why it stopped by itself; None while it reads."""
+    """Reads replies from the end that the topic has now. The constructor makes a missing topic, and starts the thread.
+
+    failure: why it stopped by itself; None while it reads.
+    """
 
     def __init__(self, transport: KafkaTransport, topic: str, waiting: PendingTable) -> None:
         self._transport, self._pending_table = transport, waiting
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
-        self._failed: deque[PendingRequest] = deque()
+        # Requests that `finish` was called with, most of them because they failed.
+        self._passed_on: deque[PendingRequest] = deque()
         transport.create_topic(topic, 1, REPLIES)
         self._position = transport.end_offset(topic, 0)
         self._stopped = threading.Event()
@@ -44,7 +48,7 @@ class Collector:
 
     def finish(self, pending: PendingRequest) -> None:
         """Pass on a request that needs no more replies to its callback. Any thread may call it."""
-        self._failed.append(pending)
+        self._passed_on.append(pending)
 
     def close(self) -> None:
         """Read no more, and wait for the thread to end."""
@@ -61,8 +65,8 @@ class Collector:
             except TransportError as error:
                 finished = []
                 self._mend(error)
-            while self._failed:
-                finished.append(self._failed.popleft())
+            while self._passed_on:
+                finished.append(self._passed_on.popleft())
             finished += self._pending_table.overdue(monotonic())
             _tell(finished)
 
@@ -84,7 +88,7 @@ class Collector:
         return finished
 
     def _mend(self, error: TransportError) -> None:
-        """Mend what an error says, if that is possible, and pause; else stop for good with `failure`."""
+        """Recover from an error of reading, if that is possible, and pause; else stop for good with `failure`."""
         _log.warning("replies cannot be read for now: %s", error)
         try:
             if isinstance(error, TopicMissingError):

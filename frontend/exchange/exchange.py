@@ -179,7 +179,7 @@ class Exchange:
     ) -> Future[list[KeyValues] | Problem]:
         """Ask tasks for values, as `QuerySender.ask` does. Raises ProblemError (404, 413, 503).
 
-        created: the place at which the stream was created that the query was read by.
+        created: the number of the change that created the stream, as the query was read.
         """
         homes = self._homes_of(stream)
         if homes.created != created:

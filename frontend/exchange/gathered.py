@@ -39,7 +39,7 @@ class Gathered(Answers):
         self._whole: ResultBlock | None = None
 
     def expect(self, rows: NDArray[np.int64] | None) -> int:
-        """Note that these rows were sent; None: all. Return how many they are."""
+        """Note that these rows were sent (None: all rows). Return how many they are."""
         self.waiting[slice(None) if rows is None else rows] = True
         return len(self.waiting) if rows is None else len(rows)
 
@@ -80,7 +80,7 @@ class Gathered(Answers):
     def chosen(self, rows: NDArray[np.int64] | None, code: int, absent: ResultForm) -> Answers:
         """Return the answers to some rows, which all have the same set of metrics.
 
-        rows: ascending; None: all.
+        rows: ascending; None selects all.
         code: the index of the set; −1: the rows were not sent, and each metric of `absent` is null.
         """
         if code >= 0:

@@ -35,10 +35,11 @@ OnAnswered = Callable[[list["PendingRequest"]], None]
 class Homes:
     """The metrics of a stream when its events were published, by the partitioner whose tasks compute them.
 
+    metrics: by partitioner, the names and types of its metrics.
     timeline: the metrics at other times too.
-    place: how far the catalogue was read by then.
+    place: the number of the last change of the catalogue that was read by then.
     has_id: whether the events have an id field.
-    created: the place of the stream's creation, which tells it from others of its name.
+    created: the number of the change that created the stream, which tells it from others of its name.
     """
 
     metrics: dict[str, ResultForm]
@@ -59,12 +60,19 @@ class Homes:
 class PendingRequest:
     """n events of one stream, published and waiting for answers.
 
+    number: identifies the request in the table of those that wait.
+    accepted: the events.
+    homes: the stream's metrics when the events were published.
+    timeout_ms: answers are waited for so long.
+    size_bytes: the memory that it counts for.
+    begun_s: when it began to wait, by the monotonic clock.
+    gathered: by partitioner, the answers that have come.
     on_answered: called in the collector's thread with the requests that are finished.
     context: anything by which the caller recognises the request.
     left: how many answers are still to come, over all events and partitioners.
     error: why none will come.
     logged_s: when the broker had all events, by perf_counter; 0 before.
-    place: the latest place in the catalogue at which a task has answered.
+    place: the number of the catalogue's latest change that an answering task knew.
     """
 
     number: int
@@ -123,7 +131,7 @@ class PendingRequest:
     ) -> list[Reply | Problem]:
         """Return the reply to each event, or its problem, by the answers that are there now.
 
-        selection: only these metrics; None: all.
+        selection: only these metrics; None selects all.
         takes_partial: an event that only some of its partitioners have answered gets a reply with their metrics, which
             names the others. Otherwise it gets a problem, as does an event without any answer.
         """

@@ -1,4 +1,7 @@
-"""The table of requests that wait for answers. Replies name them by sequences; events and bytes are bounded."""
+"""The table of requests that wait for answers of tasks. It bounds their events and bytes.
+
+`Exchange` has one. A reply names the request that it answers by a sequence number, from which the table finds it.
+"""
 
 import heapq
 import threading

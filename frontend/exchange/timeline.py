@@ -1,4 +1,7 @@
-"""The names of metrics in a reply, by the places in the catalogue that the answering tasks had come to."""
+"""The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to.
+
+A place is the number of a change of the catalogue.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -57,10 +57,10 @@ class Application:
     """An ASGI application over a backend.
 
     stopping: set when streams of lines are to end.
-    telemetry: the text of `/metrics`; None: that route answers 404.
-    single_events: scores requests of one event; connections give it these without calling the application.
+    telemetry: the text of `/metrics`; if None, that route answers 404.
+    single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
-    Raises ConfigError, TokenFileError and OSError for tokens that cannot be used.
+    Raises ConfigError, TokenFileError and OSError if the configured tokens cannot be read, or contradict each other.
     """
 
     def __init__(self, backend: Backend, settings: HttpSettings) -> None:

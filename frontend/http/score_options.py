@@ -18,7 +18,7 @@ ON_TIMEOUT = ("error", "partial")
 class ScoreOptions:
     """The options of a scoring request.
 
-    metrics: only these; None: all.
+    metrics: only these; None selects all.
     reply: whether replies are wanted.
     timeout_ms: how long to wait for an answer; None: the server's time limit.
     takes_partial: once that time is over, the results that have come are an answer.

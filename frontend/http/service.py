@@ -246,7 +246,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter == 0:
-            # At the start, and once a day: uvicorn's counter of tenths of a second begins anew each day.
+            # At the start, and once a day: uvicorn's counter of tenths of a second begins again each day.
             for warning in (*self._guard.warnings(), *(() if self._tls is None else self._tls.warnings())):
                 _log.warning(warning)
         if counter % 10 == 0:

@@ -1,11 +1,16 @@
-"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap."""
+"""Finds the state with which a task can go on behind a gap of its log, and what is lost with the gap.
+
+A gap is records that the broker has deleted before the task had processed them. An operator accepts it by a request;
+`cluster_state.py` calls this for it.
+"""
 
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from frontend.backend.cluster import GapOrder
 from frontend.problems import ProblemError, refusal
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState, Gap, LogPoint
@@ -15,13 +20,14 @@ from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.kafka_registry import KafkaRegistry
 
 _READ_BYTES = 4 << 20
+_MEND = "mend what its error names and start its node again"
 _GONE = (CopyState.FAILED, CopyState.CLOSED)
 
 
 class GapOutcome(StrEnum):
     """What an order to accept a gap does.
 
-    CROSSED: the task goes on behind the gap.
+    CROSSED: the task continues behind the gap.
     WOULD_CROSS: the same, if it is ordered.
     ACCEPTED_BEFORE: nothing, since an earlier order about this gap stands.
     """
@@ -37,22 +43,26 @@ class Standing:
 
     heard: the newest reports of copies that are heard, on nodes that live.
     away: those of other copies.
-    silent_disks: the nodes that have data of the task, and no copy that reports.
-    accepted: the gap that was accepted last.
+    silent_disks: the nodes that have data of the task, and no copy that has said how far it came; with whether each
+        runs.
+    accepted: the gap that an operator has accepted last.
     """
 
     heard: Sequence[ReportedCopy]
     away: Sequence[ReportedCopy]
-    silent_disks: Collection[str] = ()
+    silent_disks: Mapping[str, bool] = field(default_factory=dict)
     accepted: Gap | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGap:
-    """A gap, and the copy whose state goes on behind it.
+    """A gap, and the copy whose state continues behind it.
 
+    copy: the newest report of that copy.
+    state: the point of the log where its state ends, and its clock.
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
+    topic_id: of the topic of the log; empty if it has none.
     """
 
     copy: ReportedCopy
@@ -74,7 +84,7 @@ class FoundGap:
 
 
 def shown_before(gap: Gap) -> dict[str, Any]:
-    """Return the same of a gap that was accepted before."""
+    """Return what an operator is told of a gap that was accepted before."""
     return {
         "node": "",
         "first": gap.state.offset,
@@ -91,13 +101,13 @@ def found_gap(
     task: TaskKey,
     standing: Standing,
     max_future_ms: int,
-    node: str,
+    order: GapOrder,
 ) -> FoundGap | Gap:
     """Return the gap of a task's log that can be accepted now, and the state that would cross it; or the gap
-    that was accepted before, if it is the same or the task goes on behind it.
+    that was accepted before, if it is the same or the task continues behind it.
 
-    node: on which that state is, whatever is on nodes that do not run; empty: that of the newest state.
-    Raises ProblemError if a copy goes on without that, or may, and TransportError.
+    Raises ProblemError if a copy goes on without that, or may, or if other records are lost than the order agrees to,
+    and TransportError.
     """
     goes_on = [each for each in standing.heard if each.status.state not in _GONE]
     accepted = standing.accepted
@@ -108,7 +118,7 @@ def found_gap(
             409,
             f"{goes_on[0].copy} of {task} is {goes_on[0].status.state}, and has not failed: there is no gap to accept",
         )
-    copy, state = _chosen(task, standing.heard, node)
+    copy, state = _chosen(task, standing.heard, order.node)
     offset = max(transport.start_offset(*where), state.position)
     topic_id = transport.topic_ids([where.topic]).get(where.topic, "")
     point = LogPoint(state.position, state.epoch)
@@ -118,8 +128,14 @@ def found_gap(
         topic_id,
     ):
         return accepted
-    if not node:
+    if not order.node:
         _check_others(task, standing, state)
+    if order.agreed not in (None, (state.position, offset)):
+        raise refusal(
+            409,
+            f"the gap of {task} is from offset {state.position:,} to {offset:,} now, and not the one in the order: ask "
+            "again what would be lost",
+        )
     appended_ms = _appended_ms(transport, where, offset)
     latest_ms = appended_ms if state.clock_ms is None else max(appended_ms, state.clock_ms)
     return FoundGap(copy, state, offset, latest_ms + max_future_ms, topic_id)
@@ -148,21 +164,40 @@ def _chosen(task: TaskKey, heard: Iterable[ReportedCopy], node: str) -> tuple[Re
 
 
 def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
-    """Raise ProblemError if a node that does not run, or has no copy now, may have a newer state."""
-    for copy in standing.away:
-        left = copy.status.left_behind
-        reached = copy.status.checkpoint if left is None else left.position
-        if reached > state.position:
+    """Raise ProblemError if a copy that is not heard, or has failed otherwise, may have a newer state."""
+    others = [(each, "is not heard", "start it") for each in standing.away]
+    others += [
+        (each, f"is {each.status.state}", _MEND) for each in standing.heard if each.status.left_behind is None
+    ]
+    for copy, how, remedy in others:
+        if reached(copy) > state.position:
             raise _may_serve(
-                f"{copy.copy}, which is not heard, has a checkpoint of {task} at offset {reached:,}, and the newest "
-                f"state that is heard needs offset {state.position:,} next"
+                f"{copy.copy}, which {how}, has a checkpoint of {task} at offset {reached(copy):,}, and the newest "
+                f"state that can go on behind the gap needs offset {state.position:,} next",
+                remedy,
             )
-    for name in sorted(standing.silent_disks):
-        raise _may_serve(f"{name} has data of {task} on its disk, and no copy that reports")
+    failed = {each.copy.node for each in standing.heard}
+    for name, runs in sorted(standing.silent_disks.items()):
+        remedy = "start it"
+        if name in failed:
+            remedy = _MEND
+        elif runs:
+            remedy = "it runs: it gets a copy within cluster.replace_after_s, and says then how new its state is. Wait"
+        raise _may_serve(
+            f"{name} has data of {task} on its disk, and no copy that has said how far it came", remedy
+        )
 
 
-def _may_serve(why: str) -> ProblemError:
-    return refusal(409, f"{why}: start it, or name the node to go on from, which gives the other states up")
+def reached(copy: ReportedCopy) -> int:
+    """Return the offset that a copy's durable state needs next, as far as it has said; 0 if it has not."""
+    left = copy.status.left_behind
+    return copy.status.checkpoint if left is None else left.position
+
+
+def _may_serve(why: str, remedy: str) -> ProblemError:
+    return refusal(
+        409, f"{why}: {remedy}, or name the node to go on from (--from), which gives the other states up"
+    )
 
 
 def _appended_ms(transport: Transport, where: TopicPartition, offset: int) -> int:

@@ -1,4 +1,7 @@
-"""Finds what a task's log has lost, so that somebody can accept it, and prepares another log for the task."""
+"""Finds what a task's log has lost, so that an operator can accept it, and prepares another log for the task.
+
+`cluster_state.py` calls this for an operator's request.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +20,7 @@ class Outcome(StrEnum):
     """What an order to accept a loss does.
 
     CUT: the task goes on without the records that its log has lost at its end.
-    BEGUN_ANEW: the task begins anew, in the topic that has the name of its log now.
+    BEGUN_ANEW: the task begins again, in the topic that has the name of its log now.
     ACCEPTED_BEFORE: nothing, since an earlier order stands and no copy has found more.
     """
 
@@ -42,11 +45,11 @@ def accepted_loss(
     copies: Sequence[CopyStatus],
     accepted: Cut | None,
 ) -> AcceptedLoss:
-    """Return the loss of a task's log that is accepted now. A topic that is missing is made, and the definitions in
-    force are written into a topic that has taken the place of another one.
+    """Return the loss of a task's log that an operator accepts by this call. A missing topic is made, and the
+    definitions in force are written into a topic that has taken the place of another one.
 
     copies: the newest report of each copy.
-    accepted: what was accepted last.
+    accepted: the loss that was accepted last, before this call.
     Raises ProblemError if no copy has found a loss, TransportError, and what `registry` raises.
     """
     where = TopicPartition(registry.topics.tasks(task.stream, task.partitioner), task.partition)

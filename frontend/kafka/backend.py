@@ -6,7 +6,7 @@ from typing import Any
 from frontend.backend.readiness import Readiness
 from frontend.exchange.exchange import Exchange
 from frontend.kafka.catalogue import KafkaCatalogue
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.operations import KafkaOperations
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.scoring import KafkaScoring
@@ -22,7 +22,7 @@ class KafkaBackend:
     """`ServedBackend` over a cluster. Used in one event loop.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     waits_for: the backend is not ready before this has returned true once.
     `start` waits for the broker, however long that takes.
     """
@@ -33,7 +33,7 @@ class KafkaBackend:
 
     def __init__(
         self,
-        cluster: ClusterPlace,
+        cluster: FrontEndConfiguration,
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.task_states import at_a_glance
@@ -23,7 +23,7 @@ from railgun.telemetry.recording import Recording
 class KafkaCatalogue:
     """`StreamCatalogue` of a cluster on Kafka. recording: its notes of a stream are dropped with the stream."""
 
-    def __init__(self, running: RunningCluster, cluster: ClusterPlace, recording: Recording) -> None:
+    def __init__(self, running: RunningCluster, cluster: FrontEndConfiguration, recording: Recording) -> None:
         self._running, self._cluster, self._recording = running, cluster, recording
 
     async def streams(self) -> list[StreamDefinition]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, shown_before, told_gap
+from frontend.backend.cluster import GapOrder
+from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, reached, shown_before, told_gap
 from frontend.kafka.accepted_losses import accepted_loss
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
@@ -153,7 +154,7 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost; or begin anew, where its log is another one.
+        """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
         Raises ProblemError, and what `registry` raises.
@@ -162,6 +163,8 @@ class ClusterState:
             self._refresh()
             accepted = self._observed.cuts.get(task)
             copies = [copy.status for copy in self._observed.reports.copies(task)]
+            if any(copy.replaced is not None for copy in copies):
+                self._check_releases()
             found = accepted_loss(self._transport, registry, task, copies, accepted)
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
@@ -175,13 +178,10 @@ class ClusterState:
             "records": found.records,
         }
 
-    def accept_gap(
-        self, task: TaskKey, registry: KafkaRegistry, node: str, *, is_asked: bool
-    ) -> dict[str, Any]:
+    def accept_gap(self, task: TaskKey, registry: KafkaRegistry, order: GapOrder) -> dict[str, Any]:
         """Have a task go on behind a gap of its log, with the newest state that is heard, or with that of a node.
         Return which records are lost. An order that was given before is only waited for.
 
-        is_asked: only return what would be lost.
         Raises ProblemError, and what `registry` raises.
         """
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
@@ -189,16 +189,18 @@ class ClusterState:
             self._refresh()
             standing = self._standing(task)
             stream = registry.snapshot().catalog.entry(task.stream).stream
-            found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, node)
+            found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, order)
+            if not isinstance(found, Gap):
+                self._check_releases()
             if isinstance(found, Gap):
                 outcome, shown, gap = GapOutcome.ACCEPTED_BEFORE, shown_before(found), found
-            elif is_asked:
+            elif order.is_asked:
                 outcome, shown = GapOutcome.WOULD_CROSS, found.shown()
             else:
                 outcome, shown, gap = GapOutcome.CROSSED, found.shown(), told_gap(registry, task, found)
                 self._send(AcceptedGap(**task._asdict(), gap=gap))
-        if not is_asked:
-            self._await(lambda plan: plan.gaps.get(task) == gap)
+        if not order.is_asked:
+            self._await(lambda plan: gap.is_crossing_of(plan.gaps.get(task)))
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,
@@ -218,7 +220,10 @@ class ClusterState:
         return Standing(
             heard,
             [each for each in copies if each not in heard],
-            disks - {each.copy.node for each in copies},
+            {
+                name: name in observed.members
+                for name in disks - {each.copy.node for each in copies if reached(each) > 0}
+            },
             observed.gaps.get(task),
         )
 
@@ -244,6 +249,14 @@ class ClusterState:
             with self._lock:
                 self._refresh()
         return plan
+
+    def _check_releases(self) -> None:
+        """Raise ProblemError if a live node does not know orders to begin anew, or to cross a gap."""
+        if earlier := self._observed.of_earlier_releases():
+            raise refusal(
+                409,
+                f"this order is not known to the release of {', '.join(earlier)}: upgrade or stop these nodes first",
+            )
 
     def _check_known(self, name: str) -> None:
         known = sorted({*self._observed.nodes, *self._observed.members})

@@ -15,9 +15,12 @@ from railgun.registry.topics import Topics
 from railgun.wire.records import Records
 
 
-def introduce(front_end: FrontEnd, transport: KafkaTransport, topics: Topics) -> Callable[[], None]:
+def introduce(
+    front_end: FrontEnd, transport: KafkaTransport, topics: Topics, is_away: Callable[[], bool]
+) -> Callable[[], None]:
     """Write what the front-end reads into the topic of nodes. Raises TransportError.
 
+    is_away: returns whether the broker is known not to answer.
     Returns a function for its end. A front-end whose name was made up never comes back: its record is deleted.
     """
     make_topics(transport, topics)
@@ -32,7 +35,7 @@ def introduce(front_end: FrontEnd, transport: KafkaTransport, topics: Topics) ->
     transport.submit([Entry(where, Records.of([encode_statement(record)]), [record.key])]).result()
 
     def leave() -> None:
-        if front_end.is_passing:
+        if front_end.is_passing and not is_away():
             # A record that is left over says something of a front-end that is not there.
             with contextlib.suppress(TransportError):
                 transport.submit([Entry(where, Records.of([b""]), [record.key])]).result()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from frontend.backend.cluster import GapOrder
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import refusal
@@ -45,13 +46,11 @@ class KafkaOperations:
         )
 
     async def accept_gap(
-        self, stream: str, partitioner: str, partition: int, *, node: str, is_asked: bool
+        self, stream: str, partitioner: str, partition: int, order: GapOrder
     ) -> dict[str, Any]:
         named = stream, partitioner, partition
         return await self._running.call(
-            lambda parts: parts.cluster_state.accept_gap(
-                _task(parts, *named), parts.registry, node, is_asked=is_asked
-            )
+            lambda parts: parts.cluster_state.accept_gap(_task(parts, *named), parts.registry, order)
         )
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.front_end import made_up
 from frontend.exchange.streams import StreamIntakes
-from frontend.kafka.cluster import ClusterPlace
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.introduction import introduce
 from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
@@ -60,7 +60,7 @@ class Parts:
 
 
 def open_parts(
-    cluster: ClusterPlace,
+    cluster: FrontEndConfiguration,
     definitions: Definitions | None,
     now_ms: Callable[[], int] | None,
     is_away: Callable[[], bool],
@@ -68,7 +68,7 @@ def open_parts(
     """Open the parts. Raises TransportError, EngineError, and errors of definitions.
 
     definitions: streams and metrics that are registered if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     is_away: returns whether the broker is known not to answer.
     """
     with ExitStack() as opening:
@@ -83,7 +83,7 @@ def open_parts(
         transport = opening.enter_context(KafkaTransport(cluster.kafka))
         front_end = cluster.front_end or made_up()
         # Before its reply topic is there, by which others see that it lives.
-        opening.callback(introduce(front_end, transport, registry.topics))
+        opening.callback(introduce(front_end, transport, registry.topics, is_away))
         task_states = TaskStates(transport, registry.topics, is_away, cluster.deadlines.silent_s)
         opening.callback(task_states.close)
         unanswered = UnansweredTasks(task_states.reports, cluster.deadlines.silent_s)
@@ -117,7 +117,7 @@ def open_parts(
 
 
 def _means(
-    cluster: ClusterPlace, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
+    cluster: FrontEndConfiguration, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
 ) -> Means:
     limit_events = cluster.input.unwritten_limit_events
     return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)

@@ -11,7 +11,7 @@ from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
 from frontend.kafka.changes import Changes, unfinished
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.left_behind import left_behind
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
@@ -48,14 +48,14 @@ class RunningCluster:
     """A front-end that is opened, called and closed. Used in one event loop.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    now_ms: the clock of events; None: the system's.
+    now_ms: the clock of events; None uses the system's.
     waits_for: requests are not taken before this has returned true once.
     parts: None before the start and after the end.
     """
 
     def __init__(
         self,
-        cluster: ClusterPlace,
+        cluster: FrontEndConfiguration,
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,

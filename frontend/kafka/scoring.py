@@ -18,7 +18,7 @@ from railgun.telemetry.recording import Recording
 
 
 class KafkaScoring(InThread):
-    """`Scoring` by a cluster. Used in one event loop. now_ms: the clock of events; None: the system's."""
+    """`Scoring` by a cluster. Used in one event loop. now_ms: the clock of events; None uses the system's."""
 
     submission_type = Request
 

@@ -10,7 +10,7 @@ from frontend.exchange.exchange import Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.kafka.backend import KafkaBackend
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.node_beside import NodeBeside
 from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
@@ -37,7 +37,7 @@ def serve_frontend(
     Raises AddressError and EngineError if the front-end cannot begin, ConfigError for a setting of Kafka's clients that
     cannot be passed through.
     """
-    cluster = cluster_of(settings)
+    cluster = configuration_of(settings)
     check_pass_through(cluster.kafka)
     listener = listen(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -64,11 +64,11 @@ def serve_frontend(
         return 1 if beside.has_failed else code
 
 
-def cluster_of(settings: Settings) -> ClusterPlace:
+def configuration_of(settings: Settings) -> FrontEndConfiguration:
     """Return the cluster, and the limits of this front-end, by the settings."""
     cluster = settings.cluster
     name = cluster.node_name
-    return ClusterPlace(
+    return FrontEndConfiguration(
         kafka_settings(settings),
         cluster.topic_prefix,
         made_up() if name == "auto" else FrontEnd(name),

@@ -1,4 +1,4 @@
-"""Where the logs of a cluster's tasks begin, and what their copies need of them, as a front-end knows it."""
+"""Where the logs of a cluster's tasks begin, and what the copies of each task need of them, as a front-end knows it."""
 
 import time
 from collections.abc import Callable, Mapping

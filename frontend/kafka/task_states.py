@@ -1,4 +1,4 @@
-"""The state of a cluster's tasks, as their units report it on the topic of positions.
+"""The state of a cluster's tasks, as their units (the processes that run tasks) report it on the topic of positions.
 
 It tells whether metrics answer yet, and gives a summary of the cluster: nodes, units, tasks, and what waits.
 """

@@ -47,7 +47,7 @@ class Scoring(Protocol):
         An event that is refused (400, 422) or not answered in time (504) gets a problem, and the others their replies.
 
         texts: the events as JSON, not parsed yet.
-        metrics: only these, which the stream has; None: all.
+        metrics: only these, which the stream has; None selects all.
         takes_partial: an event that only some of its partitioners have answered in time gets their results.
         reply: False: each event that was taken gets None instead of a reply.
         in_order: shared by the parts of one request, which are scored in the order of their calls.

@@ -47,7 +47,10 @@ class Waiter(Protocol):
 class Submission:
     """Events of one request, or of a part of it.
 
-    metrics: only these in replies; None: all.
+    stream: the name of their stream.
+    texts: the events as JSON.
+    size_bytes: of all texts.
+    metrics: only these are in replies; None selects all.
     reply: whether replies are wanted.
     answered: gets the outcome, or None once `timeout_ms` have passed.
     taken: whether the scoring thread has taken it.

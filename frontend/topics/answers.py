@@ -129,13 +129,13 @@ class AnswerThread:
             self._on_failure(f"{error.place}: {error.reason}")
         except TransportError as error:
             self._on_failure(str(error))
-        except Exception as error:  # noqa: BLE001 - it is begun anew
+        except Exception as error:  # noqa: BLE001 - it is begun again
             _log.exception("a defect stopped the answers of %s", self._stream)
             self._on_failure(f"a defect: {type(error).__name__}")
 
     def _round(self) -> None:
         with self._changed:
-            # The reading thread does not notify `changed` when it goes on, so this looks again now and then.
+            # The reading thread does not notify `changed` when it continues, so this looks again now and then.
             if not (self._answered or self._ended or (self._is_alive() and self._windows.has_ready())):
                 self._changed.wait(self._patience_s())
             answered, self._answered = self._answered, []

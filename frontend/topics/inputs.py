@@ -1,4 +1,4 @@
-"""Begins an input for each stream that has an input topic, ends it with the topic, and begins it anew if it failed."""
+"""Begins an input for each stream that has an input topic, ends it with the topic, and begins it again if it failed."""
 
 import contextlib
 import logging

@@ -29,6 +29,9 @@ def _now_ms() -> int:
 class Means:
     """The parts and limits that all inputs of a front-end share.
 
+    settings, topics: how the broker is reached, and the names of topics.
+    exchange: publishes events, and has their answers gathered.
+    intakes: the streams that the front-end knows, which check events.
     limit_events: how many events of one stream may be read and not written.
     finish_s: how long an input that stops waits for what is under way.
     schemas: the Avro schemas; None if none are configured.

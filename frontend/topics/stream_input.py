@@ -99,11 +99,11 @@ class StreamInput:
                 if self._answers is None or self._answers.is_over:
                     output.close()
         except TransportFailedError as error:
-            # The error's remedy is left out: `Inputs` begins a failed input anew by itself.
+            # The error's remedy is left out: `Inputs` begins a failed input again by itself.
             self.failed(f"{error.place}: {error.reason}")
         except TransportError as error:
             self.failed(str(error))
-        except Exception as error:  # noqa: BLE001 - it is begun anew
+        except Exception as error:  # noqa: BLE001 - it is begun again
             _log.exception("a defect stopped the reading of %s", self._group)
             self.failed(f"a defect: {type(error).__name__}")
 

@@ -121,8 +121,10 @@ _AVRO_MARK = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of some records. rows: the index of each event's record; None if all records are events.
+    """The events of some records.
 
+    texts: the events, each as JSON or read already.
+    rows: the index of each event's record; None if all records are events.
     refused: why a record is no event, by its index.
     """
 

@@ -36,8 +36,9 @@ class Window:
     number: identifies the partition to tasks. It differs from that in a deleted topic of the same name.
     position: the offset of the next record to be read; −1 before the first.
     written: the replies to records before this offset are durable; −1 if none are.
-    committed: the offset at which the group would go on.
+    committed: the offset at which the group would continue.
     is_abandoned: whether another member of the group may have the partition.
+    runs: what was read and is not written yet, in order.
     """
 
     partition: int
@@ -60,7 +61,9 @@ class Window:
 class Run:
     """Records of one partition that were read together. Its events are published to their tasks, and answered.
 
+    window: the window of the partition.
     count: how many records they are.
+    accepted: the events among them.
     first, after: the offset of the first record, and the one after the last.
     offsets: of the records whose events were accepted, in order.
     letters: the dead letters of the other records.
@@ -176,7 +179,7 @@ class Windows:
             self.changed.notify_all()
 
     def has_ready(self) -> bool:
-        """Return whether a run can be written. The caller holds `changed`."""
+        """Return whether a run can be written. The caller must hold `changed`."""
         return any(next(window.ready(), None) is not None for window in self._windows.values())
 
     def uncommitted(self) -> dict[int, int]:

@@ -27,7 +27,10 @@ def is_clear_text(sent: bytes) -> bool:
 
 
 def answer(client: socket.socket) -> None:
-    """Tells the client to use https://. The caller then closes the connection. Raises OSError if the client is gone."""
+    """Tells the client to use https://. The caller must then close the connection.
+
+    Raises OSError if the client is gone.
+    """
     # If a socket is closed with unread data, the kernel resets the connection and the answer is lost.
     client.recv(_READ_BYTES)
     client.sendall(_ANSWER)

@@ -38,9 +38,13 @@ class AccessError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """The caller of a request. name: the name of the token, or None without one.  hash: the hash of the token.
+    """The caller of a request.
 
-    rate: the limit of events that they may send; None: no limit.
+    name, hash: the name and the hash of the token; None without one.
+    scopes: the rights of the caller.
+    expires_s: when the token expires, in seconds since 1970; None if it never does.
+    limit_per_s: how many events they may send in a second; None sets no limit.
+    rate: counts their events against that limit; None without one.
     """
 
     name: str | None

@@ -64,8 +64,8 @@ class Tls:
     handshakes: the number of handshakes by outcome.
     under_way: the number of handshakes that have begun and not ended.
     on_new_clients: called after the CAs or revocation lists for clients have changed.
-    uninterrupted: calls a function while the port serves nothing, and waits for it. It returns False if the function
-        has not returned. A server with an event loop sets it.
+    uninterrupted: calls a function while the port serves nothing, and waits for it. Returns False if that function has
+        not returned in time. A server with an event loop sets it.
     """
 
     def __init__(self, certificates: Certificates, now_s: Callable[[], float] = time.time) -> None:
@@ -78,7 +78,7 @@ class Tls:
     def replace(self, certificates: Certificates, also: Callable[[], object] = _nothing) -> bool:
         """Replaces the certificates, and returns True after `on_new_clients` has returned.
 
-        Returns False if the port was busy for too long. It then replaces them later, or it ends.
+        Returns False if the port was busy for too long. The port then replaces the certificates later, unless it ends.
         Any thread may call this but that of the event loop.
         also: replaces what changes together with the certificates. No request sees only one of the two changes.
         """

@@ -1,8 +1,9 @@
 """The cells of each aggregator, by the type of its argument and its window, and how its result is computed from them.
 
-Aggregators of one argument share cells of the same op: `sum`, `avg` and `var_*` share the accumulator and the count of
-values; `last` and `prev` share one cell. No event ever leaves a TUMBLING bucket or an INFINITE window. So a cell of
-fixed size serves them in place of a map of the window's values.
+A *cell* is some words of an entity's row that hold one aggregate. The compiler of programs (`railgun/plan/program.py`)
+asks for the cells of each metric. Aggregators of one argument share cells of the same op: `sum`, `avg` and `var_*`
+share the accumulator and the count of values; `last` and `prev` share one cell. No event ever leaves a TUMBLING bucket
+or an INFINITE window. So a cell of fixed size serves them in place of a map of the window's values.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""Codes in the interpreter's programs: kinds of cells, kinds of results, types, outcomes."""
+"""Codes in the interpreter's programs: kinds of cells, kinds of results, types, outcomes.
+
+The catalogue of aggregators puts them into programs, and the kernels in `dispatch.py` and `results.py` act on them.
+"""
 
 # Kinds of cells, which are also the op codes of their updates (apply_add, apply_remove, apply_reset).
 COUNT = 0

@@ -1,10 +1,11 @@
-"""Calls the kernel of an op code, for each cell that the interpreter updates.
+"""Calls the kernel of an op code, for each cell (an aggregate's words in a row) that the interpreter updates.
 
-Every kernel returns 0 (apply_result also NULL), or a negative status of the page pool. After a status, the caller lets
-the pool serve it and repeats the call with the same arguments, which then completes the update correctly.
+The caller is `railgun/interpreter/rare.py`. Every kernel returns 0 (apply_result also NULL), or a negative status of
+the page pool. After a status, the caller must let the pool serve it and repeat the call with the same arguments, which
+then completes the update correctly.
 
-The count of an argument's values is a cell of its own. It is updated before the other cells of the same argument, both
-when a value is added and when it is removed, and they read it at `count`.
+The count of an argument's values is a cell of its own. The caller must update it before the other cells of the same
+argument, both when a value is added and when it is removed, and they read it at `count`.
 """
 
 from typing import Any
@@ -117,7 +118,7 @@ def _add_other(
 def apply_remove(
     op: int, ctx: int, cell: int, count: int, time: int, seq: int, v0: Any, v1: Any, type_code: int
 ) -> Any:
-    """Remove the value that was added with (time, seq). Values are removed in this order. 0 or a status."""
+    """Remove the value that was added with (time, seq). Values must be removed in this order. 0 or a status."""
     if op == COUNT:
         st64(cell, ld64(cell) - u(1))
         return np.int64(0)

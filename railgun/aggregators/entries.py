@@ -1,6 +1,7 @@
 """Entries of cells: [time, seq, v0, v1], one value and its place in the order of time; zeros if there is no value.
 
-seq is the log position of the event, which orders events of one time.
+A cell is an aggregate's words in an entity's row. `first`, `last`, `prev` and the maps of values keep such entries. seq
+is the log position of the event, which orders events of one time.
 """
 
 from typing import Any

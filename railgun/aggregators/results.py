@@ -1,4 +1,7 @@
-"""Computes results from cells, by op code, for each result of the interpreter's program."""
+"""Computes results from cells (aggregates' words in a row), by op code, for each result of the interpreter's program.
+
+`railgun/interpreter/rare.py` calls it for results that are not computed in the interpreter's loop itself.
+"""
 
 from typing import Any
 

@@ -86,7 +86,7 @@ def compare_arrival(
 
 @jit
 def _compare_string(ctx: int, text: int, length: int, held0: Any, held1: Any) -> Any:
-    """As `compare_arrival`, for two different strings, by their UTF-8 bytes."""
+    """Compare two different strings by their UTF-8 bytes: LESS or GREATER; or a status of the pool."""
     held = str_address(ctx, signed(held0), signed(held1))
     if held < 0:
         return held
@@ -122,14 +122,14 @@ def prepare_drop(ctx: int, type_code: int, v0: Any, v1: Any) -> Any:
 
 @jit
 def keep(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
-    """Reference the string of a value that is stored now. It was prepared, so it cannot fail."""
+    """Reference the string of a value that is stored now. It must have been prepared; then this cannot fail."""
     if type_code == TYPE_STRING:
         count_string(ctx, v0, v1, 1)
 
 
 @jit
 def drop(ctx: int, type_code: int, v0: Any, v1: Any) -> None:
-    """Release the string of a value that is no longer stored. It was prepared, so it cannot fail."""
+    """Release the string of a value that is no longer stored. It must have been prepared; then this cannot fail."""
     if type_code == TYPE_STRING:
         count_string(ctx, v0, v1, -1)
 

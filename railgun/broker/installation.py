@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from railgun.broker.artifacts import KAFKA_VERSION, Jar, locked_jars, unsound
+from railgun.broker.download_ways import REPOSITORY_VARIABLE, Way, configured_repository, download_ways
 from railgun.broker.errors import FetchError
-from railgun.broker.ways import REPOSITORY_VARIABLE, Way, configured_repository, ways
 from railgun.exclusive import exclusive
 
 Say = Callable[[str], None]
@@ -34,7 +34,7 @@ def install(java: Path, say: Say) -> Path:
         # The folder gets this name only when it is complete. If somebody deleted single files, their number tells.
         if folder.is_dir() and len(list(folder.glob("*.jar"))) == len(jars):
             return folder
-        found = ways(java, jars, configured_repository(Path.home()))
+        found = download_ways(java, jars, configured_repository(Path.home()))
         _fetch(found, jars, folder, say)
     return folder
 

@@ -1,4 +1,9 @@
-"""The catalogue of streams, schemas and metrics: the result of a log of changes. It does no I/O."""
+"""The catalogue of streams, schemas and metrics: the result of a log of changes. It does no I/O.
+
+Each change has a *place*, its number in that log (`changes.py`). Engines, front-ends, nodes and units each hold a
+catalogue, and apply the changes to it as they come. `missing_changes` is for those who bring the definitions of a file,
+such as `railgun apply`.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -35,7 +40,7 @@ class StreamEntry:
     created: the place of its first PutStream.
     schemas: by version, the newest last.
     metrics: by name, in the order added; each with the place of its `add`.
-    history: the history that its tasks have from before their logs; None: none.
+    history: the change that gave its tasks older events than their logs have; None if they have none.
     registered: all present and dropped metrics, with derived ones.
     """
 
@@ -89,7 +94,12 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between a definition and the registered one that `apply` cannot or must not remove."""
+    """A difference between a definition and the registered one that `missing_changes` leaves as it is.
+
+    stream: the name of the stream.
+    what: the key, field or metric that differs.
+    registered, wanted: its value in the catalogue and in the definition, as text.
+    """
 
     stream: str
     what: str
@@ -101,7 +111,7 @@ class Difference:
 
 
 class Catalog:
-    """Streams by name, in the order created. Only `apply` changes them, one change at a time.
+    """Streams by name, in the order created. Only the method `apply` changes them, one change at a time.
 
     last_place: the place of the last change ever made. It may be above those in `changes`, which lacks changes that
     undid each other.
@@ -297,7 +307,7 @@ def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
 
 
 def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Change], list[Difference]]:
-    """Returns the changes by which `apply` creates what a file has and the catalogue lacks, and the differences.
+    """Returns the changes that create what a file has and the catalogue lacks, and the differences that stay.
 
     Streams and metrics that the file lacks stay as they are, and so do those that differ. If a registered stream lacks
     a field, the field is added at its end. The places of the changes follow the catalogue's last one.

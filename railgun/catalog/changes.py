@@ -106,7 +106,7 @@ class DropMetric:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """The history that a stream's tasks have from before their logs.
+    """A change that gives a stream's tasks events from before their logs (history).
 
     history: its id.  cut_ms: the time before which its events lie.
     """
@@ -124,7 +124,7 @@ class _Past:
 class AddHistory(_Past):
     """Gives a stream's tasks the history of a backfill, before the first record of their logs.
 
-    known_place: the place of the last change that the tasks know from their beginning; None if the program that wrote
+    known_place: the number of the last change that the tasks know from their beginning; None if the program that wrote
     this change did not record it.
     """
 
@@ -149,7 +149,8 @@ class Deepen(_Past):
 
 @dataclass(frozen=True, slots=True)
 class BeginDeepening:
-    """Makes the tasks of a stream put aside the events accepted up to this record, to be built anew from them.
+    """Makes the tasks of a stream export the events accepted up to this record. They are built again from these events
+    and from older ones.
 
     history: the id of the history that will be built.
     """

@@ -52,12 +52,14 @@ class FieldDefinition:
 class StreamDefinition:
     """The definition of a stream. Durations are in ms.
 
-    time: the field of the event time; None: events are stamped on arrival.
-    id: the field of the id; None: the front-end makes ids.
+    fields: the fields of its events in order. New ones come at the end.
+    time: the field of the event time; if None, events are stamped on arrival.
+    id: the field of the id; if None, the front-end makes ids.
     partitioners: fields; an event goes to one of the tasks of each, by the field's value, if that is not null. ALL: one
         task gets all events.
-    max_future_ms: how far an event may be ahead; None: see `future_limit_ms`.
-    retention_ms: None: for ever.
+    lateness_ms, late_policy: how late events may be, and what happens to those that are later.
+    max_future_ms: how far an event may be ahead of the clock; if None, `future_limit_ms` says it.
+    retention_ms: how long events are kept for metrics that are added later; None keeps them for ever.
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
@@ -134,6 +136,7 @@ class StreamDefinition:
 class MetricDefinition:
     """A metric as its definition says it.
 
+    name, stream: its name, and that of its stream.
     sql: the canonical text of a query that makes this metric alone, with its name.
     home: the partitioner whose tasks compute it (`home_partitioner`).
 

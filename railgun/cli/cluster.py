@@ -187,13 +187,14 @@ def execute(arguments: argparse.Namespace) -> int:
 def _accept_gap(client: "Client", arguments: argparse.Namespace) -> int:
     """Say what is lost with a gap, ask, and accept it."""
     task, node = _parts_of(arguments.task), arguments.from_node or ""
+    gap = None
     if not arguments.yes:
         gap = client.accept_gap(*task, node=node, dry_run=True)
         print(gap_as_text(gap), file=sys.stderr)
         if gap["outcome"] == "would_cross" and not _agrees():
             print("nothing was changed", file=sys.stderr)
             return 1
-    gap = client.accept_gap(*task, node=node)
+    gap = client.accept_gap(*task, node=node, agreed=gap)
     print(json.dumps(gap, indent=2) if arguments.json else gap_as_text(gap))
     return 0
 

@@ -1,27 +1,16 @@
 """Turns errors into one line for people, with the place and the remedy, on stderr."""
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from railgun.language.errors import nearest
+from railgun.wording import error_text
 
 EXIT_NO, EXIT_WRONG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 # The most characters of an unexpected error. Some of these bring two stacks along.
 _SHOWN = 500
 _PACKAGES = ("railgun", "reservoir", "frontend")
-_REMEDIES = {
-    errno.ENOENT: "is the path right?",
-    errno.EISDIR: "a file belongs here, not a folder",
-    errno.ENOTDIR: "a folder belongs here, not a file",
-    errno.EACCES: "check its permissions",
-    errno.EPERM: "check its permissions",
-    errno.ENOSPC: "free space, then run it again",
-    errno.EDQUOT: "free space, then run it again",
-    errno.EROFS: "choose a place that can be written to",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-}
 
 
 class UsageError(Exception):
@@ -42,14 +31,10 @@ def needing_spark(what: str) -> Iterator[None]:
 
 def one_line(error: BaseException) -> str:
     """Return the error and its remedy as one line."""
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        remedy = _REMEDIES.get(error.errno or 0)
-        text = place + error.strerror + (f"; {remedy}" if remedy else "")
-    elif isinstance(error, MemoryError):
+    if isinstance(error, MemoryError):
         text = "out of memory; close other programs, or lower the memory limits"
     elif is_expected(error):
-        text = str(error)
+        text = error_text(error)
     else:
         text = (
             f"a defect of this program ({type(error).__name__}: {str(error)[:_SHOWN]}); --debug shows where"

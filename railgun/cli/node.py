@@ -100,6 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 compiling.run()
             loaded.set()
             if arguments.until_input_ends:
+                # Sets `stopped` when standard input ends.
                 Parent(stopped)
 
         try:

@@ -92,7 +92,12 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
         lines += table_lines([("metric", "by", "", "query"), *shown])
     if tasks and "state" in tasks[0]:
-        return lines + table_lines(_cluster_tasks(tasks))
+        failed = [task for task in tasks if ":" in task["state"]]
+        return (
+            lines
+            + table_lines(_cluster_tasks(tasks))
+            + [f"  {task['partitioner']}-{task['partition']} {task['state']}" for task in failed]
+        )
     return lines + table_lines([("task", "position", "checkpoint", "log from", "clock"), *map(_task, tasks)])
 
 
@@ -172,7 +177,8 @@ def _state_of(task: Mapping[str, Any]) -> str:
         for copy in task.get("copies") or []
         if (copy["node"], copy["unit"]) == (task.get("node"), task.get("unit")) and copy.get("fetching")
     ]
-    return fetching_text(fetching[0]) if fetching else str(task["state"])
+    # Why it failed is told below the table.
+    return fetching_text(fetching[0]) if fetching else str(task["state"]).partition(":")[0]
 
 
 def _other_copies(task: Mapping[str, Any]) -> Iterator[str]:

@@ -71,7 +71,8 @@ def behind_text(copy: Mapping[str, Any]) -> str:
     if copy.get("fetching"):
         return fetching_text(copy["fetching"])
     state = copy["state"] or "does not report"
-    return f"{state} by {copy['lag']:,}" if state == "behind" else str(state)
+    # A copy that is being opened does not know its log yet.
+    return f"{state} by {copy['lag']:,}" if state == "behind" and copy["lag"] else str(state)
 
 
 def duration_text(seconds: float) -> str:

@@ -42,7 +42,7 @@ def _check(registered: Catalog, changes: Sequence[Change]) -> None:
 def carry_out(client: Client, change: Change) -> str:
     """Make one change of a plan and return its description. Raises ClientError.
 
-    The caller makes the changes in the order of the plan.
+    The caller must make the changes in the order of the plan.
     """
     match change:
         case PutStream() if change.schema_version == FIRST_VERSION:

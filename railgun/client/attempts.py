@@ -129,8 +129,9 @@ def of_events(stream: str, n: int) -> MayRepeat:
 
 
 class Attempts:
-    """The attempts of one call, and the time that they have taken together. may_repeat: see `MayRepeat`.
+    """The attempts of one call, and the time that they have taken together.
 
+    may_repeat: decides whether a request may be sent again after an outcome; see `MayRepeat`.
     advice: for the message if patience ends and the events may have been taken; empty if there is no advice.
     """
 

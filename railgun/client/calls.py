@@ -1,6 +1,7 @@
-"""The calls of programs: events, values, streams and metrics. Each public function is a method of both clients.
+"""The methods of the client library for programs: events, values, streams and metrics.
 
-A call is made of steps (`railgun/client/steps.py`). Every call raises ClientError.
+Each public function is a method of both `Client` and `AsyncClient`, whose shells carry out its steps
+(`railgun/client/steps.py`). Every call raises ClientError.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ def score(
     """Send an event and return its reply, as `Engine.score` does. Raises ProblemError if it is refused.
 
     event: values as in JSON. A timestamp may be a datetime with a time zone, and a decimal a Decimal.
-    metrics: the names of the metrics to return; None: all.
+    metrics: the names of the metrics to return; None selects all.
     timeout_ms: the time limit for the answer. After it, ProblemError with status 504 is raised.
     on_timeout: "partial" returns a reply at the time limit that names the `missing` partitioners.
     """
@@ -111,7 +112,7 @@ def values(
 ) -> Steps[list[KeyValues]]:
     """Return the current metrics of keys, as `Engine.values` does, without an event.
 
-    keys: each maps fields to their values.  metrics: the names to return; None: all that each key determines.
+    keys: each maps fields to their values.  metrics: the names to return; None asks for all that each key determines.
     """
     path = f"{stream_path(stream)}/values"
     answer = yield from _asked(session, "POST", path, keys_json(keys, metrics), of_read)
@@ -123,7 +124,7 @@ def values_of_text(
 ) -> Steps[KeyValues]:
     """Return the current metrics of one key.
 
-    key: values as text, read like those of a CSV file.  metrics: names, joined by commas; None: all.
+    key: values as text, read like those of a CSV file.  metrics: names, joined by commas; None selects all.
     """
     query = urlencode({**key, **({} if metrics is None else {"metrics": metrics})})
     return cast(KeyValues, (yield from read_table(session, f"{stream_path(stream)}/values?{query}")))

@@ -31,6 +31,7 @@ def answered_lines(session: Session, stream: str, path: str, lines: bytes) -> St
         try:
             yield from attempts.again(setback)
         except ClientError as error:
+            # Answers that a repeat might have changed are final now.
             if all(work.answers):
                 break
             error.answered = work.first_answers()

@@ -1,10 +1,11 @@
-"""The calls of operators: nodes of a cluster, deepenings, the log of changes.
+"""The methods of the client library for operators: nodes of a cluster, deepenings, the log of changes.
 
-Each public function is a method of both clients, as in `railgun/client/calls.py`. A call is made of steps
-(`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`, then
-`railgun backfill` builds the history, then `install_deepening`.
+Each public function is a method of both `Client` and `AsyncClient`, as in `railgun/client/calls.py`. A call is made of
+steps (`railgun/client/steps.py`). A deepening gives a live stream older history than its log has: `begin_deepening`,
+then `railgun backfill` builds the history, then `install_deepening`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -44,7 +45,7 @@ def undrain(session: Session, node: str) -> Steps[dict[str, Any]]:
 
 
 def accept_cut(session: Session, stream: str, partitioner: str, partition: int) -> Steps[dict[str, Any]]:
-    """Let a task go on without the records that its log has lost, or begin anew in another one. Return which records
+    """Let a task go on without the records that its log has lost, or begin again in another one. Return which records
     are lost.
     """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
@@ -58,15 +59,18 @@ def accept_gap(
     partition: int,
     *,
     node: str = "",
+    agreed: Mapping[str, Any] | None = None,
     dry_run: bool = False,
 ) -> Steps[dict[str, Any]]:
     """Let a task go on behind a gap: its log no longer reaches the state of any copy. Return what is lost.
 
-    node: the node with whose state it goes on; empty: that with the newest one.
+    node: the node with whose state it continues; empty: that with the newest one.
+    agreed: what a dry run returned. The order is refused if it is another gap by now.
     dry_run: only return what would be lost.
     """
     task = {"stream": stream, "partitioner": partitioner, "partition": partition}
-    return _changed(session, "/v1/cluster/accept-gap", {**task, "from": node, "dry_run": dry_run})
+    gap = {} if agreed is None else {key: agreed[key] for key in ("first", "offset")}
+    return _changed(session, "/v1/cluster/accept-gap", {**task, **gap, "from": node, "dry_run": dry_run})
 
 
 def begin_deepening(session: Session, stream: str, cut_ms: int | None) -> Steps[dict[str, Any]]:

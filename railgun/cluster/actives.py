@@ -1,4 +1,4 @@
-"""Chooses which copy of each task answers first, and in which order the others are preferred."""
+"""Chooses which copy of each task answers first, and in which order the others are preferred, for `assignor.py`."""
 
 import heapq
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,14 @@
-"""Decides which copy of a task answers its events.
+"""Decides which copy of a task answers its events. `railgun/unit/copies.py` makes an `Answering` for each copy.
 
-Every copy decides for itself, from what the copies report. A reply is a function of the log. So two copies that answer
+Units run copies of each task; all of them process its log, and one sends the replies. Every copy decides for itself
+whether it answers, from what the copies report. A reply is a function of the log. So two copies that answer
 at once send the same bytes, and front-ends drop what comes second. If none answers, the next copy in the plan that has
 caught up notices, and begins. That needs no leader and no rebalance.
 
-Two rules see to it that no reply is lost, whoever begins when:
+A copy reports `replied`: no reply to a record before this offset is owed. Two rules see to it that no reply is lost,
+whoever begins when:
 
-- A copy that is silent does not pass the limit, which is the greatest `replied` that any copy has reported.
+- A copy that does not answer does not pass the limit, which is the greatest `replied` that any copy has reported.
 - A checkpoint never passes the copy's own `replied`.
 """
 
@@ -22,11 +24,11 @@ class _Other:
     """Another copy of the task, as far as it was heard.
 
     reported_s: when its newest report was read.
-    back_s: when it was heard again after a silence that means something.
+    back_s: when it was heard again after a silence of more than `Timing.silence_s`.
     answering_s: when it was last heard answering.
     began_s: when it was heard beginning to answer.
     advanced_s: when its replies were last seen to advance, or to have reached the end of the log.
-    moved_s: when its position, or a fill of it, was last seen to advance.
+    moved_s: when its position was last seen to advance, or its reading of old events for a new metric (a fill).
     """
 
     def __init__(self, report: CopyReport, now_s: float) -> None:
@@ -54,6 +56,7 @@ class _Other:
 
 
 def _reached(report: CopyReport) -> float:
+    """Return a number that grows with a copy's position and with each of its fills."""
     return report.position + sum(report.filled.values())
 
 
@@ -62,8 +65,8 @@ class Answering:
 
     copy: the name of this copy.
     order: the copies of the task that are planned, in the order of preference.
-    cut: what the task's log has lost, if that was accepted: the limit does not count the lost records.
-    limit: a silent copy stops here.
+    cut: what the task's log has lost, if an operator has accepted the loss. Lost records do not raise the limit.
+    limit: the point of the log at which a copy that does not answer stops processing.
     is_answering: what was decided last.
     """
 
@@ -82,6 +85,7 @@ class Answering:
         self._leaving_s = self._below_since_s = math.inf
         # When it was last at its limit, and since when it has been there again and again.
         self._reached_s = self._reached_since_s = -math.inf
+        # Keeps the copy from answering again too soon after another one took over from it.
         self._turns, self._drops_replies = Turns(timing), False
         # When it was first asked for each metric whether others still fill it.
         self._asked_s: dict[str, float] = {}
@@ -90,7 +94,10 @@ class Answering:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the copy has been asked to leave."""
+        """Whether the copy has been asked to leave. It answers until another copy does, or until it is late.
+
+        A report also tells `is_departing`: the copy leaves, or has failed or closed.
+        """
         return self._leaving_s != math.inf
 
     def hear(self, report: CopyReport, now_s: float) -> None:
@@ -116,7 +123,7 @@ class Answering:
         self._others.pop(copy, None)
 
     def follow(self, order: Sequence[CopyName], now_s: float) -> None:
-        """Take in a new plan. A copy that it does not name leaves."""
+        """Take in the task's copies by a new plan. A copy that they do not include leaves."""
         if list(order) != self._order:
             self._turns.forgive()
         self._order = list(order)
@@ -132,7 +139,7 @@ class Answering:
         return self._hearing.is_complete(now_s) and position >= self.limit.offset
 
     def decide(self, now_s: float, position: int, end: int, *, drops_replies: bool = False) -> bool:
-        """Decide whether the copy answers from now on. The unit calls this in every round.
+        """Decide whether the copy answers from now on. The unit's loop has this called in every round.
 
         position: the offset of the next record that this copy will process.
         end: the end of the log, as far as this copy knows.

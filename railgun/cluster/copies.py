@@ -1,4 +1,7 @@
-"""The types for copies of a task: their names, states and reports, and points of their logs."""
+"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses.
+
+A task has copies on several nodes, in units (processes that run tasks). One of them answers.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -55,11 +58,11 @@ START = LogPoint(0)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A loss of a log, or of records at its end, that somebody has accepted.
+    """A loss of a log, or of records at its end, that an operator has accepted.
 
     offset: the first record that was lost.
     leader_epoch: records from the offset on, of earlier epochs than this, are lost.
-    topic_id: of the topic that took the place of another one, if that was accepted; empty if it was not.
+    topic_id: of the topic that took the place of another one, if the operator has accepted that; else empty.
     begin: the offset at which every copy begins in that topic. The stream's definitions are there.
     """
 
@@ -69,16 +72,18 @@ class Cut:
     begin: int = 0
 
     def after(self, before: "Cut | None") -> "Cut":
-        """Return this cut as one that is accepted after another one. Two orders at once may each have written the
-        definitions into a topic: copies have begun at those of the first one.
+        """Return this cut as one that is accepted after another one (`before`).
+
+        Two orders that were given at once may each have written the stream's definitions into the topic. Copies have
+        begun at the definitions of the first order, so its `begin` is kept.
         """
         if before is None or not self.topic_id or self.topic_id != before.topic_id:
             return self
         return before if self.leader_epoch < 0 else replace(self, begin=before.begin)
 
     def is_in(self, accepted: "Cut | None") -> bool:
-        """Whether a plan with a cut accepts what this one does. Where a topic is accepted, the definitions may be those
-        of another order.
+        """Whether a plan with the cut `accepted` accepts what this one does. If a topic is accepted, the definitions in
+        it may be those of another order.
         """
         if accepted is None or self.topic_id != accepted.topic_id:
             return False
@@ -91,8 +96,8 @@ class Cut:
         return point.offset > self.offset and point.epoch < self.leader_epoch
 
     def is_before(self, topic_id: str, position: int) -> bool:
-        """Whether a state lies before the topic that was accepted: it was made of records of another one, or of the
-        first records of that one, before its definitions.
+        """Whether a state lies before the topic that the operator has accepted: it was made of records of another
+        topic, or of the first records of that one, before its definitions.
 
         topic_id: of the topic that the state was made of; empty if that is not known.
         position: the offset of the record that it needs next. A state without a record fits every topic.
@@ -102,14 +107,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap that somebody has accepted: the log of a task begins behind what its copies have processed.
+    """A gap that an operator has accepted: the log of a task begins behind what its copies have processed.
 
-    state: the point of the log up to which a state was made that goes on behind the gap. Its epoch is -1 if it is not
-        known, or if the state has no record.
+    state: the point of the log where the accepted state ends. This state continues behind the gap. The point's epoch is
+        -1 if it is not known, or if the state has no record.
     offset: the first record behind the gap.
     gap_ms: no event in the gap is later, in ms.
     told: the offsets of the first definition that applies at the gap, and after the last one.
-    place: that of the last change in the catalogue then.
+    place: the number of the catalogue's last change when the gap was accepted.
     topic_id: of the topic of the log; empty if it has none.
     """
 
@@ -120,19 +125,36 @@ class Gap:
     place: int
     topic_id: str = ""
 
+    def is_crossing_of(self, other: "Gap | None") -> bool:
+        """Whether this gap leads from the same state to the same record of the same topic as another one."""
+        return other is not None and (self.state, self.offset, self.topic_id) == (
+            other.state,
+            other.offset,
+            other.topic_id,
+        )
+
+    def after(self, before: "Gap | None") -> "Gap":
+        """Return this gap as one that is accepted after another one. Of two orders at once the first one stands:
+        copies may have crossed by its time and its definitions.
+        """
+        return before if before is not None and self.is_crossing_of(before) else self
+
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
     """A copy's report of itself.
 
+    copy, state: its name, and what it does.
+    is_leaving: whether it has been asked to stop, and waits for another copy to answer.
     generation: when its unit started, in ms since 1970. It tells the unit's runs apart.
     position: the offset of the next record that it will process.
     replied: no reply to a record before this point is owed.
     end: the end of its log, as far as it knows.
     interval_s: the next report comes within this time.
     filled: by metric that does not answer yet, how far its fill has come (0 to 1).
-    topic_id: of the topic of its log, if that was accepted in place of another one.
+    topic_id: of the topic of its log, if an operator has accepted that topic in place of another one.
     checkpoint: the position of its last durable checkpoint; 0 if it has none.
+    gives: whether its release gives data to other nodes.
     """
 
     copy: CopyName
@@ -146,6 +168,7 @@ class CopyReport:
     filled: Mapping[str, float] = field(default_factory=dict)
     topic_id: str = ""
     checkpoint: int = 0
+    gives: bool = True
 
     @property
     def is_departing(self) -> bool:

@@ -1,4 +1,7 @@
-"""Finds nodes and units that are gone for good, so that their records may be deleted. Pure: times are handed in."""
+"""Finds nodes and units that are gone for good, so that the leader deletes their records. Pure: times are handed in.
+
+A unit is a process of a node that runs tasks.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Decides which copies of other nodes may give the data of a task to a copy that lacks it. Pure."""
+"""Decides which copies of a task on other nodes may give its data to a copy that lacks it. Pure.
+
+A unit, the process that runs the copy that lacks it, asks (`railgun/unit/copies.py`).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,12 +16,14 @@ class Donor:
     """A copy that may give its data.
 
     position: of its last durable checkpoint. A snapshot of it is at this offset or a later one.
-    topic_id: of its log, if another topic than the first one was accepted; else empty.
+    topic_id: of its log, if an operator has accepted another topic than the first one; else empty.
+    gives: false if it runs an earlier release, which gives data to no other node.
     """
 
     copy: CopyName
     position: int
     topic_id: str = ""
+    gives: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,9 @@ def donors_of(
         (fresh, report) for fresh, report in heard if report.copy.node != node and report.checkpoint > 0
     ]
     able = [
-        report for fresh, report in others if fresh and report.state.is_caught_up and not report.is_departing
+        report
+        for fresh, report in others
+        if fresh and report.state.is_caught_up and not report.is_departing and report.gives
     ]
     able.sort(key=lambda report: (report.state is CopyState.ANSWERING, _turn(task, report.copy.node)))
     last = max((report for _, report in others), key=lambda report: report.checkpoint, default=None)
@@ -57,7 +64,7 @@ def donors_of(
 
 
 def _donor(report: CopyReport) -> Donor:
-    return Donor(report.copy, report.checkpoint, report.topic_id)
+    return Donor(report.copy, report.checkpoint, report.topic_id, report.gives)
 
 
 def _turn(task: TaskKey, node: str) -> bytes:

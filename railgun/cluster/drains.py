@@ -1,4 +1,4 @@
-"""Decides about orders to empty a node (drains): whether the cluster follows each."""
+"""Decides about orders to empty a node (drains): whether the cluster follows each. The next plan is made of this."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Tells whether a unit hears the reports of other units completely and in time.
+"""Tells whether a unit (a process that runs tasks) has read the reports of other units completely and in time.
 
 Reports lie in one partition. So when a unit reads a report of its own, it has read all that was written before. What
-others have not said by then, they have not said.
+others have not said by then, they have not said. `UnitCopies` has one `Hearing`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Tells which nodes cannot make a copy of a task that has history from before its log.
+"""Tells which nodes cannot make a copy of a task that has history (events from before its log).
 
 Such a copy reads the log from its beginning, and goes on with the folder that was built with the history. It needs that
 folder in `backfill` of its node's data folder. See railgun/history/FORMAT.md.

@@ -1,4 +1,4 @@
-"""The input of an assignment: the nodes, and the present copies of tasks."""
+"""The input of an assignment of copies to nodes: the nodes, and the present copies of tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Finds copies that are lost though their nodes live, so that they are made elsewhere."""
+"""Finds copies of tasks that are lost though their nodes live, so that they are made elsewhere."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

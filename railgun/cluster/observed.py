@@ -32,8 +32,8 @@ class ObservedCluster:
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     reports: the newest report of each copy. The table may be one that somebody else fills.
     histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """
@@ -66,7 +66,7 @@ class ObservedCluster:
             self.cuts[record.task] = record.cut.after(self.cuts.get(record.task))
             return
         if isinstance(record, AcceptedGap):
-            self.gaps[record.task] = record.gap
+            self.gaps[record.task] = record.gap.after(self.gaps.get(record.task))
             return
         if isinstance(record, FrontEndRecord):
             # Only who changes the catalogue asks what front-ends read.
@@ -169,6 +169,10 @@ class ObservedCluster:
     def serves(self, node: str) -> bool:
         """Whether a node lives, and lets others fetch data of its tasks."""
         return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
+
+    def of_earlier_releases(self) -> list[str]:
+        """Return the live nodes whose release does not say what it reads. It knows neither gaps nor other topics."""
+        return sorted(name for name in self.members if name in self.nodes and not self.nodes[name].reads)
 
     def unable(self, tasks: Iterable[TaskKey], plan: Plan, now_s: float) -> Unable:
         """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.

@@ -51,7 +51,7 @@ class Placement:
         try_least(self.unit_copies, self._is_placed_with)
 
     def _is_placed_with(self, unit_copies: int) -> bool:
-        """Place all copies anew, if that is possible with no more than this many on a unit."""
+        """Place all copies again, if that is possible with no more than this many on a unit."""
         self.unit_copies = unit_copies
         self.of_task = [[] for _ in self.tasks]
         self.on_node = [set() for _ in self.nodes]

@@ -1,4 +1,7 @@
-"""The plan of a cluster: where the copies of each task are, in order of preference, and where they are to be."""
+"""The plan of a cluster: where the copies of each task are, in order of preference, and where they are to be.
+
+The leader writes it to a topic, and all units (the processes that run tasks) follow it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +31,7 @@ Copies = tuple[PlannedCopy, ...]
 class Drain:
     """The decision on an order to empty a node.
 
-    asked_ms: the time of the order. A later order is decided anew.
+    asked_ms: the time of the order. A later order is decided again.
     fewer_copies: whether tasks may have fewer copies for it.
     refusal: why the node is not emptied; empty if it is.
     """
@@ -61,8 +64,8 @@ class Plan:
     drains: by node, the decision on the order to empty it.
     policy: the leader's policy, which counts for all nodes; None before the first plan.
     lost: by task, the nodes that have lost their copy.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     """
 
     epoch: int = 0

@@ -1,4 +1,7 @@
-"""Tells from reports whether copies and units get on. Times are seconds of the monotonic clock."""
+"""Tells from reports whether copies of tasks, and the units that run them, get on, for `ObservedCluster`.
+
+Times are seconds of the monotonic clock.
+"""
 
 import math
 from collections.abc import Collection, Iterable
@@ -42,7 +45,7 @@ class _Checkpoints:
 class _Nearness:
     """How near a copy has come to the end of its log, of a fill, or of a fetch.
 
-    history, folder_id: the history and the folder with which it came so far. With others it begins anew.
+    history, folder_id: the history and the folder with which it came so far. With others it begins again.
     reached: the furthest position, and what is filled.
     fetch: from whom and how much it fetches.
     fetched: the most bytes of this fetch that were here.
@@ -57,7 +60,7 @@ class _Nearness:
     nearer_s: float = -math.inf
 
     def hear(self, status: CopyStatus) -> bool:
-        """Take in what a copy reports. Returns whether it got nearer by reading, or begins anew."""
+        """Take in what a copy reports. Returns whether it got nearer by reading, or begins again."""
         reached = status.position + sum(status.filled.values())
         # A copy that is not open yet has no folder, nor has one of an earlier release.
         is_another_folder = (
@@ -86,7 +89,7 @@ class Progress:
     A copy *flaps* if its checkpoints fail, or if its unit begins again and again. What it reaches and reports meanwhile
     does not count.
 
-    unsteady_s: see `unsteady`.
+    unsteady_s: a unit that began three times within this time is unsteady.
     """
 
     def __init__(self, unsteady_s: float) -> None:

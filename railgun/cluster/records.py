@@ -1,5 +1,6 @@
-"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, orders to them, and the plan. See
-FORMAT.md.
+"""The records of the topics `nodes` and `assignment`: what nodes say of themselves, orders to them, and the plan.
+
+FORMAT.md describes them. Nodes, front-ends and units read and write them by this module.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,11 @@ class DiskCopy(OfTask, kw_only=True):
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
     """A node's record about itself. The keys are those of FORMAT.md.
 
-    histories: None if the node's release does not say.
+    said_ms: when it was written, in ms since 1970.
+    folder: the id of the node's data folder.
+    incarnation: tells the starts of the node apart, and grows.
+    disk: the tasks of which the node has data, and how much.
+    histories: which built histories the node has; None if its release does not say.
     transfer: where the node serves snapshots of its tasks, as a URL; empty if it serves none.
     transfer_key: with which requests to it are signed. It is shown nowhere.
     transfer_reason: why it serves none.
@@ -110,7 +115,7 @@ class DrainOrder(msgspec.Struct, kw_only=True, tag_field="kind", tag="drain"):
 
 
 class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
-    """Somebody has accepted that the log of a task has lost records at its end, or is another one than before. The
+    """An operator has accepted that the log of a task has lost records at its end, or is another one than before. The
     keys are those of FORMAT.md.
     """
 
@@ -132,7 +137,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
 
 
 class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
-    """Somebody has accepted that a task goes on behind a gap of its log. The keys are those of FORMAT.md."""
+    """An operator has accepted that a task continues behind a gap of its log. The keys are those of FORMAT.md."""
 
     version: int = VERSION
     gap: Gap

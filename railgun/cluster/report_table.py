@@ -176,7 +176,7 @@ def _with_checkpoint(status: CopyStatus, before: _Checkpoint | None) -> CopyStat
     if status.checkpoint > 0 or before is None:
         return status
     if status.folder_id and before.folder_id and status.folder_id != before.folder_id:
-        # It has begun anew.
+        # It has begun again.
         return status
     return structs.replace(status, checkpoint=before.position, checkpoint_ms=before.appended_ms)
 

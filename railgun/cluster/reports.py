@@ -1,4 +1,4 @@
-"""The reports of units in the topic of positions. See FORMAT.md."""
+"""The reports of units (the processes that run tasks) in the topic of positions. See FORMAT.md."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -84,8 +84,12 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
 
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One record: a unit, and all copies that it has.
+    """One record: a unit, and all copies of tasks that it has.
 
+    node, unit: the name of the node, and the number of the unit on it.
+    generation: when the unit started, in ms since 1970. It tells the unit's runs apart.
+    interval_ms: the next report comes within this time.
+    copies: a status for each copy.
     number: counts the reports of one run of the unit.
     said_ms: when it was written, in ms since 1970; 0 if it does not say.
     """
@@ -124,6 +128,8 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
         """Yield what decides who answers, for each copy."""
         for status in self.copies:
+            # Releases that give no data do not know the id either. A copy that was not opened has none.
+            gives = bool(status.folder_id) or not status.state.is_caught_up
             yield (
                 status.task,
                 CopyReport(
@@ -138,6 +144,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.filled,
                     status.topic_id,
                     status.checkpoint,
+                    gives,
                 ),
             )
 

@@ -32,7 +32,7 @@ OFFER_KNOWN_S: Final = 30.0
 """A copy that has caught up knows of what a job offers within this time: units look for it twice a second."""
 
 PUT_ASIDE_S: Final = 120.0
-"""Once a job has asked for it, each task has put aside the events that it accepted within this time. If not, its node
+"""Once a job has asked for it, each task has exported the events that it accepted within this time. If not, its node
 does not run, or has another data folder."""
 
 REPLIES_STUCK_S: Final = 10.0
@@ -40,7 +40,7 @@ REPLIES_STUCK_S: Final = 10.0
 for that unit."""
 
 REPLIES_UNUSED_S: Final = 24 * 3_600.0
-"""The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it anew."""
+"""The topic of replies of a front-end that has got no reply for this long is deleted. One that lives makes it again."""
 
 DONORS_HEARD_S: Final = 10.0
 """A unit that has heard all others for this long has heard of every copy that could give its data. Before that a copy

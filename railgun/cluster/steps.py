@@ -1,7 +1,10 @@
 """Computes the next plan: the next steps from where the copies of tasks are to where they should be.
 
-A new copy is made first. Once every copy of the target has caught up, activity moves, and the copies that are not in
-the target go last. So a task never has fewer copies that could answer than before.
+The node that leads the cluster calls `next_plan` whenever it looks at the cluster (`railgun/node/leader/leading.py`),
+and writes the plan if it has changed. It does no I/O.
+
+A new copy is made first. Once every copy of the target has caught up, a copy of the target begins to answer, and the
+copies that are not in the target go last. So a task never has fewer copies that could answer than before.
 
 Units of one node share a task's folder. A copy moves between them in three steps: another copy answers, this one is
 closed, and is opened by the other unit. A task's only copy is closed, then opened.
@@ -21,19 +24,22 @@ from railgun.cluster.view import ClusterView, TaskView
 
 
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
-    """Return the next plan; the same one if there is nothing to do."""
+    """Return the next plan; the same one if there is nothing to do. Its fields are explained at `Plan`."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
-    # Of two orders a new leader may know the later one alone.
+    # An operator may have given two orders to accept one loss. A new leader may have read only the later one, and the
+    # plan tells it of the first.
     cuts = {
         task.task: view.cuts[task.task].after(plan.cuts.get(task.task))
         for task in view.tasks
         if task.task in view.cuts
     }
-    gaps = {task.task: view.gaps[task.task] for task in view.tasks if task.task in view.gaps}
-    plan, before = (
-        replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps),
-        plan,
-    )
+    gaps = {
+        task.task: view.gaps[task.task].after(plan.gaps.get(task.task))
+        for task in view.tasks
+        if task.task in view.gaps
+    }
+    before = plan
+    plan = replace(plan, drains=decided(plan, view), policy=view.policy, lost=lost, cuts=cuts, gaps=gaps)
     view = with_drains(view, plan)
     target, cause = plan.target, _cause(view)
     if cause != plan.cause:
@@ -45,6 +51,7 @@ def next_plan(plan: Plan, view: ClusterView) -> Plan:
 
 
 def _cause(view: ClusterView) -> str:
+    """Return a digest of all that the target depends on. The target is computed again only when that has changed."""
     nodes = sorted(
         (
             each.node.name,
@@ -61,6 +68,7 @@ def _cause(view: ClusterView) -> str:
 
 
 def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]]:
+    """Return where the copies of each task should be, in order of preference."""
     folders = {each.node.name: each.folder for each in view.nodes}
     tasks = []
     for task in view.tasks:
@@ -90,6 +98,7 @@ class _Steps:
     def next_copies(self, task: TaskView) -> Copies:
         """Return the next copies of a task, in order of preference."""
         present, target = self._present.get(task.task, ()), self._target.get(task.task, ())
+        # A task waits while nodes with its data may still come back.
         if task.waits or not target:
             return present
         if task.is_new:

@@ -1,4 +1,7 @@
-"""Tells when a copy that another one took over from may take activity back, so that two copies do not take turns."""
+"""Tells when a copy of a task that another one took over from may answer again, so that the two do not alternate.
+
+`Answering` has one `Turns`. A turn is the time in which one of the copies answers.
+"""
 
 import math
 

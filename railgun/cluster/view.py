@@ -1,4 +1,4 @@
-"""The leader's view of a cluster, from which it makes the next plan."""
+"""The leader's view of a cluster, from which it makes the next plan. `ObservedCluster` makes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,8 +65,8 @@ class ClusterView:
 
     policy: the leader's.
     orders: the newest order to each node.
-    cuts: by task, the loss of records of its log that was accepted last.
-    gaps: by task, the gap of its log that was accepted last.
+    cuts: by task, the loss of records of its log that an operator has accepted last.
+    gaps: by task, the gap of its log that an operator has accepted last.
     histories: what tasks have from before their logs.
     """
 

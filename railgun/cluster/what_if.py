@@ -113,7 +113,7 @@ def _number(change: str, value: str, most: int) -> int:
 class _Sources:
     """Where the data of new copies of a task could come from.
 
-    cut: the loss of its log that was accepted; copies may begin behind the log's first record then.
+    cut: the loss of its log that an operator has accepted. Copies may then begin behind the log's first record.
     log: None if it is not known.
     """
 

@@ -57,7 +57,7 @@ class Reload:
             except (ConfigError, TokenFileError, CertificateError, OSError) as error:
                 _audit.error("the configuration was not read again: %s; %s", _said(error), self._kept)
                 return
-            except Exception as error:  # noqa: BLE001 - the server goes on
+            except Exception as error:  # noqa: BLE001 - the server continues
                 # A defect of the program. Whoever sent the signal looks into this log.
                 _audit.exception("the configuration was not read again: %r; %s", error, self._kept)
                 return

@@ -66,7 +66,7 @@ class BackgroundWork:
             self._thread.join()
 
     def catch_up(self, after_s: float = OVERDUE_S) -> None:
-        """Do a slice at the end of a call if the work is overdue by `after_s`. The caller holds the lock.
+        """Do a slice at the end of a call if the work is overdue by `after_s`. The caller must hold the lock.
 
         Work that is deferrable has to be overdue by STARVED_S.
         """
@@ -77,7 +77,7 @@ class BackgroundWork:
             self._slice(limit_s, yields=False)
 
     def put_off(self) -> None:
-        """Count the work as due from now on, after a long call. The caller holds the lock."""
+        """Count the work as due from now on, after a long call. The caller must hold the lock."""
         self._next_s = max(self._next_s, time.monotonic())
 
     def _work(self) -> None:

@@ -192,7 +192,7 @@ class Engine:
         """Return the metrics of keys as they are now, without an event. Nothing changes.
 
         keys: each names some fields and their values, as in `score`; null (None) is a value.
-        metrics: only these; None: all that each key determines.
+        metrics: only these; None asks for all that each key determines.
         Returns for each key `{"key": {…}, "metrics": {…}, "as_of": {"card": {"time": …, "offset": …}}}`, with `warming`
         or `partial` if they apply. The values are those that a duplicate with the same fields would be answered, at
         that offset of each task's log and that time of its clock. Raises QueryError.
@@ -332,7 +332,7 @@ class Engine:
 
     @as_engine_errors()
     def add_history(self, stream: str) -> None:
-        """Put the history of a stream that `railgun backfill` made ready before its log. Its tasks are opened anew.
+        """Put the history of a stream that `railgun backfill` made ready before its log. Its tasks are opened again.
 
         Raises HistoryRefusedError, having changed nothing.
         """
@@ -341,7 +341,7 @@ class Engine:
 
     @as_engine_errors()
     def begin_deepening(self, stream: str, cut_ms: int | None = None) -> HistoryPlan:
-        """Begin to deepen a stream, which goes on meanwhile. Returns the plan from which the older history is built.
+        """Begin to deepen a stream, which continues meanwhile. Returns the plan from which the older history is built.
 
         cut_ms: before this time the history is complete, and the events are taken from it; None chooses the least
             time that leaves no gap.
@@ -365,7 +365,7 @@ class Engine:
         over.
 
         Events are answered meanwhile. Raises HistoryRefusedError, and FolderError for damaged files or errors of the
-        disk. A later call goes on from where this one stopped.
+        disk. A later call continues from where this one stopped.
         """
         # Events do not wait for these calls. So background work is not throttled because of them.
         install(partial(self._call, catches_up=False), self._streams.deepening, stream, origin)
@@ -396,7 +396,7 @@ class Engine:
 
     @property
     def failure(self) -> str | None:
-        """Why the engine has stopped, and refuses further calls; None while it goes on."""
+        """Why the engine has stopped, and refuses further calls; None while it continues."""
         return None if self._failure is None else one_line(_as_told(self._failure))
 
     # --- what there is -----------------------------------------------------------------------------

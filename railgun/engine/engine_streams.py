@@ -228,7 +228,7 @@ class EngineStreams:
         )
 
     def add_history(self, stream: str) -> None:
-        """Put history that a backfill has built before a stream's log. The stream's tasks are opened anew from it.
+        """Put history that a backfill has built before a stream's log. The stream's tasks are opened again from it.
 
         Raises UnknownNameError, HistoryRefusedError and HistoryDamagedError; nothing has changed then.
         """

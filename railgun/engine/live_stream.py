@@ -105,7 +105,7 @@ class LiveStream:
     def tell(self, changes: Sequence[Change]) -> None:
         """Put changes of the catalogue into force, in every task."""
         records = Records.of([encode_control(change_to_json(change)) for change in changes])
-        # These give the stream other history, so its tasks are opened anew from the folders built with it.
+        # These give the stream other history, so its tasks are opened again from the folders built with it.
         if isinstance(changes[-1], AddHistory | Deepen):
             self.hosts.replace(records, self._threads)
         else:

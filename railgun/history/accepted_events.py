@@ -1,4 +1,7 @@
-"""Exports a snapshot of a task's accepted events. The task continues meanwhile. See FORMAT.md."""
+"""Exports a snapshot of a task's accepted events, from which a deepening builds the task again with older history.
+
+A deepening gives a live stream older events than its log has. The task continues meanwhile. See FORMAT.md.
+"""
 
 import zlib
 from collections.abc import Sequence
@@ -52,7 +55,7 @@ class SnapshotExport:
     """An export of accepted events that has begun.
 
     The constructor is fast, and runs while the task processes nothing. `finish` may take long, and runs while the
-    task goes on.
+    task continues.
 
     folder: the folder to create.
     Raises OSError.

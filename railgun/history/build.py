@@ -1,5 +1,7 @@
-"""Builds a task of history: it processes events that were never in its log as if they had been there.
-See FORMAT.md.
+"""Builds the folder of a task from past events that never were in the task's log (history), for a live task to take.
+
+The task processes the events as if they had been in the log. Spark's executors make a `HistoryBuild` for each task
+(`railgun/spark/backfill/tasks.py`). It writes into an empty folder, whose bytes FORMAT.md describes.
 """
 
 import sys
@@ -46,7 +48,7 @@ class HistoryPlan:
     last_place: the place in the catalogue of the last change that the tasks are to know.
     cut_ms: all events of the history are before this time, in ms.
     chunk_events, segment_bytes: as in `TaskSettings`.
-    own: what each task had accepted, if a live stream is deepened.
+    own: what each task had accepted itself, if a live stream is deepened (gets older events than its log has).
     own_folder: the folder with the files of `own`, which all machines of the job can read.
     """
 
@@ -74,15 +76,16 @@ class HistoryPlan:
 
 
 def new_history_id(randomness: Callable[[int], bytes]) -> str:
-    """Return an id that no other history has. randomness: see `TaskEnvironment`."""
+    """Return an id that no other history has. randomness: returns that many random bytes, as in `TaskEnvironment`."""
     return randomness(16).hex()
 
 
 class HistoryBuild:
     """Builds one task of history in an empty folder.
 
-    settings: the memory limits of the task. Values that the plan fixes take precedence.
-    environment: as for `open_task`.
+    settings: the memory limits of the task. The plan and the build set the size of chunks and segments, and when
+        checkpoints are taken.
+    environment: the task's executor, clock and randomness, as for `open_task`.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class HistoryBuild:
     ) -> None:
         self._folder, self._plan = folder, plan
         self._own = plan.own.get((partitioner, partition))
+        # The times at which the live stream accepted the events that `take_own` is processing.
         self._due: npt.NDArray[np.int64] | None = None
         self._due_done = 0
         self._identity = TaskIdentity(plan.stream.name, partitioner, partition, plan.key)
@@ -136,10 +140,10 @@ class HistoryBuild:
             self._task.work()
 
     def take_own(self, records: Records, times_ms: npt.NDArray[np.int64]) -> None:
-        """Process the next events that the stream itself accepted at or after the cut, in the order of its log.
+        """Process the next events that the live stream itself accepted at or after the cut, in the order of its log.
 
-        times_ms: int64[n]; the times at which they counted.
-        Raises TaskError if an event would count at another time now.
+        times_ms: int64[n]; the times at which the live stream accepted them.
+        Raises TaskError if an event would be accepted at another time now.
         """
         self._due, self._due_done = times_ms, 0
         self.take(records)
@@ -204,8 +208,9 @@ class HistoryBuild:
             self._times.popleft()
 
     def _check_times(self, due_ms: npt.NDArray[np.int64], replies: Replies) -> None:
-        """Raise TaskError if one of the stream's own events counts at another time than before. Duplicates of history
-        do not count.
+        """Raise TaskError if one of the stream's own events was accepted at another time than before.
+
+        due_ms: the times at which they were accepted before. Duplicates of events of the history are left out.
         """
         n, done = replies.n, self._due_done
         self._due_done += n

@@ -1,4 +1,7 @@
-"""The manifest of a task's history: which task it is for, what it has, and a checksum of each file."""
+"""The manifest of a task's history: which task it is for, what it has, and a checksum of each file.
+
+History is events from before a task's log, built into a folder that the task takes over.
+"""
 
 import zlib
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Stores the history records that no sealed chunk holds yet. Recovery reads them from this file, because the log does
-not have them.
-See FORMAT.md.
+"""Stores the history records that no sealed chunk of the reservoir holds yet. See FORMAT.md.
+
+Earlier releases, and a recovery from their checkpoints, read them from this file, because the log does not have them.
 """
 
 from collections.abc import Iterable, Iterator

@@ -29,7 +29,7 @@ def deepening_folder(data: Path, stream: str) -> Path:
 
 
 def doomed_folder(data: Path, randomness: Callable[[int], bytes]) -> Path:
-    """Return a new name for a folder that is about to be deleted. randomness: see `TaskEnvironment`."""
+    """Return a new name for a folder that is about to be deleted. randomness: returns that many random bytes."""
     return data / "backfill" / f"{_DOOMED}{randomness(16).hex()}"
 
 

@@ -1,4 +1,7 @@
-"""Finds a task's files: right in its place, or in a folder in it that a deepening made. See FORMAT.md."""
+"""Finds a task's files: right in its place, or in a folder in it that a deepening made. See FORMAT.md.
+
+A deepening gives a live stream older events than its log has, by tasks that are built again.
+"""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Remembers when the newest records of a log were appended."""
+"""Remembers when the newest records of a task's log were appended. `TaskHost` has one for its log."""
 
 # Times that are closer together are not told apart.
 _STEP_MS = 1_000
@@ -6,7 +6,7 @@ _KEPT = 64
 
 
 class AppendTimes:
-    """When the records of a log were appended, from where it was last read anew. One thread uses it.
+    """When the records of a log were appended, from the place on where it is being read. One thread uses it.
 
     Times are ms since 1970. They may be too early, by a second as a rule, and never too late.
     """

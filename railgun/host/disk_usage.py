@@ -11,8 +11,9 @@ _EVENTS = "reservoir"
 
 
 def measure_disk(folder: Path, log: Path | None = None) -> DiskReading:
-    """Measure the files in a folder. Files that are created or deleted meanwhile may or may not be counted.
+    """Measure the files in a folder. A file with several names counts once: snapshots and fetches link segments.
 
+    Files that are created or deleted meanwhile may or may not be counted.
     log: the part of the folder that belongs to an embedded log.
     """
     events_bytes = state_bytes = log_bytes = 0
@@ -34,10 +35,16 @@ def size_of(folder: Path) -> int:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    linked = set()
     for above, _, names in os.walk(folder):
         for name in names:
             place = Path(above, name)
             try:
-                yield place, place.stat().st_size
+                found = place.stat()
             except FileNotFoundError:
                 continue
+            if found.st_nlink > 1:
+                if (found.st_dev, found.st_ino) in linked:
+                    continue
+                linked.add((found.st_dev, found.st_ino))
+            yield place, found.st_size

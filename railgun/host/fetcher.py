@@ -1,4 +1,7 @@
-"""The seam through which a unit's hosts get the data of their tasks from other nodes."""
+"""The protocol by which a unit's hosts get the data of their tasks from other nodes.
+
+A unit is a process that runs copies of tasks, and a host runs one copy. `railgun/unit/fetching.py` implements it.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,5 +1,6 @@
-"""Puts built history into a task's place before the first record of its log, which is read again then.
+"""Puts a task's built history (events from before its log) into the task's place, before the first record of the log.
 
+`TaskHost` calls it at the record that orders the history; the log is then read again from its beginning.
 railgun/history/FORMAT.md describes the folders.
 """
 

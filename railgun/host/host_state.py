@@ -1,4 +1,4 @@
-"""The states of a host, and the errors that concern a single task."""
+"""The states of a host, which runs one copy of a task, and the errors that concern a single task."""
 
 from enum import StrEnum
 

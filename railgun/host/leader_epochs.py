@@ -1,11 +1,11 @@
-"""Remembers the leader epochs of the newest records of a log."""
+"""Remembers the leader epochs of the newest records of a log. `TaskHost` has one for its log."""
 
 # Leaders of a partition change rarely, and only the records of the last seconds are asked for.
 _KEPT = 16
 
 
 class LeaderEpochs:
-    """The epochs of a log from where it was last read anew. One thread uses it."""
+    """The epochs of a log from the place on where it is being read. One thread uses it."""
 
     def __init__(self, position: int, epoch: int) -> None:
         # (first offset, epoch), ascending.

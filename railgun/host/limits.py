@@ -1,6 +1,8 @@
-"""Tells how far a copy may process what was read for it: to its limit, if it is silent, and to a `warm` record whose
-metric it has not filled yet. Processing such a record would do the rest of the fill on the spot, and the other tasks of
-the unit would have to wait.
+"""Tells how far a copy of a task may process what was read for it. The loop of a unit (a process with tasks) calls it.
+
+A copy that does not answer stops at its limit: what other copies have replied to. Any copy stops at a `warm` record
+whose metric it has not filled yet (it has not read all old events into it). Processing such a record would do the rest
+of the fill on the spot, and the other tasks of the unit would have to wait.
 """
 
 from railgun.catalog.changes import Warm, change_from_json

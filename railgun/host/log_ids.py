@@ -1,4 +1,4 @@
-"""The ids of the topics of tasks' logs. A topic that was deleted and made anew under its name has another id."""
+"""The ids of the topics of tasks' logs. A topic that was deleted and made again under its name has another id."""
 
 import threading
 from collections.abc import Callable

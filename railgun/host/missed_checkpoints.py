@@ -1,4 +1,4 @@
-"""Logs that a task is not checkpointed as it is closed, and what follows from that."""
+"""Writes a warning if a task is closed without a last checkpoint, which says what follows from that."""
 
 import logging
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _log = logging.getLogger("railgun.unit")
 
 
 def note_missed(task: TaskProcessor, reason: str) -> None:
-    """Log that a task is not checkpointed."""
+    """Write the warning that a task is not checkpointed, and why."""
     durable = task.checkpoints.durable_position
     _log.warning(
         "%s is not checkpointed, %s: the next start processes %s again, from offset %d on",
@@ -25,7 +25,7 @@ def note_missed(task: TaskProcessor, reason: str) -> None:
 
 @contextmanager
 def saying_what_is_missed(task: TaskProcessor) -> Iterator[None]:
-    """Log it if the block, which takes a checkpoint, fails because replies are not acknowledged."""
+    """Write the warning if the block, which takes a checkpoint, fails because replies are not acknowledged."""
     try:
         yield
     except TransportError:

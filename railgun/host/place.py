@@ -1,5 +1,6 @@
-"""The identity of a task, and where it lives: its log, its folder, and the folder for history that was
-built for it.
+"""The place of a task: its identity, its log, its folder, and the folder for history that was built for it.
+
+Engines and units make a `Place` for each task that they run. History is events from before the log.
 """
 
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from railgun.task.settings import TaskIdentity
 class Place:
     """The place of a task: its log and its folders.
 
+    key, identity: name the task in the cluster, and to the task itself with the stream's secret.
     where: the topic and partition that is its log.
+    folder: the task's folder, in which all its files are.
     history: the folder for history that is built for the task and not taken by all yet; it may not exist.
-    cut: what the log has lost, if that was accepted: a state that was made of it is made anew.
-    gap: the gap of the log that was accepted last: one state crosses it.
+    cut: what the log has lost, if an operator has accepted the loss. A state made of lost records is made again.
+    gap: the gap of the log that an operator has accepted last. One state continues behind it.
     """
 
     key: TaskKey

@@ -1,5 +1,10 @@
-"""Recovers the task of a place. If its state was made of records that are lost, and that was accepted, it is made anew
-from its log. A state that crosses a gap of its log, which was accepted, goes on behind the gap.
+"""Opens the task of a `Place` (a task's log and its folder on this node) from its last checkpoint.
+
+`source.py` and `task_host.py` call it. Two losses of a log can be accepted by an operator:
+
+- The records that the state was made of are lost (`Cut`). The task's folder is then deleted, and the log is processed
+  from where copies begin.
+- The log begins behind what the state has (`Gap`). The accepted state is then kept, and continues behind the gap.
 """
 
 import logging
@@ -17,11 +22,11 @@ from railgun.task.settings import TaskSettings
 _log = logging.getLogger("railgun.unit")
 
 SyncLog = Callable[[int], None]
-"""Returns once all records before an offset are answered; see `CheckpointWork`."""
+"""Returns once all records before an offset are answered. A checkpoint waits for that; see `CheckpointWork`."""
 
 
 def begins_at(place: Place, log: TaskLog) -> int:
-    """Return the offset at which a copy begins that has no state. Raises TransportError."""
+    """Return the offset of the log at which a copy without any state begins. Raises TransportError."""
     cut = place.cut
     return cut.begin if cut is not None and _is_accepted(cut, log) else 0
 
@@ -29,8 +34,8 @@ def begins_at(place: Place, log: TaskLog) -> int:
 def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: SyncLog) -> TaskProcessor:
     """Return the task of a place as of its last checkpoint.
 
-    If its log has lost records that the state was made of, or is another one, and that was accepted, the task's folder
-    is emptied: the log is processed from where copies begin.
+    If the log has lost records that the state was made of, or is another topic, and an operator has accepted that, the
+    task's folder is emptied. The log is then processed from the offset where copies without state begin.
     Raises LogReplacedError, LogCutError, LogGapError, StoreLockedError, TransportError, OSError, and what tasks raise.
     """
     cut, who = place.cut, str(place.identity)
@@ -67,15 +72,15 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
 
 
 def _is_accepted(cut: Cut, log: TaskLog) -> bool:
-    """Whether the present topic of a log is the one that was accepted in place of another one."""
+    """Whether the present topic of a log is the one that an operator has accepted in place of another one."""
     if not cut.topic_id:
         return False
-    # An answer of a moment ago may be from before the topic was made.
+    # The id that the log knows may be from before the topic was made.
     return cut.topic_id == log.topic_id or cut.topic_id == log.ask_topic_id()
 
 
 def _check_can_begin(who: str, lost: LogCutError | LogReplacedError, log_start: int, begin: int) -> None:
-    """Raise LogGapError if a task cannot be made anew from its log, whose beginning is gone."""
+    """Raise LogGapError if a task cannot be made again from its log, because the log's beginning is gone."""
     if log_start > begin:
         raise LogGapError(
             who,

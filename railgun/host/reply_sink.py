@@ -1,4 +1,7 @@
-"""The interfaces through which a host writes to its transport: one for replies, one for `warm` records."""
+"""The protocols through which a host, which runs one copy of a task, writes to its transport.
+
+One is for replies, one for `warm` records, by which a metric that has read its old events begins to answer.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""A snapshot of a task: what its last checkpoint has, in a folder that another copy can be opened from.
+"""A snapshot of a task: what its last checkpoint has, in a folder that another copy of the task can be opened from.
 
-railgun/task/FORMAT.md describes the folder.
+`snapshot_making.py` makes them. railgun/task/FORMAT.md describes the folder.
 """
 
 import shutil
@@ -14,6 +14,7 @@ import pyarrow as pa
 from railgun import __version__
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.history.manifest import MANIFEST_PLACE
+from railgun.history.manifest import VERSION as HISTORY_VERSION
 from railgun.state.end_marker import END_MARK
 from railgun.state.errors import StateError
 from railgun.state.store import Store
@@ -34,19 +35,24 @@ FORMATS = {
     "values": PACKED_FORMAT,
     "segments": SEGMENTS_VERSION,
     "open_rows": OPEN_ROWS_VERSION,
+    "history": HISTORY_VERSION,
+    # RocksDB's tables: raise it with a rocksdict whose tables the one before cannot read.
+    "tables": 1,
 }
-"""The greatest versions of the formats in a task's folder that this program reads. It writes these."""
+"""The greatest versions of the formats in a task's folder that this program reads."""
 
 _TRIAL = "trial"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """A checkpoint of a task that can be put into another folder while the task goes on.
+    """A checkpoint of a task that can be put into another folder while the task continues.
 
     No checkpoint may begin before that has ended: its commit would make the parts disagree, and it is followed by
     deletions.
     what: says what the snapshot is.
+    store: the task's state.
+    files: the files of the reservoir that the checkpoint needs.
     spare_bytes: how much room the file system must have left besides what the reservoir's last segment takes.
     """
 
@@ -131,7 +137,7 @@ def _described(task: TaskView, meta: TaskMeta, created: int, epoch: int) -> Snap
         history=meta.history,
         release=__version__,
         arrow=pa.__version__,
-        formats=FORMATS,
+        formats={**FORMATS, "commit": meta.version},
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes snapshots of one host's task, one at a time, while the task goes on."""
+"""Makes snapshots (copies of the last checkpoint) of one host's task, one at a time, while the task continues."""
 
 from concurrent.futures import Future
 from pathlib import Path

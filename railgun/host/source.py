@@ -1,5 +1,5 @@
-"""Decides where the data of a copy comes from when it is opened: from its own folder and its log, or from the copy of
-another node.
+"""Decides where the data of a copy of a task comes from when it is opened: from its own folder and its log, or from the
+copy of another node. `TaskHost` has one `DataSource`.
 """
 
 import logging
@@ -45,7 +45,7 @@ class DataSource:
         """Return the task; None if its data has to be fetched first.
 
         donors: the copies of other nodes; None if there are no other nodes.
-        sync_log: see `CheckpointWork`.
+        sync_log: returns once all records before an offset are answered; a checkpoint waits for it.
         Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
         """
         self.order = None
@@ -82,7 +82,10 @@ class DataSource:
         return recovered(self._place, self._log, self._settings, sync_log)
 
     def _crosses(self, begin: int) -> bool:
-        """Whether a copy without a state crosses a gap that was accepted. begin: where such copies begin."""
+        """Whether a copy without a state crosses a gap that an operator has accepted.
+
+        begin: the offset at which such copies begin.
+        """
         gap = self._place.gap
         return gap is not None and gap.state == LogPoint(begin)
 
@@ -124,6 +127,11 @@ class DataSource:
         if last is None:
             return (
                 f"No copy on another node is heard that has the data: start the node that had it, or {order}"
+            )
+        if not last.gives:
+            return (
+                f"{last.copy} has the data, up to offset {last.position}, and runs an earlier release, which gives it "
+                f"to no other node: upgrade that node, or {order}"
             )
         return (
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "

@@ -67,10 +67,10 @@ class TaskHost:
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
-    may_warm: the metrics for which it may write `warm` records; None: all.
+    may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
     folder_id: the id of the task's folder; empty before it was opened.
-    after_records: see `DataSource`.
+    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
     """
 
     def __init__(
@@ -272,8 +272,12 @@ class TaskHost:
         finally:
             self._state = HostState.CLOSED if self.failure is None else HostState.FAILED
 
-    def fail(self, error: Exception, remedy: str = "") -> None:
-        """Stop the task for an error of its own. remedy: what the operator can do, besides what the error says."""
+    def fail(self, error: Exception, remedy: str = "", *, is_news: bool = True) -> None:
+        """Stop the task for an error of its own.
+
+        remedy: what the operator can do, besides what the error says.
+        is_news: whether it is logged.
+        """
         self.failure = f"{type(error).__name__}: {error}{remedy}"
         self.fetching = None
         if isinstance(error, LogCutError):
@@ -282,7 +286,8 @@ class TaskHost:
             self.replaced = error.topic_id
         elif isinstance(error, StateLeftBehindError):
             self.left_behind = error
-        _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
+        if is_news:
+            _log.error("%s is stopped: %s%s", self.place.identity, error, remedy)
         # The task is stopped already, so a further error does not matter.
         with contextlib.suppress(Exception):
             self.close()
@@ -431,7 +436,7 @@ class TaskHost:
                 before = self._task
                 replacement = self.take_over.replacement(before, missing)
                 # What a gap of the log had is in no history either.
-                replacement.gap = before.gap
+                replacement.gap, replacement.begun = before.gap, before.begun
                 self._run(replacement)
                 let_go(before)
                 _log.info("%s goes on with history %s", self.place.identity, missing.history)

@@ -29,6 +29,7 @@ _READ_RECORDS, _READ_BYTES = 8_192, 4 << 20
 class TaskLog:
     """A partition of a topic that is the log of one task.
 
+    log, where: the transport, and the topic and partition in it.
     environment: clocks, randomness and executor for the task.
     kept: for each log, the offset from which others still need it; None if the log must never be trimmed.
     ids: gives the ids of topics; None if the log's topic has none.
@@ -91,7 +92,7 @@ class TaskLog:
 
         check_state: checks more of the state than that.
         begin: the offset at which a task begins that has processed no record.
-        gap: the gap of a log that was accepted last. It counts if this is the log.
+        gap: the gap of a log that an operator has accepted last. It is ignored if it is of another log.
         """
         topic_id = self.topic_id
         return open_task(

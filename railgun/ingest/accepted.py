@@ -1,4 +1,8 @@
-"""Events that were checked and accepted, and how they become records of tasks."""
+"""Events that were checked and accepted, and how they become records of tasks.
+
+`intake.py` makes an `AcceptedBatch` of the events of a request. Front-ends and engines take the records from it, and
+`replies.py` the ids.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +21,7 @@ from railgun.wire.schema import Schema, WireKind
 from railgun.wire.validator import EventRefusedError
 
 Position = tuple[int, int, int]
-"""The place of an event in its input topic: a number for the partition, the offset, and the committed offset."""
+"""The position of an event in its input topic: a number for the partition, the offset, and the committed offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Correlation:
     """The part of records by which replies find their way back to a front-end.
 
     reply_to: the front-end's number; NO_REPLY if no replies are wanted.
-    incarnation: the front-end's run.
+    incarnation: distinguishes the runs of one front-end.
     sequence: the number of the first event. The next ones count up from it.
     positions: of each event in its input topic; None if the events came from none.
     """
@@ -42,9 +46,11 @@ UNASKED = Correlation()
 class Row(NamedTuple):
     """One event as the validator gives it, already encoded.
 
-    Values that were kept until all events of a run are there would have left the processor's caches.
-    fields, encoded: as `join_event` takes them.
-    routed: the values of the partitioners' fields.
+    Events are encoded one by one, as they are checked, because their values are then still in the processor's caches.
+    id, time_ms: the event's id and time; empty and 0 if its fields ask for values, without an event.
+    fields: how many fields `encoded` has.
+    encoded: the fields' values, as `encode_values` makes them and `join_event` takes them.
+    routed: the values of the partitioners' fields, which decide on the tasks.
     """
 
     id: str
@@ -56,14 +62,15 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedBatch:
-    """The n events among some texts that were accepted, in order.
+    """The n accepted events of a request, in order. Each event of a request is a text (JSON, or read already).
 
-    rows int64[n]: the indices of their texts; None: all texts.
-    ids: as the events have them, or made.
+    rows int64[n]: the indices of the accepted texts among all of the request; None if all were accepted.
+    ids: those that the events have, or made-up ones.
     times: of the events, in ms.
-    shares: by partitioner, the events that each task gets. Rows there are indices among the n.
-    events: the content of the records, under `schema`.
-    refused: why a text was refused, by its index.
+    shares: by partitioner, the events that each task gets: indices among the n.
+    events: the content of the records, under `schema`; as columns if there are many, else row by row.
+    router: knows by which fields the events were divided among tasks.
+    refused: by the index of its text in the request, why an event was refused.
     """
 
     rows: NDArray[np.int64] | None
@@ -99,7 +106,7 @@ class AcceptedBatch:
     def keys(self, home: int, share: Share) -> list[bytes] | None:
         """Return the keys by which the events of a share are partitioned; None for `*`, which needs no keys.
 
-        home: the index of the partitioner.
+        home: the index of the partitioner among those of the stream.
         """
         place = self.router.places[home]
         if place < 0:

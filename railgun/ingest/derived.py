@@ -1,4 +1,7 @@
-"""Computes derived metrics, expressions over other metrics (operands) and event fields, for many events at once."""
+"""Computes derived metrics, expressions over other metrics (operands) and event fields, for many events at once.
+
+`replies.py` calls it for replies to events, and `value_queries.py` for value queries.
+"""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +17,7 @@ from railgun.language.evaluator import Evaluator
 from railgun.language.kernels.layout import HEAP_SHIFT
 from railgun.language.program import compile_program
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
-from railgun.plan.result_block import ResultBlock, ResultForm, chosen
+from railgun.plan.result_block import ResultBlock, ResultForm, slice_or_array
 from railgun.wire.columns import REF_LENGTH_BITS, EventColumns
 from railgun.wire.decode import Decoder
 from railgun.wire.records import Records
@@ -62,7 +65,7 @@ class DerivedMetrics:
     ) -> Answers | None:
         """Return answers as `DerivedProgram.answers` does; None if there are no derived metrics, or none is selected.
 
-        selection: the names of the wanted metrics; None: all.
+        selection: the names of the wanted metrics; None selects all.
         """
         if not self._derived or (selection is not None and not any(name in selection for name in self.names)):
             return None
@@ -78,8 +81,10 @@ DERIVED = ""
 
 
 class _Source(NamedTuple):
-    """The operands among the results of a form: their places there, and the program's columns that take them.
+    """The operands among the results of a form, and the program's columns that take them.
 
+    places: the indexes of the operands among the metrics of the form.
+    columns: for each of these, the number of its column.
     wide: of each operand of 128 bits: (column, the row of its high words, the least and the greatest value that fit).
     strings: the columns of strings.
     """
@@ -105,8 +110,8 @@ class DerivedProgram:
         self._program = compile_program([each.expression for each in derived], self._columns)
         # For each result the index of one of the evaluator's own vectors; below 0, a column, counted from the end.
         self._roots = [root - len(self._columns) for root in self._program.roots]
-        self._own_roots = chosen([root for root in self._roots if root >= 0])
-        self._own_places = chosen([place for place, root in enumerate(self._roots) if root >= 0])
+        self._own_roots = slice_or_array([root for root in self._roots if root >= 0])
+        self._own_places = slice_or_array([place for place, root in enumerate(self._roots) if root >= 0])
         self._evaluator = Evaluator(self._program, _ROWS_AT_FIRST)
         self._form = ResultForm.of((each.name, each.result_type) for each in derived)
         self._operands_of = [(each.name, frozenset(each.operands)) for each in derived]
@@ -250,7 +255,7 @@ class DerivedProgram:
                 wide.append((column, wide_row[place], _DECIMALS if is_decimal else _LONGS))
             if place in form.strings:
                 strings.append(column)
-        made = _Source(form, chosen(places), chosen(columns), wide, strings)
+        made = _Source(form, slice_or_array(places), slice_or_array(columns), wide, strings)
         if not places:
             made = made._replace(places=_NO_ROWS)
         self._sources[id(form)] = made

@@ -1,6 +1,7 @@
-"""Makes replies to many events from columns of results. One call encodes them to JSON, or converts them to Python.
+"""Makes replies to many events from columns of results. The caller then encodes the list of them to JSON in one call.
 
-Results of one type are converted together. Python code runs for single values only to make text.
+Engines and front-ends call it. Results of one type are converted together. Python code runs for single values only to
+make text.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from railgun.ingest.derived import DERIVED, NOTHING_DERIVED, DerivedMetrics, Rec
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
 from railgun.plan.outputs import MetricColumn, is_wide
-from railgun.plan.result_block import ResultBlock, ResultForm, chosen
+from railgun.plan.result_block import ResultBlock, ResultForm, slice_or_array
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK
 
 JsonValue = int | float | bool | str | None
@@ -44,27 +45,34 @@ class _Words(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Metrics of one type: their indices among all metrics and among wide ones, and the function for their values."""
+    """Metrics of one type.
+
+    rows: their rows in the block's `low` and `nulls`, which are their indexes among all metrics.
+    high_rows: their rows in the block's `high`, which are their indexes among wide metrics; none for other types.
+    values: converts their words to Python values.
+    """
 
     names: tuple[str, ...]
-    places: NDArray[np.int64] | slice
-    high: NDArray[np.int64] | slice
+    rows: NDArray[np.int64] | slice
+    high_rows: NDArray[np.int64] | slice
     values: Callable[[_Words], Values]
 
 
 def values_by_metric(block: ResultBlock, selection: Sequence[str] | None) -> dict[str, list[Any]]:
     """Return n values by metric: exact ints, floats, bools, strings; decimals as plain strings; None for null.
 
-    selection: only these metrics; None: all.
+    selection: only these metrics; None selects all.
     """
     found: dict[str, list[Any]] = {}
     n = block.low.shape[1]
     for group in _groups(block.form, None if selection is None else tuple(selection)):
-        words = _Words(block.low[group.places], block.high[group.high], block.nulls[group.places], block.heap)
+        words = _Words(
+            block.low[group.rows], block.high[group.high_rows], block.nulls[group.rows], block.heap
+        )
         values = group.values(words)
         if 1 in words.nulls.tobytes():
-            for place in np.flatnonzero(words.nulls).tolist():
-                values[place] = None
+            for index in np.flatnonzero(words.nulls).tolist():
+                values[index] = None
         for metric, name in enumerate(group.names):
             found[name] = values[metric * n : (metric + 1) * n]
     return found
@@ -73,18 +81,18 @@ def values_by_metric(block: ResultBlock, selection: Sequence[str] | None) -> dic
 @lru_cache(maxsize=256)
 def _groups(form: ResultForm, selection: tuple[str, ...] | None) -> tuple[_Group, ...]:
     by_type: dict[Type, list[int]] = {}
-    for place, (name, type_) in enumerate(zip(form.names, form.types)):
+    for metric, (name, type_) in enumerate(zip(form.names, form.types)):
         if selection is None or name in selection:
-            by_type.setdefault(type_, []).append(place)
-    wide = {place: row for row, place in enumerate(form.wide.tolist())}
+            by_type.setdefault(type_, []).append(metric)
+    high_rows = {metric: row for row, metric in enumerate(form.wide.tolist())}
     return tuple(
         _Group(
-            tuple(form.names[place] for place in places),
-            chosen(places),
-            chosen([wide[place] for place in places if place in wide]),
+            tuple(form.names[metric] for metric in metrics),
+            slice_or_array(metrics),
+            slice_or_array([high_rows[metric] for metric in metrics if metric in high_rows]),
             _values(type_),
         )
-        for type_, places in by_type.items()
+        for type_, metrics in by_type.items()
     )
 
 
@@ -107,8 +115,8 @@ def _wide(words: _Words) -> Values:
     low, high = words.low.reshape(-1), words.high.view(np.int64).reshape(-1)
     values: Values = low.view(np.int64).tolist()
     longer = np.flatnonzero(high != low.view(np.int64) >> 63)
-    for place, upper, lower in zip(longer.tolist(), high[longer].tolist(), low[longer].tolist()):
-        values[place] = upper << 64 | lower
+    for index, upper, lower in zip(longer.tolist(), high[longer].tolist(), low[longer].tolist()):
+        values[index] = upper << 64 | lower
     return values
 
 
@@ -172,10 +180,11 @@ class Reply(msgspec.Struct, gc=False):
 class ScoredBatch:
     """The outcome of events that arrived together.
 
-    accepted: the events that were recorded, and the reasons why others were refused.
+    accepted: the events that were accepted, and the reasons why others were refused.
     metrics: the names of all metrics, derived ones too, in the order in which they were added.
-    answers: to the recorded events, by partitioner. Each metric is in the answers of one partitioner, its home.
-    derived: the derived metrics.  recorded: see `DerivedMetrics.answers`.
+    answers: to the accepted events, by partitioner. Each metric is in the answers of one partitioner, its home.
+    derived: the derived metrics (expressions over metrics and fields), which are computed here.
+    recorded: the schemas under which the tasks recorded the events; None if all are that of `accepted`.
     """
 
     accepted: AcceptedBatch
@@ -186,7 +195,7 @@ class ScoredBatch:
 
 
 def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Reply]:
-    """Return the replies to the recorded events, in order. selection: only these metrics; None: all."""
+    """Return the replies to the accepted events, in order. selection: only these metrics; None selects all."""
     names = scored.metrics
     if selection is not None:
         names = tuple(name for name in names if name in selection)
@@ -218,7 +227,7 @@ def python_replies(scored: ScoredBatch) -> list[dict[str, Any]]:
 @lru_cache(maxsize=256)
 def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
     # Names of metrics may be keywords of Python, so the members have names of their own.
-    members = [f"m{place}" for place in range(len(names))]
+    members = [f"m{index}" for index in range(len(names))]
     return msgspec.defstruct(
         "Metrics", [(member, Any) for member in members], rename=dict(zip(members, names)), gc=False
     )

@@ -1,5 +1,6 @@
-"""Decides which tasks an event goes to: one partition of each partitioner, or none if the partitioner's field is
-null.
+"""Decides which tasks an event goes to: one partition of each partitioner, or none if the partitioner's field is null.
+
+A partitioner is a field by which a stream is divided among tasks, each of which is one partition of it.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,9 @@ from reservoir.native.jit import address, copy_bytes, jit, ldi64
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The events of a batch that go to one task.
+    """The events of a batch that go to one task, which is a partition of a partitioner.
 
-    rows: int64[...], ascending; None for all events.
+    rows: int64[...], the indexes of the events, ascending; None for all events.
     """
 
     partitioner: str
@@ -50,7 +51,7 @@ class Router:
     def partitions(self, values: Sequence[Any]) -> list[int]:
         """Return the partition of one event for each partitioner, in order; NOT_SENT if it is not sent there.
 
-        values: as for `routed`.
+        values: the event's fields in schema order, as the validator gives them.
         """
         found: list[int] = []
         for place, count in zip(self.places, self._partitions):

@@ -76,7 +76,7 @@ class StreamTasks:
             self._feeds[share.partitioner][share.partition](task_batch.records, _delivery(share, into))
 
     def close(self) -> None:
-        """Stop the threads. The caller closes the tasks."""
+        """Stop the threads. The caller must close the tasks."""
         if self._pool is not None:
             self._pool.shutdown()
 

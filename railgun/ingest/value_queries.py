@@ -61,7 +61,7 @@ class ValueRequest(NamedTuple):
     """A value query as a client sends it.
 
     keys: mappings of field names to JSON values or their Python equivalents; with `are_texts` to texts.
-    metrics: the names of the metrics that are wanted; None: all that each key determines.
+    metrics: the names of the metrics that are wanted; None asks for all that each key determines.
     """
 
     keys: Sequence[Mapping[str, Any]]
@@ -75,7 +75,7 @@ class ValueQuery:
 
     keys: as in JSON.  names: for each key the wanted metrics, in the order in which they were added.
     batch: a record for each key, and the tasks that get it.
-    place: the place in the catalogue of the stream's last change when the query was read.
+    place: the number of the stream's last change in the catalogue when the query was read.
     is_named: whether the request named the metrics.
     """
 

@@ -1,8 +1,9 @@
 """Hashes of entities, by which an event's row in a group-by is found, and hashes of string arguments.
 
-An entity is identified by the SipHash-1-3-128 of its group-by's tag and the canonical bytes of its key. The bytes of a
-field are a tag byte (0 null, 1 word, 2 string), then the 8 bytes of the word, or the length (4 bytes) and the bytes of
-the string. The key of the hash is the stream's secret (docs/decisions/0003).
+`Arrivals` (railgun/task/arrivals.py) has them made for each batch. An entity is identified by the SipHash-1-3-128 of
+its group-by's tag and the canonical bytes of its key. The bytes of a field are a tag byte (0 null, 1 word, 2 string),
+then the 8 bytes of the word, or the length (4 bytes) and the bytes of the string. The key of the hash is the stream's
+secret (docs/decisions/0003).
 """
 
 from collections.abc import Sequence

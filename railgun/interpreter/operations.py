@@ -1,4 +1,8 @@
-"""The update and result ops of nodes. Frequent ones are compiled in place, the others are called by entry points."""
+"""The update and result ops of nodes. Frequent ones are compiled in place, the others are called by entry points.
+
+A node is one (window, filter, group-by) of the plan. The interpreter's loops (run.py, simple.py) and the writer of
+results call these for each op.
+"""
 
 from typing import Any
 

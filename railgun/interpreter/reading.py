@@ -1,4 +1,6 @@
-"""Reads the results of keys from the present state, to answer value queries. It changes nothing."""
+"""Reads the results of keys from the present state, for `railgun/task/value_reader.py`, which answers value queries. It
+changes nothing.
+"""
 
 from typing import Any
 
@@ -17,7 +19,7 @@ def read(ctx: Any) -> Any:
 
     RUN_ROWS has the row of each key, by group; it may be a row of zeros, which an empty group has. RUN_EMPTY is such a
     row, wide enough for every group: it stands in for the row of a tumbling node whose bucket is past. RUN_CLOCK has
-    one clock.  Before the first call the RUN_AT_ words are 0.
+    one clock.  The caller must set the RUN_AT_ words to 0 before the first call.
     """
     clock, limit = ldi64(ldi64(ctx + at.RUN_CLOCK * 8)), ldi64(ctx + at.RUN_LIMIT * 8)
     stride = ldi64(ctx + at.RUN_STRIDE * 8)

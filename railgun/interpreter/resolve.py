@@ -1,8 +1,10 @@
 """Runs before the interpreter: makes sure that the entity row of every record and every crossing row is in memory.
 
-Rows are stamped, so that they stay in memory until the batch is done, and marked dirty. A frame caches the address of
-the row of each of its entities, and the batch in which the row was found. Within that batch the address is valid. In a
-later batch it is used only if the row at the address still belongs to the entity.
+An *edge* is one end of a window, and a *crossing row* is an event that passes one. `railgun/task/execution.py` calls
+`resolve`, and has rows loaded until none is missing. Rows are stamped, so that they stay in memory until the batch is
+done, and marked dirty. A *frame* holds decoded events: a chunk, or the open region of the reservoir. It caches the
+address of the row of each of its entities, and the batch in which the row was found. Within that batch the address is
+valid. In a later batch it is used only if the row at the address still belongs to the entity.
 """
 
 from typing import Any
@@ -140,8 +142,8 @@ def _code_of(codes: Any, row: Any) -> Any:
 def resolve(ctx: Any) -> Any:
     """Find and touch every row that records RUN_FIRST to RUN_LIMIT need: 0, MISSING or ROWS_DRAIN.
 
-    Before the first call RUN_NEXT_PAIR is -1 and RUN_NEXT_ENTRY 0. After MISSING, with the list of rows to load, or
-    ROWS_DRAIN it is called again, and continues from the first entry that is not done.
+    The caller must set RUN_NEXT_PAIR to -1 and RUN_NEXT_ENTRY to 0 before the first call. After MISSING, with the list
+    of rows to load, or ROWS_DRAIN it must call again, and this continues from the first entry that is not done.
     """
     sti64(ctx + at.RUN_MISSING_COUNT * 8, 0)
     next_pair, next_entry = ldi64(ctx + at.RUN_NEXT_PAIR * 8), ldi64(ctx + at.RUN_NEXT_ENTRY * 8)

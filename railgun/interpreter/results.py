@@ -1,4 +1,7 @@
-"""Writes the results of some ops of one node, for one record or one key."""
+"""Writes the results of some ops of one node, for one record (run.py) or one key of a value query (reading.py).
+
+A node is one (window, filter, group-by) of the plan.
+"""
 
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The interpreter: one compiled loop over a program, a batch and its changelog, which computes results for every event.
 
+`railgun/task/execution.py` calls it. The program is the plan of a task's metrics as tables; a *node* of it is one
+(window, filter, group-by). An *edge* is one end of a window, and the changelog lists the stored events that cross it.
 For each node and each record, in log order: rows that cross the head edge are added; rows that cross the tail edge are
 removed; the results of EXCLUDE CURRENT are read; the record is added, if its time is in the window; and the other
 results are read. The head comes before the tail, so that a row that crosses both edges at one record is added and then
@@ -215,7 +217,8 @@ def _record(ctx: Any, node: Any, i: Any) -> Any:
 def run(ctx: Any) -> Any:
     """Run the nodes over records RUN_FIRST to RUN_LIMIT; 0, or a status, with the place to continue from in RUN_AT_….
 
-    Before the first call RUN_AT_NODE is RUN_NODE_FIRST, RUN_AT_RECORD is -1 and the other RUN_AT_ words 0.
+    The caller must set RUN_AT_NODE to RUN_NODE_FIRST, RUN_AT_RECORD to -1 and the other RUN_AT_ words to 0 before the
+    first call.
     """
     first, limit = ldi64(ctx + at.RUN_FIRST * 8), ldi64(ctx + at.RUN_LIMIT * 8)
     starts = ldi64(ctx + at.RUN_EDGE_START * 8)

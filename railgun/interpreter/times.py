@@ -1,4 +1,7 @@
-"""Comparisons of event times with points behind the clock, which may be beyond 64 bits."""
+"""Comparisons of event times with points behind the clock, which may be beyond 64 bits.
+
+The interpreter's loops (run.py, simple.py) call these kernels.
+"""
 
 from typing import Any
 

@@ -122,13 +122,13 @@ class Evaluator:
         self.context[place] = value
 
     def bind(self, column: int, words_address: int, nulls_address: int) -> None:
-        """Set the addresses of a column's vectors. The caller keeps the vectors alive."""
+        """Set the addresses of a column's vectors. The caller must keep the vectors alive."""
         place = layout.VECTORS + 2 * column
         self.context[place] = words_address
         self.context[place + 1] = nulls_address
 
     def bind_heap(self, heap_address: int) -> None:
-        """Set the address of the bytes of the batch's strings. The caller keeps them alive."""
+        """Set the address of the bytes of the batch's strings. The caller must keep them alive."""
         self.context[layout.HEAP_BATCH] = heap_address
 
     def evaluate(self, rows: int) -> None:

@@ -65,7 +65,7 @@ class ProgramCompiler:
         self._begin(())
 
     def compile(self, expressions: Sequence[TypedExpression], columns: Sequence[tuple[str, Type]]) -> Program:
-        """See `compile_program`."""
+        """Compile like `compile_program`, continuing from the last program if it can."""
         known = len(self._expressions)
         if self._columns != tuple(columns) or self._expressions != list(expressions[:known]):
             known = 0

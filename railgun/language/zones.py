@@ -21,8 +21,8 @@ _DIGEST_LENGTH = 16
 class Zone:
     """A time zone: its offsets from UTC, and when each begins.
 
-    offsets: see `tzif.Offsets`. The first offset holds at all times before the first change, the last one at all times
-    after the last change.
+    offsets: the offsets in s and the times at which they begin, as `tzif.Offsets`. The first offset holds at all times
+        before the first change, the last one at all times after the last change.
     digest: a digest of the offsets, in hexadecimal. Two zones are equal where their names and digests are.
     """
 

@@ -132,7 +132,7 @@ class Transport(Protocol):
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """Return the ids of those of the topics that exist, with one request. An id is empty without a broker.
 
-        A topic that is deleted and made anew under its name has another id.
+        A topic that is deleted and made again under its name has another id.
         """
 
     def submit(self, entries: Sequence[Entry]) -> Future[list[int]]:
@@ -164,7 +164,7 @@ class Transport(Protocol):
         leader epoch. There may be fewer than the log has. If a broker has only a gap there, there are none, and
         `next_offset` is behind the gap.
 
-        It is fast for a caller that reads on from `next_offset`; at another offset it starts anew.
+        It is fast for a caller that reads on from `next_offset`; at another offset it starts again.
         Raises OffsetOutOfRangeError if the offset was trimmed or is beyond the end.
         """
 

@@ -40,7 +40,7 @@ class Ending:
     """A watchdog: ends the process if its `with` block still runs some time after the process was asked to stop.
 
     A call to a broker that is away can take longer than a unit has. Ending the process is no worse than killing it,
-    as the next start goes on from the last checkpoints.
+    as the next start continues from the last checkpoints.
 
     name: what the process is called in the log.
     """

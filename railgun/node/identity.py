@@ -34,7 +34,12 @@ class Identity:
 
 
 class _Kept(msgspec.Struct):
-    """The content of the file. name: empty if the configuration names the node.  catalogue: see `kept_catalogue`."""
+    """The content of the file.
+
+    folder: the id of the data folder.
+    name: the node's name; empty if the configuration names the node.
+    catalogue: the id of the catalogue whose tasks the folder holds; empty before it is known.
+    """
 
     folder: str
     name: str = ""

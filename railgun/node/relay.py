@@ -1,7 +1,7 @@
 """The messages that the child processes of a node send one another. Their node's supervisor relays them (FORMAT.md).
 
 A message that cannot be delivered at once is dropped. So whoever needs an answer asks again, and a process that gets an
-order again goes on with it.
+order a second time continues with it.
 """
 
 from typing import Final

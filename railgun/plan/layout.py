@@ -1,7 +1,8 @@
 """Row layouts: the cells in the rows of a group-by, their offsets, and how they move when metrics change.
 
-One row per (group-by, entity) holds the fixed-size state of all nodes of the group-by. A cell is identified by a text,
-by which the next version of the layout finds it again.
+One row per (group-by, entity) holds the fixed-size state of all nodes of the group-by. A cell is the words of one
+aggregate in the row. It is identified by a text, by which the next version of the layout finds it again. The compiler
+of programs makes layouts, and the task hands them to its entity table.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,8 @@
-"""Finds simple nodes that are *plain*: they only count events, and count the values of one column and sum doubles."""
+"""Finds simple nodes that are *plain*: they only count events, and count the values of one column and sum doubles.
+
+A node is one (window, filter, group-by) of the plan. `railgun/plan/program.py` has plain nodes marked in the program,
+and `railgun/interpreter/plain.py` runs them.
+"""
 
 from collections.abc import Sequence
 

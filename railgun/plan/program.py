@@ -41,8 +41,10 @@ _KINDS = {WindowKind.SLIDING: at.SLIDING, WindowKind.TUMBLING: at.TUMBLING, Wind
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Metrics that fill together.
+    """Metrics that fill together: they were added at one time, and read the same old events.
 
+    number: grows with each generation; 0 for the metrics from before the first event.
+    metrics: in the order in which they were added.
     after_ms: only events after this time are in them.
     filled_ms, filled_seq: the (time, seq) up to which they are filled; (TIME_MAX, TIME_MAX) when they are full.
     """
@@ -58,9 +60,14 @@ class Generation:
 class Program:
     """A program of the interpreter. Tables are int64, with rows as in railgun.interpreter.layout.
 
+    nodes, updates, results: the tables of nodes, of their update ops and of their result ops.
     pairs: int64[p, 3]: each (edge, group, entity column) for which events that cross the edge need rows.
     nodes_of: by generation, the numbers of its nodes, which are adjacent.
     outputs: by metric name, its index among the results.
+    types: the type of each result.
+    hot: the hot columns, values of an event that are computed once on arrival.
+    groups: the layouts of the rows of each group-by.
+    entity_columns: for each of `groups`, the hot column with the hash of its fields.
     """
 
     nodes: npt.NDArray[np.int64]

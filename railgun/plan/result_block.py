@@ -1,4 +1,10 @@
-"""Results of many metrics as matrices. For few events and many metrics, work that is done per metric dominates."""
+"""Results of many metrics as matrices, on the way from tasks to the JSON of replies.
+
+If there are few events and many metrics, the work that is done once per metric takes most of the time. So the results
+of all metrics are kept in a few matrices, not in an array for each metric. `Answers` (railgun/ingest/answers.py) makes
+a block of what tasks in this process answer, and `frontend/exchange/gathered.py` of records of replies.
+`railgun/ingest/replies.py` reads blocks.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +20,9 @@ from railgun.plan.outputs import MetricColumn, is_wide
 class ResultForm:
     """The metrics of a block, and where their results are in it. Made once for many blocks and compared by identity.
 
-    wide: int64[...], the indexes of metrics whose results take two words.  strings: the indexes of those with strings.
+    names, types: by metric, its name and the type of its results.
+    wide: int64[...], the indexes of metrics whose results take two words.
+    strings: the indexes of metrics whose results are strings.
     """
 
     names: tuple[str, ...]
@@ -24,7 +32,7 @@ class ResultForm:
 
     @classmethod
     def of(cls, metrics: Iterable[tuple[str, Type]]) -> "ResultForm":
-        """The form of metrics, given by name and type of result."""
+        """Return the form of metrics, given by name and type of result."""
         listed = tuple(metrics)
         types = tuple(type_ for _, type_ in listed)
         wide = [place for place, type_ in enumerate(types) if is_wide(type_)]
@@ -38,23 +46,25 @@ class ResultForm:
 NO_METRICS = ResultForm.of(())
 
 
-def chosen(places: list[int]) -> NDArray[np.int64] | slice:
-    """The indexes of rows, as a slice if they are evenly spaced, else as an array."""
-    assert min(places, default=0) >= 0
-    step = places[1] - places[0] if len(places) > 1 else 1
-    first, after = (places[0], places[-1] + 1) if places else (0, 0)
-    if step > 0 and places == [*range(first, after, step)]:
+def slice_or_array(indexes: list[int]) -> NDArray[np.int64] | slice:
+    """Return indexes of rows as a slice if they are evenly spaced, else as an array. A slice copies no rows."""
+    assert min(indexes, default=0) >= 0
+    step = indexes[1] - indexes[0] if len(indexes) > 1 else 1
+    first, after = (indexes[0], indexes[-1] + 1) if indexes else (0, 0)
+    if step > 0 and indexes == [*range(first, after, step)]:
         return slice(first, after, step)
-    return np.array(places, np.int64)
+    return np.array(indexes, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class ResultBlock:
     """Results of m metrics for n records.
 
-    low uint64[m, n], and high uint64[w, n] of the form's `wide` metrics in their order; nulls uint8[m, n], 1 = null:
-    the words there may be anything.
-    heap uint8[...]: the bytes that strings' words (offset << 24 | length) point into.
+    form: which metrics these are.
+    low: uint64[m, n], the only word of each result, or the lower one of two.
+    high: uint64[w, n], the upper words of the form's w `wide` metrics, in their order.
+    nulls: uint8[m, n], 1 if a result is null; its words may then be anything.
+    heap: uint8[...], the bytes of strings. The word of a string is offset << 24 | length.
     """
 
     form: ResultForm
@@ -65,18 +75,18 @@ class ResultBlock:
 
     @classmethod
     def nothing(cls, form: ResultForm, n: int) -> "ResultBlock":
-        """All null."""
+        """Return a block whose results are all null."""
         low, high = np.zeros((len(form), n), np.uint64), np.zeros((len(form.wide), n), np.uint64)
         return cls(form, low, high, np.ones((len(form), n), np.uint8), np.zeros(0, np.uint8))
 
     def rows(self, which: NDArray[np.int64] | slice) -> "ResultBlock":
-        """Only these records, in this order; the heap is shared."""
+        """Return a block of only these records, in this order. It shares the heap."""
         return ResultBlock(
             self.form, self.low[:, which], self.high[:, which], self.nulls[:, which], self.heap
         )
 
     def columns(self) -> dict[str, MetricColumn]:
-        """Each metric's results by name."""
+        """Return each metric's results by name."""
         high = dict(zip(self.form.wide.tolist(), self.high))
         return {
             name: MetricColumn(

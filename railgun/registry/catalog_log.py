@@ -1,4 +1,4 @@
-"""The catalogue kept in a topic of a log that one process writes. See FORMAT.md."""
+"""The catalogue kept in a topic of the embedded log, which one process (an engine) writes. See FORMAT.md."""
 
 import os
 import time
@@ -22,6 +22,8 @@ class CatalogLog:
     `begin` records changes. Then the tasks are told of them, and `finish` records that they were told. Changes that
     began and did not finish are `pending` when the log is opened again: tasks are told again, and skip what they know.
 
+    log: the embedded log, in which it makes the topic if that is missing.
+    place: names the catalogue in errors.
     now: the clock for the times of changes, in seconds since 1970.
     Raises CatalogDamagedError, CatalogVersionError.
     """

@@ -1,4 +1,4 @@
-"""The log of the catalogue's changes: who changed what, in words, the newest first. Does no I/O."""
+"""Words the catalogue's changes for people: who changed what, the newest first. Does no I/O."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Makes the topics through which the nodes of a cluster hear of one another."""
+"""Makes the topics through which the nodes of a cluster tell one another what they have and what to do."""
 
 from railgun.messaging.transport import TopicSettings, Transport
 from railgun.registry.topics import Topics

@@ -62,7 +62,7 @@ class KafkaRegistry:
 
     drop_grace_s: how long the topics of a dropped stream stay.
     log_retention_ms: how long records of tasks are kept, of new streams that do not say it; None: for ever.
-    Raises TransportError, RegistryError (for CatalogDamagedError and CatalogVersionError somebody has to mend it).
+    Raises TransportError, RegistryError (after CatalogDamagedError and CatalogVersionError an operator has to act).
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class KafkaRegistry:
             return Snapshot(done, dict(state.keys), tuple(state.pending), begun)
 
     def log(self, limit: int, before: int | None = None) -> list[LoggedChange]:
-        """Return the newest changes: see `ChangeLog.newest`."""
+        """Return the newest changes, at most `limit`, the newest first. before: only changes with a smaller number."""
         self.snapshot()
         with self._reading:
             return self._state.log.newest(limit, before)
@@ -140,7 +140,7 @@ class KafkaRegistry:
     ) -> list[Change]:
         """Make changes. Returns them with their places once all tasks have been told.
 
-        request: the changes, whose places are assigned anew; or a function that makes them from the catalogue as it is
+        request: the changes, whose places are assigned again; or a function that makes them from the catalogue as it is
         then.
         The function may be called several times.
         cancellation: can take the changes back until they begin.

@@ -1,4 +1,4 @@
-"""The errors of this room. Each is one line with the place and the remedy."""
+"""The errors of backfills, validations and tables by Spark. Each is one line with the place and the remedy."""
 
 
 class SparkSideError(Exception):

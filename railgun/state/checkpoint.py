@@ -1,5 +1,8 @@
-"""Fuzzy checkpoints. Items that were dirty when an epoch closed are written to the store bit by bit; one batch then
-commits the epoch, while events change items of the next one.
+"""Fuzzy checkpoints: `Checkpointer` makes a task's state durable in small steps, while events go on to change it.
+
+An *epoch* is the time from one checkpoint to the next. Items (rows and pages) that were dirty when an epoch closed are
+written to the store bit by bit; one batch then commits the epoch. `TaskProcessor` makes the checkpointer, and
+`railgun/task/checkpoints.py` calls it.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""The keys of the state in RocksDB: one letter for the kind, then fixed-width big-endian numbers."""
+"""The keys of the state in RocksDB: one letter for the kind, then fixed-width big-endian numbers.
+
+The store, the entity table and the page pool make keys here alone.
+"""
 
 import struct
 

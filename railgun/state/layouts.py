@@ -1,6 +1,7 @@
 """The versions of a group's row layout, and how a row of an older version becomes a row of the newest.
 
-A group is one GROUP BY of the metrics. Its layout changes when metrics come or go.
+A group is one GROUP BY of the metrics. Its layout changes when metrics come or go. `RowGroups` (rows/groups.py) keeps a
+`LayoutHistory` for each group.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,7 @@
-"""An advisory lock that lets one process at a time use a folder. The kernel drops it when its holder dies."""
+"""An advisory lock that lets one process at a time use a folder. The kernel drops it when its holder dies.
+
+The store of a task, an engine, an embedded log and a Spark build lock their folders by it.
+"""
 
 import contextlib
 import fcntl

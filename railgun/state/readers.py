@@ -1,5 +1,7 @@
-"""Reads many keys of RocksDB, a part at a time. While a task catches up, several lanes share the parts, because nobody
-else needs the processors then.
+"""Reads many keys of RocksDB for `Store`, a part at a time.
+
+While a task catches up, several lanes (queues of background work) share the parts, because nobody else needs the
+processors then.
 """
 
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ class Resident(Protocol):
     def pending(self, old_epoch: int, limit_bytes: int) -> list[Image]:
         """Mark some items with `dirty_epoch == old_epoch` as clean, and return their images, about `limit_bytes`.
 
-        The caller writes the images before it calls any other method. A resident may also write them itself and
+        The caller must write the images before it calls any other method. A resident may also write them itself and
         return none. One call does a bounded part of a scan, so an empty list does not mean that all is done;
         `exhausted` tells that. The copy buffer is not included.
         """

@@ -1,4 +1,7 @@
-"""Opens RocksDB with its options, iterates over its keys, and turns its failures into errors of this package."""
+"""Opens a state's RocksDB with its options, iterates over its keys, and turns its failures into errors of this package.
+
+`Store` and `StoredState` (stored.py) are made of these functions.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

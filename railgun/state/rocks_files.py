@@ -1,6 +1,7 @@
 """Checks RocksDB's files before RocksDB opens them, for damage that it does not report.
 
-At some flipped bits RocksDB waits for ever. Others it takes for an end that a crash has torn, and drops what follows.
+Both the state of a task and the embedded log are checked so. At some flipped bits RocksDB waits for ever. Others it
+takes for an end that a crash has torn, and drops what follows.
 
 Its write-ahead logs and its MANIFEST are made of blocks of 32 KiB; in each there are records of
 CRC-32C of type and body (masked) u32, bytes of the body u16, type u8, body.

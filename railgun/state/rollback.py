@@ -1,8 +1,9 @@
-"""Finds the undo entries that have to be restored when epochs are undone that did not commit.
+"""Finds the undo entries that have to be restored when epochs (the times between checkpoints) are undone.
 
-An undo entry keeps the old value of a key. Most values are kept in case they are overwritten, and then are not. So each
-write lists a mark of four bytes for each key that it wrote in an epoch. An undo entry is passed over if no write of its
-epoch listed its key's mark. Two keys may have the same mark; the entry then restores a value that is there already.
+`Store` undoes the epochs that did not commit. An undo entry keeps the old value of a key. Most values are kept in case
+they are overwritten, and then are not. So each write lists a mark of four bytes for each key that it wrote in an epoch.
+An undo entry is passed over if no write of its epoch listed its key's mark. Two keys may have the same mark; the entry
+then restores a value that is there already.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

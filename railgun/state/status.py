@@ -1,7 +1,7 @@
-"""The statuses with which kernels on resident state say that they cannot continue.
+"""The statuses with which kernels on resident state (rows and pages in memory) say that they cannot continue.
 
-They are negative, so that a result can be a count. The caller passes the status to `PagePool.handle`, or
-`EntityTable.relieve` for ROWS_DRAIN, and then calls the kernel again.
+They are negative, so that a result can be a count. The caller passes the status to `PagePool.handle`, or calls
+`EntityTable.flush_copies` for ROWS_DRAIN, and then calls the kernel again.
 """
 
 import numpy as np

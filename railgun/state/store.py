@@ -1,6 +1,7 @@
-"""Stores the items of a task (rows, pages, strings, layouts) in RocksDB, by epochs.
+"""Stores the items of a task (rows, pages, strings, layouts) in RocksDB, by epochs (the times between checkpoints).
 
-Each value carries its epoch. The values that an epoch overwrites are kept as undo entries until the epoch commits.
+Each value carries its epoch. The values that an epoch overwrites are kept as undo entries until the epoch commits. A
+task has one `Store`. Its entity table, its page pool and its checkpointer read and write through it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -204,7 +205,8 @@ class Store:
 
         An image whose `stored_epoch` is not its epoch is the first of its key in that epoch. The value that it
         replaces goes into the same batch, to be restored if the epoch does not commit.
-        next_epoch: if given, the images are also kept as undo entries of this epoch: see `keep`.
+        next_epoch: if given, the images are also kept as undo entries of this epoch, as by `keep`, because they may be
+            overwritten in it.
         Raises EpochOrderError, before anything is written, for an image that is of a committed epoch, or older than
         the stored one. Raises StoreError if RocksDB fails.
         """

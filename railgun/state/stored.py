@@ -1,4 +1,6 @@
-"""Reads what a state folder held at its last commit. Changes nothing, and works even while the folder's owner runs."""
+"""Reads what a state folder held at its last commit, for `railgun inspect`. Changes nothing, and works even while the
+folder's owner runs.
+"""
 
 import os
 import tempfile

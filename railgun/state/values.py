@@ -1,7 +1,8 @@
 """The bytes of the store's values (epoch, format, body), of undo entries, and of the commit record.
 
-An undo entry holds the keys that a write batch was first to write in an epoch, with their old values. The commit
-record holds the last committed epoch, and what the task keeps with it.
+`Store` writes and reads them; the kernels that load rows read values too. An undo entry holds the keys that a write
+batch was first to write in an epoch, with their old values. The commit record holds the last committed epoch, and what
+the task keeps with it.
 """
 
 from collections.abc import Iterator

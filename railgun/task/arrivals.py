@@ -1,5 +1,8 @@
-"""Turns raw records into hot columns: decodes, evaluates and hashes them. It serves live batches and old records
-alike.
+"""Turns raw records into hot columns: decodes, evaluates and hashes them.
+
+Hot columns are the values that metrics need of an event: fields, the results of expressions, and *entity* columns,
+128-bit hashes of the fields of a GROUP BY. They are computed once per event, and stored with it. `PlanRuntime` has an
+`Arrivals` for live batches; `ColumnComputer` makes others for stored rows that lack a column of a newer metric.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +27,10 @@ from reservoir.native.jit import address, array_at
 class Arrivals:
     """Reads batches of records into the hot columns of one plan. The next batch overwrites the arrays.
 
+    schemas: of the records, by which they are decoded.
+    hot: the plan: the fields to decode, the expressions (roots) to evaluate, and the hashes to make.
+    key: the stream's 16 secret bytes, for the hashes.
+    compile_: compiles the expressions.
     columns: int64[hot, 2]; the addresses of the two vectors of each hot column (words and nulls, or hi and lo).
     heap_addresses: the addresses to which string references refer: of the batch, the constants, and the scratch
         memory.
@@ -63,7 +70,7 @@ class Arrivals:
         return self._fill(self._decoder.decode(records))
 
     def entity(self, column: int) -> tuple[int, int]:
-        """Return the addresses of hi and lo (uint64[n]) of an entity column."""
+        """Return the addresses of hi and lo (uint64[n]) of an entity column: the hashes of a GROUP BY's fields."""
         return int(self.columns[column, 0]), int(self.columns[column, 1])
 
     def _fill(self, decoded: Decoded) -> Decoded:

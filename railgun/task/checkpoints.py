@@ -1,4 +1,8 @@
-"""Decides when a task takes a checkpoint, what the checkpoint holds, and what may be deleted once it is durable."""
+"""Decides when a task takes a checkpoint, what the checkpoint holds, and what may be deleted once it is durable.
+
+`TaskProcessor` has one `CheckpointWork`. Its host calls `step` between batches; `begin`, `advance` and `take` are for
+those who need a checkpoint now, such as a last one before the task is closed.
+"""
 
 from collections.abc import Callable
 from dataclasses import astuple
@@ -7,7 +11,7 @@ import msgspec
 
 from railgun.catalog.stream_reading import stream_to_json
 from railgun.plan.program import TIME_MIN
-from railgun.task.meta import VERSION, TaskMeta, encode_meta
+from railgun.task.meta import TaskMeta, encode_meta, version_for
 from railgun.task.plan_runtime import subtract_clamped
 from railgun.task.view import TaskView
 from reservoir.executor import Job
@@ -45,8 +49,8 @@ class CheckpointWork:
     last_s: how many seconds the last one took.
     durable_position: the position of the last durable checkpoint.
     durable_epoch: the leader epoch of the record before it; -1 if it is not known.
-    durable_log_start: the first offset of the log with a row that it has not sealed. A recovery reads the log from
-        its position on; an earlier release, and Spark's source of a log, read it from here on.
+    durable_log_start: the least offset of an event that no chunk of that checkpoint has. A recovery reads the log from
+        the checkpoint's position on; an earlier release, and Spark's source of a log, read it from here on.
     durable_chunks: the chunks before this one are kept by every recovery.
     """
 
@@ -207,8 +211,9 @@ class CheckpointWork:
             self._committed()
 
     def advance(self) -> bool:
-        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done. No snapshot is being
-        made.
+        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done.
+
+        Must not be called while a snapshot is being made.
         """
         checkpointer = self._task.checkpointer
         if checkpointer.is_in_flight and checkpointer.step(self._task.settings.trickle_bytes):
@@ -272,7 +277,7 @@ class CheckpointWork:
         task = self._task
         return encode_meta(
             TaskMeta(
-                version=VERSION,
+                version=version_for(task.gap),
                 position=task.position,
                 clock_ms=task.admission.clock_ms,
                 floor_ms=task.admission.floor_ms,
@@ -293,6 +298,7 @@ class CheckpointWork:
                 saved_rows=saved_rows,
                 topic_id=task.topic_id,
                 gap=task.gap,
+                begun=task.begun,
             )
         )
 

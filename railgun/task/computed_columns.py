@@ -1,5 +1,7 @@
-"""Computes hot columns of rows that were stored without them, from columns that they have or from their
-raw records.
+"""Computes hot columns of rows that were stored without them, from columns that they have or from their raw records.
+
+Hot columns are the values that metrics need of an event. The reservoir calls the task's `ColumnComputer` when a newer
+metric needs a column that stored rows lack.
 """
 
 import threading
@@ -45,7 +47,7 @@ class ColumnComputer:
     def __call__(
         self, payload: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: Sequence[HotColumn]
     ) -> list[ColumnData]:
-        """See Reservoir.open."""
+        """Return columns of rows, computed from their raw records. This is `compute_columns` of `Reservoir.open`."""
         # Read once, because another thread may set the next plan meanwhile.
         plan = self._plan
         assert plan is not None
@@ -65,7 +67,11 @@ class ColumnComputer:
         return parts[0] if len(parts) == 1 else [_joined(each) for each in zip(*parts)]
 
     def find_recipe(self, columns: Sequence[HotColumn]) -> Recipe | None:
-        """See Reservoir.open. There are recipes for columns of numbers that are computed from fields alone."""
+        """Return how to compute columns from other columns; None if there is no way. See `find_recipe` of
+        `Reservoir.open`.
+
+        There are recipes for columns of numbers that are computed from fields alone.
+        """
         plan = self._plan
         assert plan is not None
         return plan.recipe(tuple(columns))

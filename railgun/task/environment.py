@@ -26,7 +26,7 @@ class TaskEnvironment:
     No other file of the task refers to these defaults directly, so that tests and simulators can replace them.
 
     now: returns seconds of a clock that never goes back.
-    used_s: see `TaskView`.
+    used_s: returns seconds for which this process has kept all processors busy, or a unit had something to do.
     randomness: returns n bytes that nobody can guess, for a number n.
     executor: runs what a task does outside its own thread. All tasks of a process may share one.
     """

@@ -30,7 +30,7 @@ class LogCutError(LogGapError):
 
 
 class LogReplacedError(LogGapError):
-    """The log is another one than the one that a state was made of: its topic was deleted, and made anew.
+    """The log is another one than the one that a state was made of: its topic was deleted, and made again.
 
     topic_id: of the topic that the state was made of.
     """
@@ -41,7 +41,8 @@ class LogReplacedError(LogGapError):
 
 
 class StateLeftBehindError(LogGapError):
-    """The log does not continue a state: it begins behind it, or a gap was accepted that the state has not crossed.
+    """The log does not continue a state. It begins behind the state, or an operator has accepted a gap of the log that
+    this state has not crossed.
 
     position: the offset of the record that the state needs next.
     leader_epoch: of the record before it; -1 if it is not known, or if there is none.

@@ -1,5 +1,11 @@
-"""Runs a program over batches: loads rows into memory, calls the interpreter until it has finished, and holds the
-results.
+"""Runs the compiled program of a task's metrics over batches of events: loads rows into memory, calls the interpreter
+until it has finished, and holds the results.
+
+`PlanRuntime` makes an `Execution` for each program. `TaskProcessor` calls it for batches, and fills for old events. An
+*edge* is one end of a window, a fixed distance behind the clock. As the clock moves, stored events *cross* edges, and
+are added to a window or removed from it; the reservoir lists them in its changelog. A *frame* holds decoded events: a
+chunk, or the reservoir's open region (frame 0). A *node* of the program is one (window, filter, group-by), and a *pair*
+is an edge with a group-by that needs the rows of the events crossing it.
 """
 
 from typing import Any
@@ -50,7 +56,7 @@ class Execution:
         frames: int,
         before: "Execution | None" = None,
     ) -> None:
-        """frames: the address of the frame table.
+        """frames: the address of the frame table, by which the interpreter finds decoded events.
         before: the execution of the previous program, which is not used any more; its largest array is reused.
         """
         self.program = program
@@ -104,7 +110,7 @@ class Execution:
         words[at.RUN_HEAP_USED] = 0
 
     def bind_changelog(self, log: Changelog) -> None:
-        """Set where the rows that cross edges are listed, if that has changed."""
+        """Set the changelog, which lists the rows (stored events) that cross edges, if it has changed."""
         if log.start is self._log_start and log.at is self._log_at:
             return
         self._log_start, self._log_at = log.start, log.at
@@ -119,7 +125,10 @@ class Execution:
         self._log = log
 
     def records(self, first: int, limit: int) -> None:
-        """Run the records from `first` to `limit` - 1 of the batch. All crossings of these records must be listed."""
+        """Run the records from `first` to `limit` - 1 of the batch: expire, arrive and answer.
+
+        The changelog must list all rows that cross edges at these records.
+        """
         words = self._words
         self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
         words[at.RUN_DRAIN] = 0
@@ -127,8 +136,8 @@ class Execution:
             first = self._part(first, limit)
 
     def drain(self, record: int) -> None:
-        """Apply the crossings that are listed so far, which belong to one record. Runs no arrivals and makes no
-        results.
+        """Apply the crossing rows that are listed so far, which must all belong to one record. Nothing arrives, and no
+        results are made.
         """
         self._select(0, len(self.program.nodes), self._nodes_at, self._pairs_at, len(self.program.pairs))
         self._drain(record)
@@ -143,6 +152,7 @@ class Execution:
         self._words[at.RUN_CLOCK] = saved
 
     def _select(self, first: int, last: int, nodes: int, pairs: int, pair_count: int) -> None:
+        """Set which nodes run, and for which (edge, group-by) pairs crossing rows need entity rows in memory."""
         words = self._words
         words[at.RUN_NODES], words[at.RUN_NODE_FIRST], words[at.RUN_NODE_LAST] = nodes, first, last
         words[at.RUN_PAIRS], words[at.RUN_PAIR_COUNT] = pairs, pair_count
@@ -202,10 +212,12 @@ class Execution:
         return limit
 
     def _resolve(self) -> None:
+        """Have all entity rows in memory that the records and their crossing rows need. Raises BatchTooLargeError."""
         self._table.next_stamp()
         self._words[at.RUN_NEXT_PAIR], self._words[at.RUN_NEXT_ENTRY] = -1, 0
         while (status := resolve(self._address)) != 0:
             if status == ROWS_DRAIN:
+                # The table's buffer of images for the store is full.
                 self._table.flush_copies()
             else:
                 self._table.load(self._missing, self._words[at.RUN_MISSING_COUNT])

@@ -1,5 +1,7 @@
-"""Makes the nodes of generations that are filled together, in the form in which the interpreter runs
-them for a fill.
+"""Makes the nodes of generations that are filled together, in the form in which the interpreter runs them for a fill.
+
+A fill reads stored events into metrics that were added later. Metrics that were added at one time are a generation, and
+a node is one (window, filter, group-by) of its program. `fills.py` makes these nodes, and `execution.py` runs them.
 """
 
 from collections.abc import Mapping

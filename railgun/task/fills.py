@@ -23,9 +23,12 @@ _ASKED_MAX = 200
 
 
 class _Pass(NamedTuple):
-    """One pass through the reservoir.
+    """One pass through the reservoir's rows, which fills several generations (metrics that were added together).
 
+    cursor: the number of the fill in the reservoir.
     delay_ms: the delay of the windows of all its generations.
+    generations: their numbers.
+    nodes: the parts of the program that take the rows.
     """
 
     cursor: int

@@ -1,8 +1,9 @@
 """Remembers for a task which positions of input topics it has processed, and what it answered to them.
 
-A record of an input topic may come again, from a reader that took over before the record's position was committed
-(docs/semantics.md, Identity: redelivery). It is recognised by its position, however long ago that was, and gets the
-reply that it got first. Positions before the committed one are answered for good, and are forgotten.
+`TaskProcessor` has one `InputMemory`, which checkpoints keep. A record of an input topic may come again, from a reader
+that took over before the record's position was committed (docs/semantics.md, Identity: redelivery). It is recognised by
+its position, however long ago that was, and gets the reply that it got first. Positions before the committed one are
+answered for good, and are forgotten.
 """
 
 from collections.abc import Mapping
@@ -61,6 +62,7 @@ class _Span:
 
     offsets: int64[n], ascending.
     rows: int64[n]; row `rows[i]` of the kept record is the reply to `offsets[i]`.
+    kept: a reply record with these replies.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -70,7 +72,12 @@ class _Span:
 
 @dataclass(slots=True)
 class _Input:
-    """One partition of the input topic. highest: the greatest offset processed."""
+    """One partition of the input topic.
+
+    committed: the position up to which it was read and answered for good, as its records tell.
+    highest: the greatest offset processed.
+    spans: the positions behind `committed` that were processed, with their replies.
+    """
 
     committed: int = 0
     highest: int = -1

@@ -1,4 +1,7 @@
-"""The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments."""
+"""The commit record of a checkpoint. It holds everything of a task that is not in the state store or in segments.
+
+`checkpoints.py` writes it, `recovery.py` reads it. A *place* here is the number of a change in the catalogue.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,15 +9,16 @@ import msgspec
 
 from railgun.task.errors import CheckpointVersionError
 
-VERSION = 1
+VERSION = 2
+_WITHOUT_GAP = 1
 
 
 class Crossing(NamedTuple):
-    """The last gap of its log that a task has crossed.
+    """The last gap of its log that a task has crossed: records that were lost, and an operator accepted that.
 
-    gap_ms: no event in it, and in gaps before it, is later.
-    offset: the first record behind it.
-    position, leader_epoch: the point of the log up to which the state was made that crossed it.
+    gap_ms: no event in the gap, nor in gaps before it, is later.
+    offset: the first record behind the gap.
+    position, leader_epoch: the point of the log where the state ended that crossed the gap.
     """
 
     gap_ms: int
@@ -26,9 +30,12 @@ class Crossing(NamedTuple):
 class TaskMeta(msgspec.Struct, array_like=True):
     """The content of a commit record.
 
+    version: 2 if the task has crossed a gap, else 1. A release without gaps refuses 2: it would answer without the
+        marks of partial results.
     position: the log offset of the next record to process. All records before it are in the checkpoint.
     clock_ms, floor_ms, retained_ms: the clock T, the lateness floor F and the retention bound R at that position.
     least_ms: the least time ever accepted.
+    chunks: how many chunks the reservoir had sealed since the beginning; these were durable before the commit.
     journal: pages of accepted bits (`Journal.to_json`).
     stream: the stream's definition as a JSON value; None before the first `stream` record.
     schemas: the stream's definitions by schema version, as JSON values.
@@ -44,6 +51,7 @@ class TaskMeta(msgspec.Struct, array_like=True):
         rows are read again from the log.
     topic_id: of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
     gap: the last gap of the log that the task has crossed; None: none.
+    begun: the id of the history that was begun last, by a `begin_deepening` record; empty if none was since that gap.
     """
 
     version: int
@@ -67,10 +75,16 @@ class TaskMeta(msgspec.Struct, array_like=True):
     saved_rows: list[int] | None = None
     topic_id: str = ""
     gap: Crossing | None = None
+    begun: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(TaskMeta).decode
+
+
+def version_for(gap: Crossing | None) -> int:
+    """Return the version of the commit record of a task that has crossed a gap, or none."""
+    return _WITHOUT_GAP if gap is None else VERSION
 
 
 def encode_meta(meta: TaskMeta) -> bytes:
@@ -79,15 +93,16 @@ def encode_meta(meta: TaskMeta) -> bytes:
 
 
 def decode_meta(body: bytes, place: str) -> TaskMeta:
-    """Decode what `encode_meta` returned. Raises CheckpointVersionError for another version; the error
-    names `place`.
+    """Decode what `encode_meta` returned. Raises CheckpointVersionError for another version.
+
+    place: the folder or task that the error names.
     """
     try:
         meta = _decode(body)
     except msgspec.MsgspecError as error:
         raise CheckpointVersionError(place, f"its checkpoint cannot be read ({error})") from error
-    if meta.version != VERSION:
+    if not _WITHOUT_GAP <= meta.version <= VERSION:
         raise CheckpointVersionError(
-            place, f"its checkpoint has version {meta.version}, this program reads {VERSION}"
+            place, f"its checkpoint has version {meta.version}, this program reads up to {VERSION}"
         )
     return meta

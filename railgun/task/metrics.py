@@ -1,5 +1,6 @@
-"""The metrics of a task and their states: added, filling, warm or dropped. Also the part of a checkpoint that keeps
-them.
+"""The metrics of a task and their states: added, filling (old events are read into it), warm (it answers) or dropped.
+
+Also the part of a checkpoint that keeps them.
 """
 
 from collections.abc import Mapping
@@ -17,10 +18,12 @@ from railgun.plan.program import TIME_MAX, TIME_MIN, Generation
 class LiveMetric:
     """A metric in a task.
 
-    added: the place in the catalogue of its `add` record.
+    definition: what it is.
+    added: the number of the catalogue's change that added it.
     generation: the metrics of one generation are filled together.
     after_ms: the retention bound R at its `add` record; TIME_MIN if the task had accepted nothing. Its fill has only
         events after this time, because older ones may be deleted.
+    warm: whether it answers. It does once the `warm` record of the log has come, after its fill.
     """
 
     definition: MetricDefinition
@@ -42,8 +45,9 @@ class LiveMetric:
 
 @dataclass(slots=True)
 class Fill:
-    """How far the fill of a generation has come.
+    """How far the fill of a generation has come: the reading of old events for metrics that were added together.
 
+    after_ms: only events after this time are read.
     filled_ms, filled_seq: the time and the position of the last event that was added; TIME_MAX once full.
     durable: whether a committed checkpoint has the finished fill.
     start_ms: where it began, or where it stood when the task was opened; TIME_MAX before it has begun.

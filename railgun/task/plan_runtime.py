@@ -1,7 +1,7 @@
 """The parts of a task that depend on its set of metrics: arrivals, execution, edges, column sets and layouts.
 
 They are made from the stream's definition and the metrics in force. A control record that changes these makes them
-anew.
+again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -78,7 +78,7 @@ class PlanRuntime:
         generations: Sequence[Generation],
         clock_ms: int,
     ) -> None:
-        """Make all parts anew. The caller has sealed the reservoir with the floor in force."""
+        """Make all parts again. The caller must have sealed the reservoir with the floor in force."""
         self._number_groups(generations)
         fresh = self._set_edges(generations)
         if stream is not self._built_for:

@@ -110,7 +110,7 @@ class TaskProcessor:
         self.stream: StreamDefinition | None = None
         self.schemas: dict[int, StreamDefinition] = {}
         self.position, self.leader_epoch = 0, -1
-        self.history = self.topic_id = ""
+        self.history = self.begun = self.topic_id = ""
         self.gap: Crossing | None = None
         self.unreadable_records = 0
         self.on_begin_deepening: Callable[[BeginDeepening], None] | None = None
@@ -140,7 +140,7 @@ class TaskProcessor:
         """Process consecutive records. `deliver` gets the replies to the events among them, in order.
 
         Replies hold until `deliver` returns. Raises LogGapError, UnknownSchemaError, MalformedControlError, and what
-        storage raises; after an error the task must be opened anew.
+        storage raises; after an error the task must be opened again.
         """
         if first_offset != self.position:
             raise LogGapError(str(self.identity), f"offset {first_offset} was given, {self.position} is next")
@@ -180,7 +180,7 @@ class TaskProcessor:
         do now.
 
         brief: whether it must take well under a millisecond, because the caller may get an event at any moment. The
-            next call goes on with the part after the last one.
+            next call continues with the part after the last one.
         """
         started_s = now_s = self.now()
         parts = (self._tend_rows, self._fill, self._sweep, self._checkpoint)
@@ -348,7 +348,7 @@ class TaskProcessor:
         place: that of the last change in the catalogue.
         """
         gap_ms = crossing.gap_ms if self.gap is None else max(crossing.gap_ms, self.gap.gap_ms)
-        self.gap = crossing._replace(gap_ms=gap_ms)
+        self.gap, self.begun = crossing._replace(gap_ms=gap_ms), ""
         for change in changes:
             if isinstance(change, PutStream):
                 self._put_stream(change)
@@ -386,15 +386,21 @@ class TaskProcessor:
                 self.metrics.add(change, has_accepted=accepted, retained_ms=self.retained_ms)
                 self._is_built = False
         elif isinstance(change, BeginDeepening):
+            self.begun = change.history
             if self.on_begin_deepening is not None:
                 self.on_begin_deepening(change)
         elif isinstance(change, AddHistory | Deepen):
-            if change.history != self.history:
+            is_void = isinstance(change, Deepen) and self.lacks_gap(change.history)
+            if change.history != self.history and not is_void:
                 raise HistoryMissingError(
                     str(self.identity), change.history, takes_over=isinstance(change, Deepen)
                 )
         elif isinstance(change, DropMetric) and self.metrics.drop(change.name, change.added):
             self._is_built = False
+
+    def lacks_gap(self, history: str) -> bool:
+        """Whether the task has crossed a gap since a history was begun. What was built with that has not crossed it."""
+        return self.gap is not None and self.begun != history
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:
         """Decode the chunks that metrics among these changes will need. The changes will be in the log soon.

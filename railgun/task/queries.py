@@ -1,4 +1,4 @@
-"""Answers value queries between the batches of a task. Nothing of the task changes."""
+"""Answers value queries (metrics of keys, without an event) between the batches of a task. The task does not change."""
 
 from collections.abc import Sequence
 

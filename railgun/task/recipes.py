@@ -1,4 +1,7 @@
-"""Computes columns of numbers that a chunk does not have from its other columns, without the raw records."""
+"""Computes columns of numbers that a chunk does not have from its other columns, without the raw records.
+
+A chunk is a sealed block of stored events. `computed_columns.py` calls it for the reservoir.
+"""
 
 from collections.abc import Sequence
 from functools import partial

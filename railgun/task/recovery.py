@@ -67,13 +67,13 @@ def open_task(
 ) -> TaskProcessor:
     """Open a task from its last durable checkpoint, or a new one. The result's `position` is the offset it needs next.
 
-    sync_log: see `CheckpointWork`.
+    sync_log: is called with a checkpoint's position before the checkpoint is committed; see `CheckpointWork`.
     log_start: the first offset that the log still has. StateLeftBehindError is raised if the task needs an earlier one
         next, or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
     topic_id: of the topic of the log, for the task's next checkpoints.
     begin: the offset at which a task begins that has processed no record.
-    gap: a gap of this log that was accepted. The task crosses it if it has the state that does. StateLeftBehindError is
-        raised if its state has not crossed it and never will.
+    gap: a gap of this log that an operator has accepted. The task crosses it if its state is the accepted one.
+        StateLeftBehindError is raised if its state has not crossed the gap and never will.
     check_state: is called before any file is changed, if there is a checkpoint. It raises if the log does not continue
         the checkpoint's state.
     environment: clocks, randomness and executor of the task; those of this process if None.
@@ -203,7 +203,7 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     task.pool.restore(meta.pool)
     task.inputs = InputMemory.from_json(meta.inputs)
     task.retained_ms, task.history = meta.retained_ms, meta.history
-    task.leader_epoch, task.gap = meta.leader_epoch, meta.gap
+    task.leader_epoch, task.gap, task.begun = meta.leader_epoch, meta.gap, meta.begun
     task.runtime.restore(meta.groups, meta.next_group, meta.cells)
     if meta.stream is None:
         task.position = meta.position

@@ -102,8 +102,9 @@ class Replies:
     nulls: uint8[metrics, stride].
     heap: the bytes of string results.
     names, types: the names and types of the metrics.
+    warming: the names of the metrics that do not answer yet.
     partials: which metrics lack events up to a bound, and in which rows.
-    place: the place in the catalogue of the newest change in force.
+    place: the number of the catalogue's newest change that is in force at these records.
     repeats: rows that get the reply of an earlier record. Their values in the columns do not count.
     is_query: whether these answer value queries, at one place of the log: all are of `first_offset`, the last record
         that is included, and `decoded.time` has the task's clock.

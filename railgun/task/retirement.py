@@ -1,10 +1,10 @@
 """Keeps cells of dropped metrics in the row layouts until the sweep has freed what they refer to.
 
-A cell may refer to pages: trees, wide sums, strings with a reference count. If it left the layout at once, nothing
-    would free these. So it is *retired*: it keeps its words under a name that says how to empty it, and nothing
-    updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout leaves it out. Sums of
-    doubles are by far the most frequent of these cells, and their wide pages the rarest pages. So a task that has
-    never made a page does not keep cells for them.
+A cell (an aggregate's words in a row) may refer to pages: trees, wide sums, strings with a reference count. If it left
+the layout at once, nothing would free these. So it is *retired*: it keeps its words under a name that says how to empty
+it, and nothing updates it any more. Once `railgun.task.sweep` has emptied it in every row, the next layout leaves it
+out. Sums of doubles are by far the most frequent of these cells, and their wide pages the rarest pages. So a task that
+has never made a page does not keep cells for them.
 
 The kernel here empties some cells of many rows. It first marks each row as dirty, so that its old image is kept.
 """
@@ -46,7 +46,7 @@ def reset_cells(
     """Empty `count` cells (int64[count, 4]) of n rows (addresses, int64[n]), starting at the row in BLOCK_AT_ROW.
 
     reset: the entry point of `rare.reset_rare`.
-    Returns 0, or a status of the table or the pool. The caller handles that status and calls again.
+    Returns 0, or a status of the table or the pool. The caller must handle that status and call again.
     """
     for i in range(ldi64(block + BLOCK_AT_ROW * 8), n):
         row = ldi64(rows + 8 * i)

@@ -16,7 +16,8 @@ SNAPSHOT = "snapshot.json"
 class SnapshotFile(msgspec.Struct, frozen=True):
     """The content of `snapshot.json`.
 
-    created: the place in the catalogue of the stream's first definition.
+    stream, partitioner, partition: the task.
+    created: the number of the catalogue's change that made the stream.
     topic_id: of the topic of the log that the state was made of; empty if it is not known.
     position: the offset of the next record.
     leader_epoch: of the record before it; -1 if it is not known.
@@ -24,6 +25,7 @@ class SnapshotFile(msgspec.Struct, frozen=True):
     history: the id of the history before the log; empty if there is none.
     release, arrow: the release of this program, and the version of Arrow, that made it. Bytes may differ between them.
     formats: the versions of the formats in the folder, by name.
+    version: of the format of this file.
     """
 
     stream: str

@@ -219,7 +219,7 @@ class SweepWork:
         return False
 
     def _empty(self, rows: npt.NDArray[np.int64], cells: list[HeldCell]) -> None:
-        """Empty cells of rows of one group. The rows are in memory."""
+        """Empty cells of rows of one group. The rows must be in memory."""
         if not cells:
             return
         task = self._task

@@ -32,7 +32,8 @@ class TaskView(Protocol):
     leader_epoch: the leader epoch of the record before `position`; -1 if it is not known.
     history: the id of the history that lies before the log; empty if there is none.
     topic_id: the id of the topic of its log; empty if that has none.
-    gap: the last gap of its log that it has crossed; None: none.
+    gap: the last gap of its log that it has crossed; None if it has crossed none.
+    begun: the id of the history that was begun last, by a `begin_deepening` record; empty if none was since that gap.
     retained_ms: the retention bound R, in ms. Events at or before it may be deleted.
     busy_s, maintenance_s: seconds spent in processing records and in background work, by `now`.
     """
@@ -59,6 +60,7 @@ class TaskView(Protocol):
     history: str
     topic_id: str
     gap: Crossing | None
+    begun: str
     retained_ms: int
     busy_s: float
     maintenance_s: float

@@ -17,7 +17,9 @@ class Family:
     """A metric for monitoring.
 
     name: the name that is scraped; that of a counter ends in `_total`.
+    kind: counter, gauge or histogram.
     labels: the names of its labels, whose values are bounded by what is registered.
+    says: what it means, as its HELP line says.
     """
 
     name: str

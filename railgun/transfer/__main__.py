@@ -17,6 +17,7 @@ from railgun.node.ending import Ending
 from railgun.node.parent import Parent
 from railgun.node.signals import stop_when_asked
 from railgun.transfer.process import TransferProcess
+from railgun.wording import error_text
 
 # This process loses nothing if it is ended.
 _OVER_S = 5.0
@@ -48,7 +49,9 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             process.run(stopped)
         except (CertificateError, OSError) as error:
-            logging.getLogger("railgun.transfer").error("no snapshots are served or fetched: %s", error)
+            logging.getLogger("railgun.transfer").error(
+                "no snapshots are served or fetched: %s", error_text(error)
+            )
             return 1
     return 0
 

@@ -67,9 +67,17 @@ def listen(cluster: ClusterSettings) -> Listening:
     return Listening(opened, f"{'https' if has_tls else 'http'}://{advertised}", "")
 
 
-def _local_host(broker: str) -> str:
-    """Return the local address from which the broker is reached. Nothing is sent. Raises OSError."""
-    host, port = _host_and_port("cluster.broker", broker.split(",")[0].strip())
+def _local_host(brokers: str) -> str:
+    """Return the local address from which a broker is reached: one for other machines, if any broker is on another one.
+
+    Nothing is sent. Raises OSError.
+    """
+    found = [_local_host_to(each.strip()) for each in brokers.split(",")]
+    return next((each for each in found if not is_loopback(each)), found[0])
+
+
+def _local_host_to(broker: str) -> str:
+    host, port = _host_and_port("cluster.broker", broker)
     family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(where)

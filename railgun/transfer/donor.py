@@ -1,4 +1,7 @@
-"""Asks a donor for a snapshot, for its manifest, and for bytes of its files."""
+"""Asks a donor (a node with a copy of a task) for a snapshot, for its manifest, and for bytes of its files.
+
+`fetch.py` makes a `Donor` for each node that it tries.
+"""
 
 import contextlib
 import ssl

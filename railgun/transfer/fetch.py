@@ -1,4 +1,4 @@
-"""Fetches the data of one task: takes donors in order until one has given all of it, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
 
 import logging
 import secrets
@@ -15,6 +15,7 @@ from railgun.transfer.donor import Donor, DonorAddress, DonorBusyError, DonorErr
 from railgun.transfer.figures import Figures
 from railgun.transfer.manifest import ClusterId, Manifest, ManifestError, ManifestFile, check_manifest
 from railgun.transfer.target import DamagedError, NoRoomError, TargetFolder
+from railgun.wording import error_text
 
 BUSY_S = 2.0
 """The pause after which donors that served others are asked again."""
@@ -42,6 +43,7 @@ class FetchSetting:
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
     release: of this program.
+    figures: counts fetches and their bytes for monitoring.
     free_bytes: returns how much of a folder's disk is free.
     """
 
@@ -82,9 +84,9 @@ class TaskFetch:
             self._target.delete()
             done = Fetched(task, str(error))
         except OSError as error:
-            done = Fetched(task, f"{self._target.folder}: {error}")
-        if done.error:
-            _log.warning("the data of %s is not fetched: %s", task, done.error)
+            done = Fetched(
+                task, error_text(error) if error.filename else f"{self._target.folder}: {error_text(error)}"
+            )
         return done
 
     def _already(self) -> Fetched | None:
@@ -105,12 +107,16 @@ class TaskFetch:
             for node, unit in left:
                 name = f"{node}/{unit}"
                 try:
-                    return self._from(node, unit)
+                    done = self._from(node, unit)
                 except DonorBusyError:
                     busy.append((node, unit))
                 except (DonorError, ManifestError, DamagedError) as error:
-                    _log.warning("the data of %s cannot be fetched from %s: %s", task, name, error)
                     errors.append(f"{name}: {error}")
+                else:
+                    # Where nobody gives it, the unit says why.
+                    if errors:
+                        _log.warning("the data of %s cannot be fetched from %s", task, "; ".join(errors))
+                    return done
             left = busy
             if left:
                 self.progress = Fetching(task)

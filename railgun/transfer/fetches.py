@@ -49,7 +49,7 @@ class Fetches:
         self._told: dict[str, tuple[Fetching, float]] = {}
 
     def order(self, unit: str, order: Fetch) -> None:
-        """Take an order. One that is there already goes on. unit: who gave it."""
+        """Take an order. One that is there already continues. unit: who gave it."""
         with self._lock:
             running = self._running.get(order.task)
             if running is None or running.fetch.is_stopped:

@@ -1,4 +1,4 @@
-"""Signs the requests for snapshots and their manifests with the donor's key (FORMAT.md)."""
+"""Signs the requests for snapshots and manifests with the key of the donor, the node that is asked (FORMAT.md)."""
 
 import hmac
 import secrets

@@ -1,4 +1,4 @@
-"""The limits of a donor: how many fetches it serves at once, and how many bytes it sends in a second."""
+"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from typing import Final
 FETCHES_MAX: Final = 2
 """A donor serves so many fetches at once, and a target makes so many."""
 
-# A fetch that sends no request for this long has ended, or will begin anew.
+# A fetch that sends no request for this long has ended, or will begin again.
 _IDLE_S = 10.0
 
 

@@ -38,6 +38,9 @@ class Manifest(msgspec.Struct, frozen=True):
 
     catalogue: the id of the topic of the cluster's catalogue; empty if it is not known.
     topic_prefix: of the cluster's topics.
+    snapshot: says what the snapshot is.
+    files: the path, size and hash of each file.
+    version: of the format of the manifest.
     """
 
     catalogue: str

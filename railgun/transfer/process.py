@@ -30,6 +30,7 @@ from railgun.node.relay import (
 )
 from railgun.registry.topics import Topics
 from railgun.transfer.address import Listening, listen
+from railgun.transfer.donor import DonorError
 from railgun.transfer.fetch import FetchSetting
 from railgun.transfer.fetches import Fetches
 from railgun.transfer.figures import Figures
@@ -190,5 +191,10 @@ def _own_tls(cluster: ClusterSettings) -> ssl.SSLContext:
 
 
 def _donors_tls(cluster: ClusterSettings) -> ssl.SSLContext:
-    """Return what verifies donors. Raises OSError."""
-    return ssl.create_default_context(cafile=None if cluster.transfer_ca == NONE else cluster.transfer_ca)
+    """Return what verifies donors. Raises DonorError if the file of the CAs cannot be used."""
+    file = None if cluster.transfer_ca == NONE else cluster.transfer_ca
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:
+        why = "it holds no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        raise DonorError(f"cluster.transfer_ca: {file}: {why}; name a file of CAs in PEM") from None

@@ -1,4 +1,7 @@
-"""The snapshots in a donor's data folder: orders them from units, and deletes them when they are not read."""
+"""The snapshots in a donor's data folder: orders them from units, and deletes them when they are not read.
+
+A donor is a node that gives its data to others, and its units are the processes that run tasks.
+"""
 
 import asyncio
 import contextlib

@@ -204,5 +204,5 @@ class TargetFolder:
         if free < needed + SPARE_BYTES:
             raise NoRoomError(
                 f"{self.folder}: the disk has {free} bytes left; {needed} are to be fetched, and {SPARE_BYTES} have to "
-                "stay free"
+                "stay free: make room there"
             )

@@ -17,6 +17,7 @@ from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
 from railgun.state.errors import StateError
 from railgun.unit.process import UnitPlace, run_unit
+from railgun.wording import error_text
 from reservoir.errors import ReservoirError
 
 _FAILED = (TransportError, RegistryError, StateError, ReservoirError, OSError, ValueError)
@@ -44,7 +45,7 @@ def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -
         try:
             run_unit(settings, place, stopped, parent, deadlines)
         except _FAILED as error:
-            logging.getLogger("railgun.unit").error("%s ends: %s", name, error)
+            logging.getLogger("railgun.unit").error("%s ends: %s", name, error_text(error))
             return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Decides which tasks a unit has copies of, by the plan of the cluster's leader."""
+"""Decides which tasks a unit (a process that runs tasks) has copies of, by the plan of the cluster's leader."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

@@ -1,4 +1,8 @@
-"""Reads the plan and the reports of all units, and decides for each copy of a unit whether it answers."""
+"""Reads the plan and the reports of all units, and decides for each copy of a task in this unit whether it answers.
+
+A unit is a process that runs copies of tasks. Its loop calls `decide` in every round; the rules are those of
+`railgun/cluster/answering.py`.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

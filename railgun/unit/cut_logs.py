@@ -1,7 +1,8 @@
 """Finds logs that have lost records to which copies had replied, as after an unclean leader election of a broker.
 
-A copy would wait for ever at the end of such a log, below what others have replied to; or it would go on with records
-that came into the places of those that were lost.
+`UnitLoop` asks it in every round, and stops the tasks of these logs. Otherwise a copy of the task would wait for ever
+at the end of such a log, below what others have replied to; or it would go on with records that came into the places of
+those that were lost.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,7 @@ CUT_S = 5.0
 class _Short:
     """A log that seems too short.
 
+    host: runs the task of the log.
     since_s: when the log first seemed too short; later, when the broker was last asked.
     count: how many answers in a row have said that it is too short.
     asking: the request for its end; None between requests.

@@ -31,7 +31,7 @@ class DeadLetters:
         self._is_writing = False
 
     def write(self, entry: Entry) -> Sent:
-        """Have an entry written. The future gets its outcome: what cannot be mended by waiting is an error."""
+        """Have an entry written. The future gets its outcome: what waiting cannot cure is an error."""
         written: Sent = Future()
         with self._lock:
             self._waiting.append((entry, written))
@@ -56,9 +56,12 @@ class DeadLetters:
                 sent.add_done_callback(partial(pass_on, future=written))
 
     def _sent(self, entry: Entry) -> Sent:
+        is_made = False
         while True:
             try:
-                self._make(entry.where.topic)
+                if not is_made:
+                    self._make(entry.where.topic)
+                    is_made = True
                 return self._transport.submit([entry])
             except TransportFullError:
                 self._clock.sleep(_FULL_S)

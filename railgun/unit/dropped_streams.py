@@ -1,4 +1,4 @@
-"""Deletes the folders of dropped streams, some time after the drop.
+"""Deletes the folders of dropped streams, some time after the drop. One unit of each node does it.
 
 They may hold hundreds of gigabytes, so that is done outside the unit's loop.
 """

@@ -1,4 +1,7 @@
-"""Has the node's transfer process fetch the data of tasks, and hears how far that is (FORMAT.md)."""
+"""Has the node's transfer process fetch the data of tasks from other nodes, and is told how far that is (FORMAT.md).
+
+A unit (a process that runs tasks) has one `UnitFetcher`; its hosts order fetches by it.
+"""
 
 import logging
 from collections import deque
@@ -24,6 +27,8 @@ _log = logging.getLogger("railgun.unit")
 class _UnderWay:
     """A fetch that was asked for.
 
+    fetch: the request to the transfer process.
+    found: how far the fetch has come, or how it has ended, as that process said last.
     heard_s: when it was asked for, or its progress was heard; whichever came last.
     """
 

@@ -17,6 +17,7 @@ class StreamFigures:
 
     records: how many records were taken, by partitioner.
     batches: a distribution of how many records were taken together.
+    stages: by stage of a batch, a distribution of the seconds that it took.
     """
 
     records: Counter[str] = field(default_factory=Counter)

@@ -27,6 +27,7 @@ class _Missing:
 
     since_s: when the broker first said that the topic is missing.
     held: the entries to send, in order, each with the future that gets its outcome.
+    size_bytes: the bytes of all of them.
     """
 
     since_s: float

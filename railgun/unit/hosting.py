@@ -1,8 +1,8 @@
 """Makes the hosts of a unit's tasks, with a sink that sends replies and a writer of `warm` records.
 
-A `warm` record in a task's log says that a new metric has read its history and answers from there on.
-The sink counts replies until they are acknowledged. The writer writes each `warm` record once; tasks read it from
-their logs.
+A unit is a process that runs tasks, and a host runs one copy of a task. A `warm` record in a task's log says that a new
+metric has read its history and answers from there on. The sink counts replies until they are acknowledged. The writer
+writes each `warm` record once; tasks read it from their logs.
 """
 
 import math
@@ -109,7 +109,7 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
-    after_records: see `DataSource`.
+    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
     timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again. In operation it
         waits for them until it is asked to stop.
     """

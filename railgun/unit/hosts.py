@@ -1,6 +1,10 @@
-"""The hosts of a unit's tasks. They are opened and closed outside the unit's loop, and one that fails stops alone."""
+"""The hosts of a unit's tasks: each runs one copy of a task, in this process.
+
+`UnitLoop` uses it. Hosts are opened and closed outside the unit's loop, and one that fails stops alone.
+"""
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -24,6 +28,9 @@ from reservoir.executor import Job
 # the log nor another node had its data.
 _LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
 
+# Numbers, and random names. Errors that differ in these alone have one cause.
+_VARYING = re.compile(r"\b[0-9a-f]*[0-9][0-9a-f]*\b")
+
 _log = logging.getLogger("railgun.unit")
 
 
@@ -31,7 +38,7 @@ class UnitHosts:
     """Opens and closes the hosts of a unit's tasks. One thread uses it.
 
     make: makes the hosts of tasks that begin together, in their order.
-    closed: is called with each host that was closed while the unit goes on.
+    closed: is called with each host that was closed while the unit continues.
     fetcher: fetches the data of tasks from other nodes.
     by_key: the hosts of the unit's tasks.
     Raises the errors that stop the whole unit: TransportError, and errors of the disk.
@@ -49,6 +56,8 @@ class UnitHosts:
         self._fetching: set[TaskKey] = set()
         # Failed hosts whose data may be had later, each with the time of the next look.
         self._unserved: dict[TaskKey, float] = {}
+        # Why the data of tasks cannot be had, as far as it is logged already.
+        self._said: dict[TaskKey, set[str]] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
         self._opening: dict[TaskKey, Job[None]] = {}
         self._again: dict[TaskKey, float] = {}
@@ -65,7 +74,7 @@ class UnitHosts:
         """Set which tasks the unit runs. Returns whether that is a change.
 
         Hosts of other tasks are closed. Hosts are opened for new tasks, and for tasks that go on after a loss of
-        records or behind a gap that was accepted.
+        records, or behind a gap, that an operator has accepted.
         """
         needed = {place.key: place for place in places}
         dropped = [
@@ -74,6 +83,7 @@ class UnitHosts:
             if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
+            self._said.pop(key, None)
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
         if new:
@@ -160,18 +170,23 @@ class UnitHosts:
         else:
             if host.state is HostState.FETCHING:
                 self._fetch(host)
-            elif fetching_folder(host.place.folder).exists():
+                return
+            self._said.pop(key, None)
+            if fetching_folder(host.place.folder).exists():
                 # It was opened from its own data: what an earlier fetch has left is of no use any more.
                 self._fetcher.stop(key)
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
         """Stop a task for an error of its own. If its log lacks what it needs next, it begins again once the copy of
-        another node may give its data.
+        another node may give its data. It is logged once that it has failed again for the same cause.
         """
-        stop_task(host, error)
+        key = host.place.key
         if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
-            self._unserved[host.place.key] = self._clock.now() + _UNSERVED_S
+            self._unserved[key] = self._clock.now() + _UNSERVED_S
+            stop_task(host, error, is_news=self._is_news(key, f"stopped: {error}"))
+        else:
+            stop_task(host, error)
 
     def _fetch(self, host: TaskHost) -> None:
         """Have the data of a task fetched. If nobody is known who may give it, look again soon."""
@@ -180,7 +195,8 @@ class UnitHosts:
         if order is None:
             self._again[key] = self._clock.now() + _AWAY_S
         else:
-            _log.info("%s: its data is fetched from another node", host.place.identity)
+            if key not in self._said:
+                _log.info("%s: its data is fetched from another node", host.place.identity)
             self._fetcher.begin(host.place, order)
             self._fetching.add(key)
 
@@ -192,7 +208,7 @@ class UnitHosts:
         self._fetching.discard(key)
         host.note_fetch(found)
         host.fetching = Fetching()
-        if found.error:
+        if found.error and self._is_news(key, found.error):
             _log.warning("%s: its data could not be fetched: %s", host.place.identity, found.error)
         self._again[key] = self._clock.now() + (_AWAY_S if found.error else 0.0)
 
@@ -204,6 +220,13 @@ class UnitHosts:
             self._let_go(key)
             [self.by_key[key]] = self._make([place])
             self._open(key)
+
+    def _is_news(self, key: TaskKey, why: str) -> bool:
+        """Whether this cause is not logged yet for a task. From now on it is."""
+        cause, said = _VARYING.sub("", why), self._said.setdefault(key, set())
+        is_news = cause not in said
+        said.add(cause)
+        return is_news
 
     def _open_later(self, key: TaskKey, error: TransportError) -> None:
         _log.warning("%s cannot be opened for now: %s", self.by_key[key].place.identity, error)
@@ -222,11 +245,14 @@ class UnitHosts:
         self._closing[key] = host, host.lane.submit(host.close)
 
 
-def stop_task(host: TaskHost, error: Exception) -> None:
-    """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again."""
+def stop_task(host: TaskHost, error: Exception, *, is_news: bool = True) -> None:
+    """Stop a task for an error of its own. An error of the disk is raised instead, so that the unit starts again.
+
+    is_news: whether it is logged.
+    """
     if isinstance(error, StorageFailedError) or type(error) is StoreError:
         raise error
-    host.fail(error, _remedy(host.place, error))
+    host.fail(error, _remedy(host.place, error), is_news=is_news)
 
 
 def _remedy(place: Place, error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Takes the last checkpoints of the tasks of a unit that stops, all together and within a time."""
+"""Takes the last checkpoints of the tasks of a unit that stops, all together and within a time, for `UnitLoop.stop`."""
 
 from collections.abc import Iterable
 

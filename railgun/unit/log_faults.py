@@ -24,6 +24,7 @@ _MISSING_S, _AWAY_S = 0.05, 0.5
 class _Doubtful:
     """A log that may not be readable.
 
+    host: runs the task of the log.
     asking: the request to the broker about it; None once it is answered.
     again_s: when the log is read again after the answer, by the unit's clock.
     """

@@ -1,5 +1,6 @@
-"""The loop of a processor unit. Each round processes the records that were read from logs, task by task, and does
-other work that is due.
+"""The loop of a processor unit, a process that runs copies of tasks.
+
+Each round processes the records that were read from logs, task by task, and does other work that is due.
 """
 
 import contextlib
@@ -223,7 +224,7 @@ class UnitLoop:
             raise failures[0]
 
     def abandon(self) -> None:
-        """Close every task without a checkpoint. The next start goes on from the last checkpoints."""
+        """Close every task without a checkpoint. The next start continues from the last checkpoints."""
         self._hosts.wait()
         for host in self.hosts.values():
             try:
@@ -308,7 +309,7 @@ class UnitLoop:
         self.records += len(fetched)
 
     def _drop_outdated(self, running: Mapping[TopicPartition, TaskHost]) -> None:
-        """Drop records that wait for tasks that were closed or begin anew. Their logs are read again from the tasks'
+        """Drop records that wait for tasks that were closed or begin again. Their logs are read again from the tasks'
         positions.
         """
         for where, (position, _) in list(self._fetched.items()):
@@ -321,7 +322,7 @@ class UnitLoop:
         for where, (again_s, held) in list(self._held.items()):
             host = running.get(where)
             if host is None or held.offsets[0] != host.position:
-                # The task was closed, or begins anew: its log is read again from its position.
+                # The task was closed, or begins again: its log is read again from its position.
                 del self._held[where]
             elif now_s >= again_s and (host.limit is None or host.limit.offset > host.position):
                 del self._held[where]

@@ -1,4 +1,4 @@
-"""Deletes the data of copies that have moved to other nodes.
+"""Deletes the data of copies of tasks that have moved to other nodes. One unit of each node does it.
 
 The data is kept for a while: the copy may come back, and would have less to catch up.
 """
@@ -54,7 +54,7 @@ class MovedCopies:
     data: the node's data folder.
     is_elsewhere: returns whether other nodes have all wanted copies of a task, caught up, and none is planned here by a
         plan; None: by the one that the unit knows.
-    newest_plan: reads the plan anew. Raises TransportError.
+    newest_plan: reads the plan again. Raises TransportError.
     run: runs a function outside the unit's loop, and returns what tells whether it still runs.
     """
 
@@ -110,6 +110,6 @@ class MovedCopies:
                 )
 
     def _delete(self, key: TaskKey, folder: Path) -> None:
-        # A host that opens the task meanwhile begins anew.
+        # A host that opens the task meanwhile begins again.
         remove_whole(folder)
         _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)

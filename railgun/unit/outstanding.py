@@ -1,4 +1,7 @@
-"""Tracks the replies of one task that are not acknowledged, and the offset up to which all records are answered."""
+"""Tracks the replies of one task that are not acknowledged, and the offset up to which all records are answered.
+
+The sink of each host has one (`hosting.py`). A checkpoint waits for it.
+"""
 
 import math
 import threading

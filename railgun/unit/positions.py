@@ -1,5 +1,6 @@
-"""Reports the copies of a unit's tasks to all processes of the cluster, in the topic of positions
-(railgun/cluster/FORMAT.md).
+"""Reports the copies of a unit's tasks to all processes of the cluster, in the topic of positions.
+
+The unit's loop calls it in every round. railgun/cluster/FORMAT.md describes the records.
 """
 
 import logging
@@ -63,7 +64,7 @@ class Positions:
         """Write a report if something has changed and the interval is over, or if one is due anyway. Other calls cost
         next to nothing.
 
-        A report that could not be delivered, because the broker was away, is written anew.
+        A report that could not be delivered, because the broker was away, is written again.
         Raises TransportError if replies could not be delivered, or if the broker refuses a report.
         """
         time_s = self._clock.now()

@@ -56,6 +56,7 @@ class _Waiting:
 class _Partition:
     """The partition of queries to one task.
 
+    where, host: the partition, and the host of the task.
     position: the next offset to read; None until it is known.
     opening: the request for the position.  again_s: when the next request may begin.
     waiting: the unanswered queries, oldest first, by front-end, incarnation and number.  size_bytes: their size.
@@ -150,7 +151,7 @@ class QueryServer:
                 self._transport.release(*own.where)
 
     def handle_fault(self, error: TransportError) -> bool:
-        """Begin anew at the end of the partition of queries that an error of reading is about.
+        """Begin again at the end of the partition of queries that an error of reading is about.
 
         Returns False if it is about none.
         """
@@ -239,7 +240,7 @@ class QueryServer:
             # An error of the disk would also stop the next event.
             raise
         except Exception:  # noqa: BLE001 - logged
-            # The front-end gets a refusal, and the task goes on. If the task is at fault, events will show it too.
+            # The front-end gets a refusal, and the task continues. If the task is at fault, events will show it too.
             _log.exception("%s cannot answer a value query", host.place.identity)
             detail = f"{host.place.identity} cannot answer; the log of its node says why"
             refusal = Refusal(query.incarnation, query.number, detail)

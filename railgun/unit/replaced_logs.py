@@ -1,4 +1,4 @@
-"""Finds logs whose topics were deleted and made anew while their tasks run.
+"""Finds logs whose topics were deleted and made again while their tasks run. `UnitLoop` stops these tasks.
 
 Reading does not show this: the new topic has records at the same offsets, and the first leader of each topic has the
 same epoch.
@@ -27,6 +27,7 @@ class _Look:
     """A request for the ids of all topics.
 
     made_of: the hosts that ran when it was made, each with the id of the topic that its state is made of.
+    asking: gets the id of each topic, by name.
     """
 
     made_of: Collection[tuple[TaskHost, str]]
@@ -49,7 +50,7 @@ class ReplacedLogs:
         """Yield the hosts whose logs are of other topics than their states were made of, each with the error.
 
         hosts: those that run.
-        A broker that does not answer, or refuses to, says nothing: reading goes on.
+        A broker that does not answer, or refuses to, says nothing: reading continues.
         """
         now_s, look = self._clock.now(), self._look
         if look is None:
@@ -69,7 +70,7 @@ class ReplacedLogs:
                 _log.warning("whether logs are others than before is not known for now: %s", error)
             return
         for host, topic_id in look.made_of:
-            # A host may have begun anew since the request, from a topic that is newer than the answer.
+            # A host may have begun again since the request, from a topic that is newer than the answer.
             if host.is_running and host.task.topic_id == topic_id:
                 try:
                     where = host.place.where

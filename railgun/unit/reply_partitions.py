@@ -60,8 +60,11 @@ class _Reply(Future[list[int]]):
 
 @dataclass(slots=True)
 class _Partition:
-    """A partition with replies on their way, in order, each with its bytes.
+    """A partition of a front-end's topic of replies.
 
+    on_way: the replies on their way, in order, each with its bytes.
+    size_bytes: the bytes of all of them.
+    is_given_up: whether it has taken none for so long that its replies are given up.
     taken_s: when the partition took a record last, or when the oldest was sent, if that is later.
     """
 

@@ -1,5 +1,6 @@
-"""Reads the reports of units and the leader's plan in a thread of its own, so that they are read in time even while the
-unit's loop is busy.
+"""Reads the reports of units and the leader's plan in a thread of its own, for `UnitCopies`.
+
+So they are read in time even while the unit's loop is busy.
 """
 
 import logging
@@ -13,6 +14,7 @@ from railgun.unit.clock import CLOCK, Clock
 
 # The thread reads at least this often. A longer gap between two readings shows that the process was halted.
 _LOOK_S = 0.05
+# The pause after an error of reading, as when the broker is away.
 _AWAY_S = 0.1
 
 _log = logging.getLogger("railgun.unit")

@@ -1,4 +1,7 @@
-"""Makes the snapshots of a unit's tasks that its node's transfer process orders."""
+"""Makes the snapshots (copies of the last checkpoint) of a unit's tasks that its node's transfer process orders.
+
+Other nodes fetch them.
+"""
 
 import logging
 import re

@@ -84,8 +84,8 @@ class BatchReplies(NamedTuple):
     results: uint64[metrics, stride, 2], nulls: uint8[metrics, stride], heap: uint8[...]. The interpreter has written
         them. They are C-contiguous, and strings are references into the heap.
     partials: by rows of the batch.
-    generation: of the task's owner.
-    place: the place in the catalogue of the newest change in force.
+    generation: tells the runs of the unit that answers apart.
+    place: the number of the catalogue's newest change that is in force at these records.
     """
 
     decoded: Decoded
@@ -244,8 +244,11 @@ class PlaneLayout:
 class ReplyBatch:
     """One reply record as columns. The arrays are read-only views of its bytes.
 
+    source: the task, and the metrics in the order of the planes.
+    generation, place: as in `BatchReplies`.
     schema, incarnation, sequence, time, offset: int64[n]. schema: -1 in records of earlier releases.
     flags: uint8[n] (`ReplyFlag`).
+    id_refs, id_heap: the ids of the events: int64[n], each offset << 24 | length, and the bytes of all.
     nulls: uint8[metrics, n].
     planes: uint64[p, n]; `layout` says which planes a metric has.
     heap: uint8[...]; the bytes to which words of strings (offset << 24 | length) refer.

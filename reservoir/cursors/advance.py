@@ -284,7 +284,7 @@ def advance_edges(ctx: int, done: int, to: int, limit: int, resume: int) -> Any:
 def edges_sealed(ctx: int, rows: int, next_chunk: int) -> Any:
     """Note that the first rows of the open region have become chunk next_chunk - 1.
 
-    Returns 1 if an edge is in that chunk or next to it. Called after the chunk is in the index, and before its rows
+    Returns 1 if an edge is in that chunk or next to it. Must be called after the chunk is in the index, before its rows
     leave the open region.
     """
     near = 0

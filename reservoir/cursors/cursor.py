@@ -1,4 +1,10 @@
-"""Cursors: edges, which follow the clock at a distance, and fills, which read stored rows in slices for new metrics."""
+"""Cursors over the stored events (rows) of a reservoir: edges, by which windows move, and fills, which read old events.
+
+An *edge* is one end of windows. It stays `delta_ms` behind the task's clock, and lists each row that it passes: the
+head of a window adds the row, its tail removes it. A *fill* gives stored rows in slices, for metrics that were added
+later. Both write into one `Changelog`, which the interpreter reads. `Reservoir` has all of them, and its methods call
+these. A row is named by its *frame* (a chunk as decoded, or the open region) and its number in the frame.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,6 +31,7 @@ from reservoir.cursors.fill_rows import FILL_CHUNK, FILL_SEQ, FILL_SET, FILL_TIM
 from reservoir.native.jit import address
 from reservoir.segments.index import ChunkIndex
 
+# How many chunks kernels can ask to be decoded ahead, in one advance or fill.
 _WANTS = 1024
 
 
@@ -42,7 +49,12 @@ class FrameSource(Protocol):
 
 
 class Changelog:
-    """The rows that the last advance or fill listed: `at`, `frame`, `row` int32[limit]; `start`, `end` int64[edges]."""
+    """The list of rows that the last advance or fill gave. The interpreter takes its entries one by one.
+
+    at: int32[limit], for each entry the record of the batch at which the row crosses.
+    frame, row: int32[limit], for each entry the frame of the row, and its number there.
+    start, end: int64[edges]; the entries of an edge are those from `start` to `end` - 1.
+    """
 
     def __init__(self, context: NDArray[np.int64], limit: int) -> None:
         self.at, self.frame, self.row = (np.zeros(limit, np.int32) for _ in range(3))
@@ -80,7 +92,10 @@ class Edges:
         self._hold(16)
 
     def add(self, delta_ms: int, column_set: int) -> int:
-        """Add an edge that has passed nothing yet, and return its number, the least free one. The caller seeks it."""
+        """Add an edge that has passed nothing yet, and return its number, the least free one.
+
+        The caller must seek it before the next advance.
+        """
         assert delta_ms >= 0
         free = np.flatnonzero(self._table[:, EDGE_LIVE] == 0)
         if len(free) == 0:
@@ -116,7 +131,10 @@ class Edges:
                 self._source.prefetch(int(row[EDGE_SET]), chunk + 1)
 
     def advance(self, done: int, to: int, limit: int) -> int:
-        """See Reservoir.advance."""
+        """Move the edges with the clock over records [done, to) of the batch, and list at most `limit` rows.
+
+        Returns for how many records the list is complete; `done` if it ends within the next one. See Reservoir.advance.
+        """
         status = advance_edges(self._address, done, to, limit, 0)
         words = self._words
         while status == at.LOAD:
@@ -131,7 +149,7 @@ class Edges:
         return bool(edges_sealed(self._address, rows, self._index.next))
 
     def standing(self) -> NDArray[np.int64]:
-        """(column set, chunk) of every live edge, int64[edges][2]."""
+        """Return where the live edges are: (column set, chunk) of each, int64[edges][2]."""
         live = self._table[self._table[:, EDGE_LIVE] == 1]
         standing: NDArray[np.int64] = live[:, [EDGE_SET, EDGE_CHUNK]]
         return standing
@@ -183,7 +201,10 @@ class Fills:
         return number
 
     def next(self, fill: int, max_rows: int, up_to_time: int, *, ready_only: bool) -> FillSlice:
-        """See Reservoir.fill_next."""
+        """List the next rows of a fill, at most `max_rows`, with time <= up_to_time.
+
+        ready_only: stop before a chunk that is not decoded yet, if rows were found before it. See Reservoir.fill_next.
+        """
         where, words = address(self._fills[fill]), self._words
         limit = min(max_rows, self._changelog.limit)
         status = fill_rows(self._address, where, limit, up_to_time, 0)
@@ -197,7 +218,7 @@ class Fills:
         return FillSlice(words[at.ENTRY_COUNT], status == at.DONE)
 
     def is_ready(self, fill: int) -> bool:
-        """See Reservoir.fill_is_ready."""
+        """Whether the chunk that `next` reads first is decoded. If not, it is decoded in the background from now on."""
         column_set, chunk, *given = self._fills[fill].tolist()
         while chunk < self._index.next:
             span = self._index[chunk].span
@@ -216,6 +237,6 @@ class Fills:
         del self._fills[fill]
 
     def standing(self) -> NDArray[np.int64]:
-        """(column set, chunk) of every fill, int64[fills][2]."""
+        """Return where the fills are: (column set, chunk) of each, int64[fills][2]."""
         rows = [fill[[FILL_SET, FILL_CHUNK]] for fill in self._fills.values()]
         return np.array(rows, np.int64).reshape(-1, 2)

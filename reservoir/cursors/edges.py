@@ -1,4 +1,8 @@
-"""The words of the edge table, and kernels that find rows and chunks for edges and fills."""
+"""The words of the edge table, and kernels that find rows and chunks for edges and fills.
+
+An edge is one end of windows, a fixed distance behind the clock. A fill reads stored rows for newer metrics. The
+kernels in `advance.py` and `fill_rows.py` call these.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The kernel of a fill: lists the rows after a position, in (time, seq) order, in chunks or the open region."""
+"""The kernel of a fill, which reads stored rows for newer metrics.
+
+It lists the rows after a position, in (time, seq) order, in chunks or the open region.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""A decoded chunk in the form that kernels read: column descriptors, with addresses of memory that does not move."""
+"""A frame, a decoded chunk as kernels read it: column descriptors with addresses of memory that does not move.
+
+`FrameCache` holds them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +34,12 @@ _ROOM_SHARE = 1 / 4
 class HeldFrame:
     """A decoded chunk that is ready for the frame table: its COLUMN_ descriptors, and the owners of its memory.
 
+    rows: the decoded rows, which own the memory of the columns.
     hot: the hot columns, in whose order the descriptors are. Behind them there is room for some new columns.
     columns: the hot columns that its rows have.
+    descriptors: int64[...], the COLUMN_ words of each hot column.
+    caches: for each entity column, the memory in which the interpreter notes the addresses of entities' rows.
+    size_bytes: all memory that it holds.
     """
 
     rows: HotRows

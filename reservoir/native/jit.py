@@ -33,7 +33,7 @@ _HEAD_BYTES = bytes.__basicsize__ - 1
 
 
 def bytes_address(data: bytes) -> int:
-    """Address of the first byte. The caller keeps the object alive and must not write there."""
+    """Address of the first byte. The caller must keep the object alive, and must not write there."""
     start = id(data) + _HEAD_BYTES
     if IS_CHECKED:
         checked.ranges.add(start, len(data), data)
@@ -158,7 +158,7 @@ def is_image() -> bool:
 
 
 class _KeepsInterpreter:
-    """See `keeps_interpreter`."""
+    """Has kernels that this thread calls keep the interpreter lock; see `keeps_interpreter`."""
 
     def __init__(self) -> None:
         self._keeper = memoryview(bytearray(8)).cast("Q") if _image is None else _image.keeper
@@ -209,7 +209,7 @@ def use_numba() -> None:
 
 
 def address(array: np.ndarray[Any, Any]) -> int:
-    """Byte address of the first element of a C-contiguous array. The caller keeps the array alive."""
+    """Byte address of the first element of a C-contiguous array. The caller must keep the array alive."""
     start = int(array.__array_interface__["data"][0])
     if IS_CHECKED:
         checked.let_use(array, start)

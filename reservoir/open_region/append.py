@@ -1,4 +1,7 @@
-"""Kernels that append a batch's rows to the open region, and free their slots after they were sealed."""
+"""Kernels that append a batch's rows to the open region, and free their slots after they were sealed.
+
+`OpenRegion` calls them.
+"""
 
 from typing import Any
 

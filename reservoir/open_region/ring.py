@@ -71,7 +71,7 @@ def sort_slots(times: int, slots: int, scratch: int, n: int) -> Any:
 
 @jit
 def merge_slots(times: int, order: int, start: int, end: int, slots: int, n: int) -> None:
-    """Merge n sorted slots into order[start:end], behind rows of equal time. The order has room for n more.
+    """Merge n sorted slots into order[start:end], behind rows of equal time. The order must have room for n more.
 
     It begins with the latest slot. Each slot takes one binary search and one block move, so entries before the earliest
     new row are not touched.

@@ -25,7 +25,7 @@ _CRC_BYTES = 4
 HEADER_BYTES = _HEADER.size + _CRC_BYTES
 BLOCK_HEAD_BYTES = _BLOCK.size + _CRC_BYTES
 _BLOCK_ROWS = 8192
-# With more files than this, or with more rows in them than twice the open ones, all open rows are written anew. So the
+# With more files than this, or with more rows in them than twice the open ones, all open rows are written again. So the
 # files hold at most as many rows that were sealed since as rows that are open.
 FILES_MAX, _ROWS_PER_OPEN_ROW = 16, 2
 
@@ -130,7 +130,7 @@ class SavedRowsFiles:
     def read(self) -> Iterator[SavedRows]:
         """Iterate over the rows of the files that `begin_with` kept, in the order of seq. Some may be sealed already.
 
-        The caller appends all of them to the open region before it takes the next ones.
+        The caller must append all of them to the open region before it takes the next ones.
         Raises CorruptionError, FormatVersionError, ForeignSegmentError and OSError.
         """
         for held in self._held:
@@ -192,7 +192,7 @@ def write_rows(files: Files, path: Path, stream_key: bytes, rows: OpenRows) -> N
 def read_rows(files: Files, path: Path, stream_key: bytes | None) -> Iterator[SavedRows]:
     """Iterate over the rows of a file, some thousand at a time.
 
-    stream_key: the key that the file must have; None: any.
+    stream_key: the key that the file must have; None accepts any.
     Raises CorruptionError, FormatVersionError, ForeignSegmentError and OSError.
     """
     file, place = files.open_read(path), str(path)

@@ -1,4 +1,4 @@
-"""The files of a reservoir that a checkpoint needs, to be put into another folder while the reservoir goes on."""
+"""The files of a reservoir that a checkpoint needs, to be put into another folder while the reservoir continues."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ _PIECE_BYTES = 256 * 1024
 class CommittedFiles:
     """The files that hold what a checkpoint has of a reservoir.
 
+    files: links and copies them.
     fixed: these never change: segments that are full, and files of open rows.
     last: the segment in which the checkpoint ends; None if nothing was sealed. Its first `last_bytes` bytes count. The
         reservoir may append to it.

@@ -184,7 +184,7 @@ def pack_chunk(
 
 
 def parse_chunk(directory: bytes) -> ChunkDirectory:
-    """Decode the directory of a chunk, whose CRC has been checked."""
+    """Decode the directory of a chunk. The caller must have checked its CRC."""
     number, rows, count, *times = _CHUNK.unpack_from(directory)
     place, offset, sections = _CHUNK.size, 0, []
     for _ in range(SECTIONS):
@@ -225,7 +225,7 @@ def parse_index_end(data: bytes, file: str) -> int:
 
 
 def parse_index(directory: bytes, segment: int, first_chunk: int) -> list[IndexedChunk]:
-    """Decode the chunks that an index frame lists. Its CRC has been checked."""
+    """Decode the chunks that an index frame lists. The caller must have checked its CRC."""
     (count,) = _INDEX_HEAD.unpack_from(directory)
     chunks = []
     for k in range(count):

@@ -1,4 +1,7 @@
-"""The content of a reservoir at one moment, to be read elsewhere while the reservoir goes on (`Reservoir.frozen`)."""
+"""The content of a reservoir (a task's stored events) at one moment, to be read elsewhere while the task continues.
+
+`Reservoir.frozen` makes it, and a deepening exports it (`railgun/history/accepted_events.py`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from reservoir.segments.source import ScannedRows
 
 @dataclass(frozen=True, slots=True)
 class FrozenSegment:
-    """A segment's file, as far as it was written at that moment.
+    """A segment's file, as far as it was written at that moment: its first `size_bytes` bytes.
 
     is_fixed: whether nothing will ever change these bytes. If not, they have to be copied: a recovery may cut off what
         no checkpoint holds.

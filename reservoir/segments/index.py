@@ -1,4 +1,4 @@
-"""The index of chunks: the times that each chunk covers, and where it lies on disk."""
+"""The index of chunks: the times that each chunk covers, and where it lies on disk. Cursors find their chunks by it."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

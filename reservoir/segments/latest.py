@@ -1,5 +1,6 @@
-"""Finds the sealed rows with the greatest log positions. Rows are sealed in the order of time, so these may lie in
-chunks far apart.
+"""Finds the sealed rows with the greatest log positions, for `Reservoir`.
+
+Rows are sealed in the order of time, so these may lie in chunks far apart.
 """
 
 from collections.abc import Iterator

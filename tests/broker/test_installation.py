@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import pytest
 
-from railgun.broker import installation, ways
+from railgun.broker import download_ways, installation
 from railgun.broker.artifacts import Jar, locked_jars, unsound
+from railgun.broker.download_ways import REPOSITORY_VARIABLE, configured_repository
 from railgun.broker.errors import FetchError
 from railgun.broker.installation import install
-from railgun.broker.ways import REPOSITORY_VARIABLE, configured_repository
 
 CONTENT = {name: name.encode() * 1_000 for name in ("a", "b", "c")}
 JARS = tuple(
@@ -57,7 +57,7 @@ def cache(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
     monkeypatch.setenv("RAILGUN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("railgun.broker.ways._ivy_jar", lambda: None)
+    monkeypatch.setattr("railgun.broker.download_ways._ivy_jar", lambda: None)
     monkeypatch.setattr(installation, "locked_jars", lambda: JARS)
     yield tmp_path / "cache"
     server.shutdown()
@@ -157,7 +157,7 @@ def test_the_password_of_a_repository_is_sent(cache: Path, monkeypatch: pytest.M
 def test_what_maven_says_has_no_password(tmp_path: Path) -> None:
     words = "[ERROR] from/to central (https://someone:secret@127.0.0.1/x): refused"
     with pytest.raises(OSError, match="central") as caught:
-        ways._run(["sh", "-c", f"echo '{words}'; exit 1"])
+        download_ways._run(["sh", "-c", f"echo '{words}'; exit 1"])
     assert str(caught.value) == "[ERROR] from/to central (https://127.0.0.1/x): refused"
 
 

@@ -23,13 +23,20 @@ FROM = (
 
 
 class Server:
-    """asked: the orders that came, each with whether it was a question."""
+    """asked: the orders that came, each with whether it was a question.
+
+    agreed: by the order that was none: what it agrees to.
+    """
 
     def __init__(self, outcome: str) -> None:
         self.outcome, self.asked = outcome, list[tuple[str, bool]]()
+        self.agreed: Any = None
 
-    def accept_gap(self, *task: Any, node: str = "", dry_run: bool = False) -> dict[str, Any]:
+    def accept_gap(
+        self, *task: Any, node: str = "", agreed: Any = None, dry_run: bool = False
+    ) -> dict[str, Any]:
         assert task == ("s", "card", 0)
+        self.agreed = agreed
         self.asked.append((node, dry_run))
         outcome = "crossed" if not dry_run and self.outcome == "would_cross" else self.outcome
         return {**GAP, "outcome": outcome}
@@ -79,6 +86,9 @@ def test_it_asks_before_it_orders(
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["cluster", "accept-gap", "s/card/0", *more]) == code
     assert server.asked == orders
+    # Only what was shown is agreed to.
+    shown = None if "--yes" in more else {**GAP, "outcome": outcome}
+    assert server.agreed == (shown if orders[-1][1] is False else None)
 
 
 def test_the_status_names_a_task_with_a_gap() -> None:

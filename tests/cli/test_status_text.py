@@ -84,6 +84,17 @@ def test_metrics_whose_tasks_nobody_runs_are_not_just_warm() -> None:
     ]
 
 
+def test_why_a_task_failed_is_told_below_the_table() -> None:
+    task = {"partitioner": "card", "position": 1, "lag": 0, "checkpoint": 0, "copies": []}
+    tasks = [
+        {**task, "partition": number, "state": state}
+        for number, state in enumerate(("failed: why", "running"))
+    ]
+    lines = as_text({"streams": [{"name": "s", "metrics": [], "tasks": tasks}]}).splitlines()
+    assert re.split(" {2,}", lines[-3])[4] == "failed"
+    assert lines[-1] == "  card-0 failed: why"
+
+
 def test_without_streams_it_says_how_to_make_some() -> None:
     assert "railgun apply" in as_text({"folder": "data", "durability": "os", "streams": []})
     assert as_text({}).startswith("?: durability ?\n")

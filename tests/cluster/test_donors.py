@@ -5,6 +5,7 @@ from collections import Counter
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyReport, CopyState, LogPoint
 from railgun.cluster.donors import Donor, donors_of
+from tests.cluster.some_reports import report, status
 
 _TASK = TaskKey("s", 1, "k", 0)
 
@@ -43,6 +44,18 @@ def test_the_last_that_had_it_is_told_whatever_has_become_of_it() -> None:
     found = donors_of(_TASK, "here", heard, may_come=True)
     assert (found.known, found.may_come, found.last) == ((), True, Donor(CopyName("a", 0), 30))
     assert donors_of(_TASK, "here", [], may_come=False).last is None
+
+
+def test_an_earlier_release_gives_nothing_and_is_told_as_such() -> None:
+    """Its reports have no id of the task's folder."""
+    earlier, ours = (
+        report(status(state=CopyState.SILENT, checkpoint=30, folder_id=folder_id), node=node)
+        for node, folder_id in (("a", ""), ("b", "id"))
+    )
+    heard = [(True, said) for each in (earlier, ours) for _, said in each.by_task()]
+    assert [each.copy.node for each in donors_of(_TASK, "here", heard, may_come=False).known] == ["b"]
+    found = donors_of(_TASK, "here", heard[:1], may_come=False)
+    assert (found.known, found.last) == ((), Donor(CopyName("a", 0), 30, gives=False))
 
 
 def test_many_tasks_come_from_all_nodes() -> None:

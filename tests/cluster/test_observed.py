@@ -1,15 +1,16 @@
 """What the leader makes of what it hears: who is there, who is awaited, which copies could answer."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+import msgspec
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName, CopyState, Cut
+from railgun.cluster.copies import CopyName, CopyState, Cut, Gap, LogPoint
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import AcceptedCut, DiskCopy, DrainOrder, NodeRecord
+from railgun.cluster.records import AcceptedCut, AcceptedGap, DiskCopy, DrainOrder, NodeRecord
 from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.steps import next_plan
 from railgun.cluster.view import ClusterView, CopyView, TaskView
@@ -65,6 +66,13 @@ def test_a_node_is_not_awaited_whose_folder_another_one_has(observed: ObservedCl
     assert _nodes(observed, 12.0) == {"node-1": False, "node-2": True}
     observed.take_members(["node-2", "new-name"], 13.0)
     assert _nodes(observed, 13.0) == {"node-2": True, "new-name": True}
+
+
+def test_nodes_of_earlier_releases_do_not_say_what_they_read(observed: ObservedCluster) -> None:
+    observed.take_statement(msgspec.structs.replace(_node("node-1", 2), reads={"plan": 1}), 1.0)
+    assert observed.of_earlier_releases() == ["node-2"]
+    observed.take_members(["node-1"], 2.0)
+    assert observed.of_earlier_releases() == []
 
 
 def test_what_an_earlier_run_of_a_node_said_is_left_out(observed: ObservedCluster) -> None:
@@ -167,3 +175,20 @@ def test_of_two_orders_about_one_topic_the_first_says_where_copies_begin(observe
     other.take_statement(AcceptedCut(**TASK, **asdict(cut)), 0.0)
     plan = Plan(1, cuts={NAME: first})
     assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).cuts == {NAME: first}
+
+
+def test_of_two_orders_about_one_gap_the_first_says_how_copies_cross_it(observed: ObservedCluster) -> None:
+    first = Gap(LogPoint(70, 3), 80, 1_000, (90, 94), 12, "topic")
+    second = replace(first, gap_ms=2_000, told=(95, 99))
+    later = replace(second, offset=85)
+    for gap in (first, second):
+        observed.take_statement(AcceptedGap(**TASK, gap=gap), 0.0)
+    assert observed.gaps == {NAME: first}
+    # A leader that has read the second one alone goes on with what the plan says.
+    other = ObservedCluster(observed.policy, 0.0)
+    other.take_statement(AcceptedGap(**TASK, gap=second), 0.0)
+    plan = Plan(1, gaps={NAME: first})
+    assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).gaps == {NAME: first}
+    # The log has lost more since: it is another gap.
+    other.take_statement(AcceptedGap(**TASK, gap=later), 0.0)
+    assert next_plan(plan, other.view({NAME: True}, plan, 1.0)).gaps == {NAME: later}

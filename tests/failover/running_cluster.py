@@ -296,6 +296,8 @@ class RunningCluster:
         """
         self.await_answers()
         self._await_settled()
+        # What was answered twice until now may not have been read yet.
+        self.player.front_end.collect_all()
         states, repeats = self.states(), self.player.front_end.repeats
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from frontend.backend.cluster import GapOrder
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
@@ -94,7 +95,7 @@ class Cluster:
         awaited(lambda: sorted(copy.state for copy in self.copies()) == sorted(wanted))
 
     def accept(self, node: str = "", *, is_asked: bool = False) -> dict[str, Any]:
-        return self.state.accept_gap(self.task, self.player.registry, node, is_asked=is_asked)
+        return self.state.accept_gap(self.task, self.player.registry, GapOrder(node, is_asked=is_asked))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.messaging.transport import TopicPartition
 from tests.failover.running_cluster import Faults, RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
@@ -93,7 +93,7 @@ def check(cluster: RunningCluster, answers: list[Any]) -> int:
 def play(kafka: str, folder: Path, seed: int, kinds: list[str], rate_per_s: float) -> int:
     cluster = RunningCluster(kafka, folder, seed, 2)
     try:
-        served_by = ClusterPlace(quick_settings(kafka), cluster.prefix)
+        served_by = FrontEndConfiguration(quick_settings(kafka), cluster.prefix)
         with front_end(served_by) as served, Asking(served, rate_per_s, seed) as asking:
             faults = Faults(cluster, random.Random(seed))
             cluster.drive(1.0)

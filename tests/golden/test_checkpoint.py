@@ -9,9 +9,11 @@ import pytest
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_to_json
 from railgun.catalog.definitions import parse_definitions
+from railgun.host.snapshot import snapshot_of
 from railgun.state.stored import StoredState
 from railgun.task.environment import TaskEnvironment
-from railgun.task.meta import Crossing
+from railgun.task.errors import CheckpointVersionError
+from railgun.task.meta import Crossing, decode_meta
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import open_task, split_meta
 from railgun.task.settings import TaskIdentity, TaskSettings
@@ -173,3 +175,30 @@ def test_nothing_of_it_is_empty(folder: Path) -> None:
     assert body["metrics"]["fills"].keys() == {"0", "52"}
     assert all(body["inputs"].values())
     assert any(cell[0].startswith("retired|") for row in body["cells"].values() for cell in row)
+
+
+@pytest.mark.parametrize(("gap", "version"), [(None, 1), (GAP, 2)])
+def test_a_release_without_gaps_refuses_a_task_that_has_crossed_one(
+    gap: Crossing | None, version: int, tmp_path: Path
+) -> None:
+    """It reads version 1, and would leave out the marks of partial results."""
+    task = open_task(tmp_path, IDENTITY, DiskFiles(), no_log, SETTINGS)
+    try:
+        feed(task, log())
+        task.gap = gap
+        task.checkpoints.take()
+        snapshot = snapshot_of(task, 1)
+    finally:
+        task.close()
+    body = dict(zip(PLACES, msgspec.msgpack.decode(commit(tmp_path)[1]), strict=True))
+    assert body["version"] == version
+    assert snapshot is not None
+    assert snapshot.what.formats["commit"] == version
+
+
+def test_a_later_version_is_refused(folder: Path) -> None:
+    meta = msgspec.msgpack.decode(commit(folder)[1])
+    with pytest.raises(
+        CheckpointVersionError, match="its checkpoint has version 3, this program reads up to 2"
+    ):
+        decode_meta(msgspec.msgpack.encode([3, *meta[1:]]), "here")

@@ -72,7 +72,7 @@ def test_a_task_without_a_checkpoint_takes_one_first(tmp_path: Path) -> None:
         found = made(rig, tmp_path / "to" / "a")
         assert found.position == rig.host.position == rig.host.durable[0] > 0
         assert (found.stream, found.created, found.partitioner, found.partition) == ("s", 1, "k", 0)
-        assert found.formats == FORMATS
+        assert found.formats == {**FORMATS, "commit": 1}
         assert found.version == VERSION
 
 

@@ -119,6 +119,11 @@ def test_nothing_serves(copy: _Copy) -> None:
     last = Donor(CopyName("away", 1), 33)
     with pytest.raises(LogGapError, match=r"away/1 had it last, up to offset 33: .* accept-gap s/k/0"):
         copy.source().open(Donors((Donor(_DONOR, 25),), last=last), _no_replies)
+    last = Donor(CopyName("old", 1), 33, gives=False)
+    with pytest.raises(
+        LogGapError, match=r"old/1 has the data, up to offset 33, and runs an earlier release, .*: upgrade"
+    ):
+        copy.source().open(Donors(last=last), _no_replies)
 
 
 def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:

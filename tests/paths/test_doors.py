@@ -148,7 +148,7 @@ def test_units_at_places(unit: str, place: Place, tmp_path: Path) -> None:
         _check(stream, oracle, place[0], text, tmp_path)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
+@pytest.mark.parametrize("place", PLACES[0:5:2], ids=lambda place: place[0])
 def test_unknown_keys_of_64_kib(place: Place, tmp_path: Path) -> None:
     stream, oracle = _stream("long", place[0])
     for value in ("5", "null", '"x"'):

@@ -24,16 +24,22 @@ _ARRIVES_S, _ACKNOWLEDGED_S = 0.02, 0.02
 _SEEN_S = 1.0
 # After this time a client waits for an answer no more.
 _UNANSWERED_S = 30.0
+# The present when virtual time begins.
+START_MS = 1_700_000_000_000
 
 
 @dataclass
 class Log:
-    """A partition. records: from offset `start` on, each with its leader epoch. deleted: those before."""
+    """A partition. records: from offset `start` on, each with its leader epoch. deleted: those before.
+
+    appended_ms: when each record, from offset 0 on, was appended.
+    """
 
     start: int = 0
     records: list[tuple[bytes, int]] = field(default_factory=list)
     epoch: int = 0
     deleted: list[tuple[bytes, int]] = field(default_factory=list)
+    appended_ms: list[int] = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -55,6 +61,10 @@ class SimulatedBroker:
         self.partitions: dict[str, int] = {}
         self.writers: dict[str, object] = {}
         self.clients: list[SimulatedTransport] = []
+
+    def date_ms(self) -> int:
+        """The present, in ms since 1970."""
+        return START_MS + round(self.now() * 1000)
 
     def client(self, name: str) -> "SimulatedTransport":
         """Return a client of its own."""
@@ -78,6 +88,7 @@ class SimulatedBroker:
         log = self.logs[where]
         first = log.end
         log.records += [(record, log.epoch) for record in records]
+        log.appended_ms += [self.date_ms()] * len(records)
         return first
 
     def delete_before(self, where: TopicPartition, offset: int) -> None:
@@ -92,6 +103,7 @@ class SimulatedBroker:
         """Lose the last records of a log, as if a broker without them had become its leader."""
         log = self.logs[where]
         del log.records[max(0, len(log.records) - records) :]
+        del log.appended_ms[log.end :]
         log.epoch += 1
 
     def advance(self) -> None:
@@ -230,7 +242,8 @@ class SimulatedTransport:
             np.arange(from_offset, from_offset + same),
             Records.of([record for record, _ in found[:same]]),
             from_offset + same,
-            leader_epoch=epoch,
+            log.appended_ms[from_offset] if same else 0,
+            epoch,
         )
 
     def fetch(

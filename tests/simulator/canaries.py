@@ -10,7 +10,7 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster import steps
 from railgun.cluster.answering import Answering, _Other
-from railgun.cluster.copies import CopyName, CopyState
+from railgun.cluster.copies import CopyName, CopyState, Gap
 from railgun.cluster.hearing import Timing
 from railgun.cluster.inventory import ClusterNode, TaskCopies
 from railgun.cluster.progress import Progress
@@ -22,6 +22,8 @@ from railgun.host.data_folder import FETCHING
 from railgun.host.task_host import TaskHost
 from railgun.messaging.transport import Fetched
 from railgun.node.leader.leading import Leading
+from railgun.task import recovery
+from railgun.task.meta import TaskMeta, decode_meta
 from railgun.unit import held_replies, loop, positions, replaced_logs
 from railgun.unit.hosting import TaskReplies
 from tests.simulator.broker import SimulatedWriter
@@ -182,6 +184,28 @@ def unverified_fetches_are_opened(patch: pytest.MonkeyPatch) -> None:
         "is_verified",
         lambda folder: right(folder) or (folder.is_dir() and folder.name.endswith(FETCHING)),
     )
+
+
+def crossings_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint does not have the gap that its state has crossed."""
+
+    def decode(body: bytes, place: str) -> TaskMeta:
+        meta = decode_meta(body, place)
+        if meta.gap is not None:
+            meta.gap = meta.gap._replace(gap_ms=0)
+        return meta
+
+    patch.setattr(recovery, "decode_meta", decode)
+
+
+def states_given_up_go_on(patch: pytest.MonkeyPatch) -> None:
+    """A state that an order has given up is continued, if the log reaches it."""
+    right = recovery._has_crossed
+
+    def has_crossed(meta: TaskMeta | None, gap: Gap) -> bool:
+        return right(meta, gap) or (meta is not None and meta.position >= gap.offset)
+
+    patch.setattr(recovery, "_has_crossed", has_crossed)
 
 
 def donors_delete_what_is_fetched(patch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import AddMetric, Change
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.retelling import retold
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan
@@ -69,7 +70,6 @@ LATER = (
 )
 _LATER_MAX = 4
 TICK_S = 0.01
-_START_MS = 1_700_000_000_000
 _CARDS, _SHOPS = 12, 4
 # A leader plans so soon after it has learned who is there.
 _PLANS_WITHIN_S = 0.5
@@ -179,6 +179,12 @@ class Simulation:
         """Write a record to the topic of nodes, as a front-end does."""
         self.broker.append(TopicPartition(self.topics.nodes, 0), [encode_statement(record)])
 
+    def tell_again(self, task: TaskKey) -> tuple[tuple[int, int], int]:
+        """See `KafkaRegistry.tell_again`."""
+        where = self.where(task)
+        begin = self._telling.tell_one(where, retold(self._catalog.entry(task.stream)))
+        return (begin, self.broker.logs[where].end), self._catalog.last_place
+
     def add_front_end(self) -> None:
         """Start another front-end; units do not see its topic at once."""
         number = len(self.front_ends) + 1
@@ -188,7 +194,7 @@ class Simulation:
         chance = self.chance
         if self.events and chance.randrange(100) < _AGAIN:
             return chance.choice(self.events)
-        time_ms = _START_MS + round(self.now_s * 1000)
+        time_ms = self.broker.date_ms()
         if chance.randrange(100) < _LATE:
             time_ms -= chance.randrange(_LATE_MS)
         event = {
@@ -217,6 +223,10 @@ class Simulation:
     def tasks(self) -> list[TaskKey]:
         """All tasks."""
         return list(self._catalog.task_keys)
+
+    def where(self, task: TaskKey) -> TopicPartition:
+        """The log of a task."""
+        return TopicPartition(self.topics.tasks(task.stream, task.partitioner), task.partition)
 
     @property
     def plan(self) -> Plan:

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from railgun.catalog.task_key import TaskKey
-from railgun.host.fetched import is_verified
-from railgun.host.place import task_folder
-from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.simulator import canaries, faults
 from tests.simulator.checks import check_copies, check_derived, check_plans, check_quiet, check_replies
+from tests.simulator.committed import committed
 from tests.simulator.faults import heal
-from tests.simulator.node import SimulatedNode, up
+from tests.simulator.node import up
 from tests.simulator.simulation import Broken, Simulation
-from tests.task.committed import committed_at
 
 _FAULTS = (
     faults.crash_unit,
@@ -41,10 +37,10 @@ def empty_logs(simulation: Simulation) -> int:
     deleted = 0
     for task in simulation.tasks:
         needed = [host.durable[0] for _, state, host in simulation.hosts(task) if state.is_caught_up]
-        log = simulation.broker.logs[_where(simulation, task)]
+        log = simulation.broker.logs[simulation.where(task)]
         if needed and min(needed) > log.start:
             deleted += min(needed) - log.start
-            simulation.broker.delete_before(_where(simulation, task), min(needed))
+            simulation.broker.delete_before(simulation.where(task), min(needed))
     return deleted
 
 
@@ -53,8 +49,8 @@ def lose_a_disk(simulation: Simulation) -> bool:
     node = simulation.chance.choice(simulation.nodes)
     others = [each for each in simulation.nodes if each is not node]
     for task in simulation.tasks:
-        start = simulation.broker.logs[_where(simulation, task)].start
-        if max(_committed(each, task) for each in others) < start:
+        start = simulation.broker.logs[simulation.where(task)].start
+        if max(committed(each, task) for each in others) < start:
             return False
     node.lose_disk()
     simulation.run(simulation.chance.choice((0.0, 0.5, 3.0)), _EVENTS_PER_S)
@@ -73,20 +69,6 @@ def crash_amid_a_fetch(simulation: Simulation) -> None:
         else:
             node.kill()
             node.start()
-
-
-def _where(simulation: Simulation, task: TaskKey) -> TopicPartition:
-    return TopicPartition(simulation.topics.tasks(task.stream, task.partitioner), task.partition)
-
-
-def _committed(node: SimulatedNode, task: TaskKey) -> int:
-    """The position of a node's checkpoint of a task; 0 if it has none, or if that cannot be told."""
-    for unit in node.live_units:
-        host = unit.loop.hosts.get(task)
-        if host is not None:
-            return host.durable[0] if host.is_running else 0
-    folder = task_folder(node.folder, *task)
-    return committed_at(folder) if folder.is_dir() and not node.live_units and not is_verified(folder) else 0
 
 
 def play(folder: Path, seed: int) -> tuple[int, int]:

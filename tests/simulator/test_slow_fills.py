@@ -85,8 +85,8 @@ def _play(folder: Path, seed: int) -> tuple[float, int]:
         simulation.close()
 
 
-# In 13 it takes longest.
-@pytest.mark.parametrize("seed", seeds((0, 13), range(50)))
+# In 9 the window of the metric moves on while it fills.
+@pytest.mark.parametrize("seed", seeds((0, 9), range(50)))
 def test_a_fill_that_takes_long_is_not_placed_again(tmp_path: Path, seed: int) -> None:
     longest_s, compared = _play(tmp_path, seed)
     assert longest_s > POLICY.replace_after_s

@@ -43,6 +43,23 @@ def test_auto_is_the_address_that_reaches_the_broker(monkeypatch: pytest.MonkeyP
     assert listen(_LOCAL).reason.startswith("192.0.2.7 can be reached by other machines")
 
 
+@pytest.mark.parametrize(
+    ("brokers", "shown"),
+    [("a:1, b:1", "127.0.0.1"), ("a:1,c:1", "192.0.2.7"), ("c:1", "192.0.2.7")],
+)
+def test_a_broker_on_this_machine_does_not_hide_others(
+    monkeypatch: pytest.MonkeyPatch, brokers: str, shown: str
+) -> None:
+    """Each list of brokers may begin with the one beside the node."""
+    hosts = {"c:1": "192.0.2.7"}
+    monkeypatch.setattr(address, "_local_host_to", lambda broker: hosts.get(broker, "127.0.0.1"))
+    served = f"http://{shown}:" if shown == "127.0.0.1" else f"{shown} can be reached by other machines"
+    found = listen(replace(_LOCAL, broker=brokers))
+    if found.socket is not None:
+        found.socket.close()
+    assert (found.url or found.reason).startswith(served)
+
+
 def test_a_port_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as used, pytest.raises(OSError, match="in use"):
         listen(replace(_LOCAL, transfer=f"127.0.0.1:{used.getsockname()[1]}"))

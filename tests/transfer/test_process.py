@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from railgun.config.settings import Settings
 from railgun.node.identity import keep_catalogue
 from railgun.node.relay import Fetch, Received, Serving, SnapshotMade
 from railgun.node.supervisor import Supervisor
 from railgun.transfer import process as process_module
-from railgun.transfer.donor import DonorAddress
+from railgun.transfer.donor import DonorAddress, DonorError
 from railgun.transfer.fetch import TaskFetch
 from railgun.transfer.process import TransferProcess
 from tests.certificates import Authority
@@ -185,3 +186,16 @@ class _Seen:
     def load_cert_chain(self, *files: str) -> None:
         self._tls.load_cert_chain(*files)
         self._loaded.append(files)
+
+
+def test_a_file_of_cas_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    cluster, empty = Settings().cluster, tmp_path / "empty.pem"
+    empty.write_text("")
+    for file, why in (
+        (tmp_path / "none.pem", "No such file or directory"),
+        (empty, "it holds no certificates"),
+    ):
+        with pytest.raises(
+            DonorError, match=f"cluster.transfer_ca: {file}: {why}; name a file of CAs in PEM"
+        ):
+            process_module._donors_tls(replace(cluster, transfer_ca=str(file)))

@@ -1,6 +1,6 @@
 """What the oracle makes of a task's log, in which metrics come and go, beside the answers that a front-end got."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,32 +44,110 @@ def check_answers(
     has_lost_records: whether events of the log may have been answered at other offsets, before records were lost.
     Raises AssertionError.
     """
-    reader, compared, newest = Oracle(definitions).streams[task.stream], 0, 0
-    oracle = Task(reader.stream)
-    for offset, record in enumerate(records):
-        if kind_of(record) == CONTROL:
-            # Of `warm` records there is none.
-            newest = max(newest, decode_control(record).get("place", 0))
-            control = _control(record, oracle, task.partitioner)
-            if control is not None:
-                oracle.apply(control)
+    compared = 0
+    for expected in expected_answers(definitions, task, records, event_of):
+        answer = answer_of(*expected.place)
+        assert answer is not None, f"{task}: the event at offset {expected.offset} was not answered"
+        if has_lost_records and answer["offset"] != expected.offset:
             continue
-        fields = msgspec.msgpack.decode(record[1:])
-        place = fields[_FRONT_END], fields[_SEQUENCE]
-        reply, answer = oracle.apply(reader.read(event_of(*place), "")), answer_of(*place)
-        assert reply is not None
-        assert answer is not None, f"{task}: the event at offset {offset} was not answered"
-        if has_lost_records and answer["offset"] != offset:
-            continue
-        assert answer["offset"] == offset, (
-            f"{task}: the event at {offset} was answered as that at {answer['offset']}"
-        )
-        wrong = list(metric_differences(_values(reply), answer["values"]))
-        assert not wrong, f"{task} at offset {offset}: {wrong}"
-        found, expected = _of_answer(answer), _of_oracle(reply) | {"place": newest}
-        assert found == expected, f"{task} at offset {offset}: {found}, and by the oracle {expected}"
+        wrong = expected.difference(answer)
+        assert not wrong, f"{task} at offset {expected.offset}: {wrong}"
         compared += 1
     return compared
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the oracle makes of an event.
+
+    place: its front-end, and its sequence number.
+    newest: the place of the newest change before it.
+    """
+
+    offset: int
+    place: tuple[int, int]
+    reply: TaskReply
+    newest: int
+
+    def difference(self, answer: Answer) -> str:
+        """Return how an answer differs; empty if it does not."""
+        if answer["offset"] != self.offset:
+            return f"it was answered as that at {answer['offset']}"
+        wrong = list(metric_differences(_values(self.reply), answer["values"]))
+        if wrong:
+            return str(wrong)
+        found, wanted = _of_answer(answer), _of_oracle(self.reply) | {"place": self.newest}
+        return "" if found == wanted else f"{found}, and by the oracle {wanted}"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """How a task goes on behind a gap. position: the first record of the gap. offset: the first one behind it.
+
+    appended_ms: when that one was appended.
+    max_future_ms: of the stream.
+    place: that of the last change that applies at the gap.
+    """
+
+    position: int
+    offset: int
+    appended_ms: int
+    max_future_ms: int
+    place: int
+
+
+def expected_answers(
+    definitions: str,
+    task: TaskKey,
+    records: Iterable[bytes],
+    event_of: Callable[[int, int], Mapping[str, Any]],
+    crossings: Sequence[Crossing] = (),
+) -> Iterator[Expected]:
+    """Yield what the oracle makes of each event of a log. See `check_answers`.
+
+    crossings: the gaps that the task crosses, in their order.
+    """
+    reader, newest, log, offset = Oracle(definitions).streams[task.stream], 0, list(records), 0
+    oracle, left = Task(reader.stream), list(crossings)
+    while offset < len(log):
+        if left and offset == left[0].position:
+            crossing = left.pop(0)
+            for body in _changes(log[offset:], newest, crossing.place):
+                control = _control(body, oracle, task.partitioner)
+                if control is not None:
+                    oracle.apply(control)
+            oracle.cross_gap(crossing.appended_ms, crossing.max_future_ms)
+            newest, offset = max(newest, crossing.place), crossing.offset
+            continue
+        record = log[offset]
+        if kind_of(record) == CONTROL:
+            body = decode_control(record)
+            # `warm` records have no place. Definitions are written again for a gap.
+            place = body.get("place")
+            if place is None or place > newest:
+                newest = newest if place is None else place
+                control = _control(body, oracle, task.partitioner)
+                if control is not None:
+                    oracle.apply(control)
+        else:
+            sender = place_of(record)
+            reply = oracle.apply(reader.read(event_of(*sender), ""))
+            assert reply is not None
+            yield Expected(offset, sender, reply, newest)
+        offset += 1
+
+
+def place_of(record: bytes) -> tuple[int, int]:
+    """Return the front-end of an event's record, and the sequence number."""
+    fields = msgspec.msgpack.decode(record[1:])
+    return fields[_FRONT_END], fields[_SEQUENCE]
+
+
+def _changes(log: Iterable[bytes], newest: int, last: int) -> list[dict[str, Any]]:
+    """Return the changes of some records whose places lie behind one and up to another, once each, by their places."""
+    bodies = [decode_control(record) for record in log if kind_of(record) == CONTROL]
+    found = {body["place"]: body for body in bodies if newest < body.get("place", 0) <= last}
+    return [body for _, body in sorted(found.items())]
 
 
 @dataclass(frozen=True)
@@ -98,12 +176,11 @@ def check_values(
     types = reader.stream.fields
     for offset, record in enumerate(records):
         if kind_of(record) == CONTROL:
-            control = _control(record, oracle, task.partitioner)
+            control = _control(decode_control(record), oracle, task.partitioner)
             if control is not None:
                 oracle.apply(control)
         else:
-            fields = msgspec.msgpack.decode(record[1:])
-            oracle.apply(reader.read(event_of(fields[_FRONT_END], fields[_SEQUENCE]), ""))
+            oracle.apply(reader.read(event_of(*place_of(record)), ""))
         while left and left[-1].offset == offset:
             each = left.pop()
             typed = {name: read_value(value, types[name], name) for name, value in each.key.items()}
@@ -140,9 +217,8 @@ def _of_oracle(reply: TaskReply) -> dict[str, Any]:
     }
 
 
-def _control(record: bytes, task: Task, partitioner: str) -> Control | None:
+def _control(body: Mapping[str, Any], task: Task, partitioner: str) -> Control | None:
     """The oracle's word for a control record, if it concerns a task, which is one of a partitioner."""
-    body = decode_control(record)
     if body["kind"] == changes.AddMetric.kind:
         if body["home"] != partitioner:
             return None

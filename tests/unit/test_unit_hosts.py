@@ -14,7 +14,10 @@ import pytest
 from railgun.catalog.changes import AddHistory, AddMetric, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
+from railgun.cluster.copies import CopyName
+from railgun.cluster.donors import Donor, Donors
 from railgun.history.build import HistoryBuild, HistoryPlan
+from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
@@ -49,9 +52,11 @@ sql = "SELECT count(*) AS n FROM s GROUP BY k OVER SLIDING 1 HOUR"
 
 
 class _AwayLog(EmbeddedLog):
-    """asked: how often it was asked for its bounds while it is away, or its topic is missing."""
+    """asked: how often it was asked for its bounds while it is away, or its topic is missing.
+    begins: where it begins, at least.
+    """
 
-    is_away, is_missing, asked = False, False, 0
+    is_away, is_missing, asked, begins = False, False, 0, 0
 
     def _answer(self) -> None:
         if self.is_missing:
@@ -63,7 +68,7 @@ class _AwayLog(EmbeddedLog):
 
     def start_offset(self, topic: str, partition: int) -> int:
         self._answer()
-        return super().start_offset(topic, partition)
+        return max(self.begins, super().start_offset(topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> int:
         self._answer()
@@ -76,10 +81,12 @@ class _AwayLog(EmbeddedLog):
 class _Copy:
     """The only copy of a unit, which is told to open. folder: has the built history too."""
 
-    def __init__(self, folder: Path, log: _AwayLog, lanes: HostLanes) -> None:
+    def __init__(self, folder: Path, log: _AwayLog, lanes: HostLanes, fetcher: Fetcher | None = None) -> None:
         hosting = Hosting(log, Sending(log, _TOPICS), TaskEnvironment(), lanes)
         self.hosts = UnitHosts(
-            lambda places: [hosting.host(each, SMALL) for each in places], lambda host: None
+            lambda places: [hosting.host(each, SMALL) for each in places],
+            lambda host: None,
+            fetcher=fetcher,
         )
         self.place = Place(_KEY, IDENTITY, _WHERE, folder / "task", folder / "ready" / "k" / "0")
         self.hosts.assign([self.place])
@@ -90,9 +97,9 @@ class _Copy:
 
 
 @contextmanager
-def _copy(folder: Path, log: _AwayLog) -> Iterator[_Copy]:
+def _copy(folder: Path, log: _AwayLog, fetcher: Fetcher | None = None) -> Iterator[_Copy]:
     lanes = HostLanes(TaskEnvironment().executor, 1)
-    made = _Copy(folder, log, lanes)
+    made = _Copy(folder, log, lanes, fetcher)
     try:
         yield made
     finally:
@@ -120,6 +127,43 @@ def test_a_copy_whose_opening_meets_no_broker_is_opened_later(tmp_path: Path, lo
         log.is_away = False
         awaited(copy.is_open)
         assert copy.hosts.are_open
+
+
+class _NoRoom(NoFetcher):
+    """There is a donor, and no fetch succeeds. ended: how many have."""
+
+    ended = 0
+    why = "the disk has {} bytes left"
+
+    def donors(self, task: TaskKey) -> Donors:
+        return Donors((Donor(CopyName("n2", 0), 9),))
+
+    def look(self, task: TaskKey) -> FetchEnd:
+        self.ended += 1
+        return FetchEnd(self.why.format(self.ended))
+
+
+def test_data_that_cannot_be_had_is_logged_once_for_each_cause(
+    tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unit_hosts, "_UNSERVED_S", 0.02)
+    fetcher, log.begins = _NoRoom(), 1
+
+    def said() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+    with _copy(tmp_path, log, fetcher) as copy:
+        awaited(lambda: not copy.is_open() and fetcher.ended > 10)
+        first, why = said(), "there is no data, and the log begins at offset 1"
+        assert [each.partition("the disk has")[0] for each in first] == [
+            "s/k/0: its data could not be fetched: ",
+            f"s/k/0 is stopped: s/k/0: {copy.place.folder}: {why}. Another node's data could not be fetched: ",
+        ]
+        fetcher.why = "no donor has given it: n2/0: it has answered {}"
+        awaited(lambda: not copy.is_open() and fetcher.ended > 20)
+        assert len(said()) == 4
+        log.begins = 0
+        awaited(lambda: copy.is_open())
 
 
 def test_a_topic_that_is_missing_for_a_moment_stops_no_task(tmp_path: Path, log: _AwayLog) -> None:

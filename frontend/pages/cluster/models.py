@@ -23,6 +23,16 @@ class ClusterNode(BaseModel):
     waits: list[str] | None = Field(None, description="while it is draining: what that waits for")
 
 
+class Fetching(BaseModel):
+    """The way of a copy's data from another node."""
+
+    donor: str | None = Field(
+        description="the copy that it comes from, as node/unit; null while it waits for its turn"
+    )
+    fetched_bytes: int
+    total_bytes: int = Field(description="0: not known yet")
+
+
 class Copy(BaseModel):
     """A copy of a task."""
 
@@ -34,6 +44,7 @@ class Copy(BaseModel):
     lag: int | None = Field(description="records of its log that it has not processed")
     planned: bool = Field(description="false: the plan does not name it any more")
     failure: str | None = Field(None, description="of a copy that has failed: why")
+    fetching: Fetching | None = Field(None, description="while its data comes from another node")
 
 
 class TaskLog(BaseModel):
@@ -83,6 +94,8 @@ class MadeCopy(BaseModel):
     node: str
     unit: int
     bytes: int = Field(description="of the data of another copy, about")
+    source: str = Field(description="where its data would come from: own folder, copies, log or nothing")
+    donors: list[str] | None = Field(None, description="of copies: those that could give it, as node/unit")
 
 
 class PlannedNode(BaseModel):
@@ -140,6 +153,10 @@ class GapOrder(OneTask):
     from_: str = Field(
         "", alias="from", description="the node with whose state it goes on; empty: that with the newest one"
     )
+    first: int | None = Field(
+        None, description="`first` of a dry run, with its `offset`: refused if it is another gap by now"
+    )
+    offset: int | None = None
     dry_run: bool = Field(False, description="only say what would be lost")
 
 

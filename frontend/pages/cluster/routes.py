@@ -6,6 +6,7 @@ from fastapi import Depends, Request
 
 from frontend.access.audit import note
 from frontend.backend.cluster import ClusterOperations
+from frontend.backend.cluster import GapOrder as Order
 from frontend.pages.cluster.models import (
     AcceptedCut,
     AcceptedGap,
@@ -39,7 +40,7 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         """Nodes, copies of tasks, and who leads."""
         return await _served(operations).overview()
 
-    @page(response_model=Consequences)
+    @page(response_model=Consequences, response_model_exclude_unset=True)
     async def what_if(request: Request, what_if: str = "") -> dict[str, Any]:
         """What a change would move: `what_if` is remove=NODE, add=NUMBER or copies=NUMBER. Nothing is changed."""
         for name in request.query_params:
@@ -95,12 +96,12 @@ def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> 
     async def accept_gap(request: Request) -> dict[str, Any]:
         """Have a task go on behind a gap: its log no longer reaches the state of any copy.
 
-        409 where a copy goes on, or a node that does not run may have a newer state.
+        409 where a copy goes on, another one may have a newer state, or the gap is not the one in the order.
         """
-        task, node, is_asked = checked(_gap_order, await read_json(request))
-        gap = await _served(operations).accept_gap(*task, node=node, is_asked=is_asked)
-        if not is_asked:
-            note(request.scope, "accept-gap of {}/{}/{}".format(*task))
+        (stream, partitioner, partition), order = checked(_gap_order, await read_json(request))
+        gap = await _served(operations).accept_gap(stream, partitioner, partition, order)
+        if not order.is_asked:
+            note(request.scope, f"accept-gap of {stream}/{partitioner}/{partition}")
         return gap
 
 
@@ -111,9 +112,17 @@ def _served(operations: ClusterOperations | None) -> ClusterOperations:
     return operations
 
 
-def _gap_order(body: object) -> tuple[tuple[str, str, int], str, bool]:
-    table = Table(body, (), (*_TASK, "from", "dry_run"))
-    return _task_of(table), table.text("from") or "", _flag(table, "dry_run")
+def _gap_order(body: object) -> tuple[tuple[str, str, int], Order]:
+    table = Table(body, (), (*_TASK, "from", "first", "offset", "dry_run"))
+    agreed = None
+    if table.has("first") or table.has("offset"):
+        agreed = _offset(table, "first"), _offset(table, "offset")
+    return _task_of(table), Order(table.text("from") or "", agreed, _flag(table, "dry_run"))
+
+
+def _offset(table: Table, key: str) -> int:
+    table.required(key, "an offset that a dry run has shown; first and offset come together")
+    return table.integer(key, 0, 0, 2**63 - 1)
 
 
 def _one_task(body: object) -> tuple[str, str, int]:

@@ -1,4 +1,8 @@
-"""Describes the bodies of registration for OpenAPI. The catalogue's own rules check what comes in."""
+"""The bodies of requests and answers about streams and metrics, and of replies to events, as OpenAPI shows them.
+
+The routes of this folder and `frontend/http/openapi.py` name the models, which only describe: the rules in
+`railgun/catalog/` check what comes in. A deepening gives a live stream older events than its log has.
+"""
 
 from pydantic import BaseModel, Field
 

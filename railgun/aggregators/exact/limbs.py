@@ -1,7 +1,8 @@
 """Long integers as arrays of 64-bit words (limbs), least word first, of any count, at a byte address.
 
-Signed ones are in two's complement. Kernels return nothing unless they say so, and never allocate. Division by one
-word is written out, since compiled code has no instruction for it here.
+The kernels for exact sums, sums of squares and variances add to such integers and divide them; other aggregators only
+clear their cells by `clear`. Signed ones are in two's complement. Kernels return nothing unless they say so, and never
+allocate. Compiled code has no instruction here that divides 128 bits by 64, so `divide_wide` does it in steps.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ u = np.uint64
 
 @jit
 def divide_wide(high: Any, low: Any, divisor: Any) -> Any:
-    """Quotient and remainder of the 128-bit (high, low) by a word greater than `high`."""
+    """Quotient and remainder of the 128-bit (high, low) by a word, which must be greater than `high`."""
     if divisor <= u(0xFFFFFFFF):
         part = (high << u(32)) | (low >> u(32))
         upper = part // divisor
@@ -30,7 +31,7 @@ def divide_wide(high: Any, low: Any, divisor: Any) -> Any:
 
 @jit
 def divide_normalized(high: Any, low: Any, divisor: Any) -> Any:
-    """`divide_wide` for a divisor with its top bit set: Knuth's algorithm D (TAOCP 4.3.1) in digits of 32 bits."""
+    """`divide_wide` for a divisor whose top bit must be set: Knuth's algorithm D (TAOCP 4.3.1) in 32-bit digits."""
     divisor_high = divisor >> u(32)
     divisor_low = divisor & u(0xFFFFFFFF)
     upper, high = _quotient_digit(high, low >> u(32), divisor, divisor_high, divisor_low)
@@ -78,7 +79,10 @@ def used(where: int, limbs: int) -> Any:
 
 @jit
 def add_shifted(where: int, limbs: int, low: Any, high: Any, shift: int, negative: bool) -> None:
-    """Add (or, if `negative`, subtract) the 128-bit (high, low) · 2^shift; its three words lie inside."""
+    """Add (or, if `negative`, subtract) the 128-bit (high, low) · 2^shift.
+
+    The caller must see to it that the three words from shift / 64 on lie inside the integer.
+    """
     bits = u(shift & 63)
     first = low << bits
     second = high << bits
@@ -183,7 +187,7 @@ def multiply_word(target: int, where: int, limbs: int, factor: Any) -> None:
 
 @jit
 def subtract_square(where: int, limbs: int, root: int, root_limbs: int) -> None:
-    """Subtract the square of an unsigned integer; `limbs` ≥ 2 · `root_limbs`."""
+    """Subtract the square of an unsigned integer. `limbs` must be at least 2 · `root_limbs`."""
     for i in range(root_limbs):
         factor = ld64(root + 8 * i)
         if factor == u(0):

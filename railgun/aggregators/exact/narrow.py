@@ -1,6 +1,7 @@
 """The fast path of sums of doubles: an integer of 256 bits in four words, whose least bit counts as 2^-96.
 
-A double is taken apart as mantissa · 2^place, where place counts from that least bit.
+A double is taken apart as mantissa · 2^place, where place counts from that least bit. The interpreter's loops add to
+such sums by themselves; `sum_double.py` also adds values that do not fit.
 """
 
 from typing import Any

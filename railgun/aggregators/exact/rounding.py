@@ -1,4 +1,7 @@
-"""Rounding to a double: nearest, ties to even, once, with subnormals and overflow to infinity."""
+"""Rounding to a double: nearest, ties to even, once, with subnormals and overflow to infinity.
+
+The results of exact sums and variances are rounded so.
+"""
 
 from typing import Any
 

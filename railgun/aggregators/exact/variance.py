@@ -1,7 +1,7 @@
 """The variance of n values from their exact sum and sum of squares: one rational number, rounded once.
 
-Most variances end in a quotient by a single word, and most numbers have at most four words: both have a faster,
-unrolled form beside the general one.
+`sum_double.py` and `sum_long.py` call it for the results of `var_*` and `stddev_*`. Most variances end in a quotient by
+a single word, and most numbers have at most four words: both have a faster, unrolled form beside the general one.
 """
 
 from typing import Any

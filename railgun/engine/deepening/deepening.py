@@ -1,6 +1,6 @@
 """The deepening of one stream: its folder and its plan, and what has to be written before it has begun.
 
-docs/decisions/0012 says how a stream is deepened.
+A deepening gives a live stream older events than its log has. docs/decisions/0012 says how.
 """
 
 import contextlib
@@ -29,7 +29,9 @@ TaskName = tuple[str, int]
 class Deepening:
     """The deepening of one stream, from the moment its plan is written until its tasks have taken over.
 
+    stream: the name of the stream.
     data: the engine's data folder.
+    plan: from what the tasks are built.
     places: the folder of each of the stream's tasks, by (partitioner, partition).
     is_installing: whether a caller is installing the deepening now.
     offer: which successors the tasks may open; None while nobody is installing the deepening.

@@ -1,4 +1,7 @@
-"""The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended."""
+"""The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended.
+
+A deepening gives a live stream older events than its log has.
+"""
 
 import logging
 import shutil
@@ -31,7 +34,7 @@ class Deepenings:
     Threads: one thread at a time may use an instance. Any thread may call `offered`.
     kept: for each log, the offset before which it may be trimmed. Records from there on are still needed. The tasks'
         hosts read this mapping when they trim their logs.
-    randomness: see `TaskEnvironment`.
+    randomness: returns that many random bytes, for ids of histories.
     """
 
     def __init__(self, folder: DataFolder, log: EmbeddedLog, randomness: Callable[[int], bytes]) -> None:
@@ -125,7 +128,7 @@ class Deepenings:
         self._keep(stream, dict.fromkeys(self.wanted(stream).places, 0))
 
     def forget(self, stream: str) -> Deepening | None:
-        """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller deletes its
+        """Forget the deepening of a stream, which has ended or was given up. Returns it; the caller must delete its
         files.
         """
         self._release(stream)

@@ -1,4 +1,4 @@
-"""Installs a deepening in turns of the engine, which goes on meanwhile."""
+"""Installs a deepening (older events for a live stream) in turns of the engine, which continues meanwhile."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def install(
 
     call: makes a context manager that holds the engine's lock for one call.
     origin: who asks for it.
-    Raises HistoryRefusedError, HistoryDamagedError, EngineStoppedError, and what tasks raise. A later call goes on
+    Raises HistoryRefusedError, HistoryDamagedError, EngineStoppedError, and what tasks raise. A later call continues
     from where this one stopped.
     """
     with call():

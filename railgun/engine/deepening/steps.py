@@ -1,4 +1,7 @@
-"""The steps of a deepening, each of them a call of the engine: begin, install, take over, finish, give up."""
+"""The steps of a deepening, each of them a call of the engine: begin, install, take over, finish, give up.
+
+A deepening gives a live stream older events than its log has.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -146,7 +149,7 @@ class DeepeningSteps:
         return not any(host.take_over.is_moving for host in hosts)
 
     def finish_installing(self, deepening: Deepening) -> None:
-        """Note that a deepening is installed, and forget it. The caller then deletes what is no longer needed, with
+        """Note that a deepening is installed, and forget it. The caller must then delete what is no longer needed, with
         `remove`.
 
         Raises OSError.

@@ -1,6 +1,8 @@
 """Exports what a task has accepted up to a record of its log. The task goes on while the files are written.
 
-docs/decisions/0012 describes the purpose, and railgun/history/FORMAT.md the files.
+`TaskHost` begins it at the record that begins a deepening, which gives a live stream older events than its log has:
+the stream's tasks are built again from these events and the older ones. docs/decisions/0012 describes the purpose, and
+railgun/history/FORMAT.md the files.
 """
 
 import logging
@@ -82,7 +84,7 @@ class AcceptedEventsExport:
             self._failed(history, error)
 
     def _failed(self, history: str, error: Exception) -> None:
-        """Note an error. The task goes on: if it stopped here, every start would stop again at the same record."""
+        """Note an error. The task continues: if it stopped here, every start would stop again at the same record."""
         if history == self._newest:
             self._failure = history, one_line(error)
         _log.error("%s cannot be put aside: %s", self._place.identity, error)

@@ -1,4 +1,7 @@
-"""Finds the task that was built with older history for a place, and opens it as a successor."""
+"""Finds the task that was built with older history for a place (a task's log and folder), and opens it as a successor.
+
+A deepening gives a live stream older events than its log has. `take_over.py` and `task_host.py` use this.
+"""
 
 import shutil
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """Puts a built task into its place in the middle of a log: it is opened as a successor, follows the log, and takes
 over.
 
+It was built by a deepening, which gives a live stream older events than its log has. `TaskHost` has one `TakeOver`.
 docs/decisions/0012 gives the reasons; railgun/history/FORMAT.md describes the folders.
 """
 
@@ -16,7 +17,7 @@ from railgun.host.deepening.successor import Successor, close_all, close_task
 from railgun.host.host_state import OF_A_SUCCESSOR, one_line
 from railgun.host.place import Place
 from railgun.host.task_log import TaskLog
-from railgun.task.errors import HistoryDamagedError, HistoryMissingError
+from railgun.task.errors import HistoryDamagedError, HistoryMissingError, LogGapError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 from railgun.wire.records import Records
@@ -121,7 +122,7 @@ class TakeOver:
             if is_ready and not self._is_cleared:
                 self._is_cleared = True
                 self._clear()
-            self._look()
+            self._look(task)
         except OF_A_SUCCESSOR as error:
             self._failed(error)
 
@@ -194,7 +195,7 @@ class TakeOver:
         self._moving = None
         self._let_go()
 
-    def _look(self) -> None:
+    def _look(self, task: TaskProcessor) -> None:
         """Check the offer: open a successor that is newly offered, and close one whose offer was withdrawn."""
         if self._opening is not None:
             return
@@ -213,6 +214,9 @@ class TakeOver:
             and not self.is_moving
             and self._built.is_available(needed)
         ):
+            if task.history != needed and task.lacks_gap(needed):
+                reason = f"its log has had a gap since history {needed} was begun; deepen anew"
+                raise LogGapError(str(self._place.identity), reason)
             self._opening = self._lane.submit(partial(self._built.open_unless_given_up, needed))
 
     def _close_opening(self) -> None:

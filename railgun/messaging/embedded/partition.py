@@ -23,8 +23,8 @@ Block = tuple[int, int, bytes]
 class PartitionLog:
     """A partition of which the offsets from `start` up to `end` can be read.
 
-    Threads: one at a time writes (`write`, `next_offset`, `trim`, `delete`); any may read. The caller holds one lock
-    around `publish`, `forget_oldest` and `recent_from`.
+    Threads: one at a time writes (`write`, `next_offset`, `trim`, `delete`); any may read. The caller must hold
+    one lock around `publish`, `forget_oldest` and `recent_from`.
     """
 
     def __init__(self, database: LogDatabase, where: TopicPartition, topic_id: int) -> None:
@@ -60,7 +60,7 @@ class PartitionLog:
     def write(self, appended: Sequence[Records], batch: WriteBatch) -> tuple[list[Block], WriteBatch]:
         """Encode records as blocks at the next offsets. Full batches are written to the database.
 
-        Returns the new blocks, and the last batch, which the caller writes.
+        Returns the new blocks, and the last batch, which the caller must write.
         """
         blocks: list[Block] = []
         for n, value in make_blocks(appended):

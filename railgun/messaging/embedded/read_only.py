@@ -33,7 +33,7 @@ _ATTEMPTS, _PAUSE_S = 5, 0.05
 class ReadOnlyDatabase(LogDatabase):
     """A snapshot of the log's RocksDB, which another process may be writing to. It takes no lock and changes no file.
 
-    A read fails if the writer has deleted a file that was not read before. The caller then opens the database anew.
+    A read fails if the writer has deleted a file that was not read before. The caller then opens the database again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -98,7 +98,7 @@ class ReadOnlyLog:
         self.close()
 
     def catch_up(self) -> None:
-        """Open the log anew, with the records that were written since."""
+        """Open the log again, with the records that were written since."""
         self._database.close()
         self._database = _opened(self.folder)
         self._load()

@@ -39,7 +39,9 @@ _log = logging.getLogger("railgun.kafka")
 class Submission:
     """Entries that were submitted together and are sent as `deliveries_left` deliveries.
 
-    offsets: of each entry's first record.  error, error_at: the first error, and the partition that it came from.
+    offsets: of each entry's first record.
+    held_bytes: the memory that its records take until it is done.
+    error, error_at: the first error, and the partition that it came from.
     future: gets the offsets, or the first error. It counts as running from the start: a caller that gives up cannot
     cancel what may be in flight.
     """
@@ -120,9 +122,11 @@ class Delivery:
 
 @dataclass(slots=True)
 class _Partition:
-    """The state of a partition. in_flight: how many records librdkafka has and has not reported.
+    """The state of a partition.
 
+    in_flight: how many records librdkafka has and has not reported.
     is_batch: whether these were sent as a batch.
+    waiting: what is sent once these have been reported, in order.
     """
 
     in_flight: int = 0

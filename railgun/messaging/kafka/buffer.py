@@ -18,10 +18,13 @@ BUFFER_LIMIT_RECORDS = 50_000
 class PartitionBuffer:
     """Messages of a partition in the order of their offsets. Not thread-safe.
 
-    position: the offset at which `take` goes on.  end: the offset at which the next message is expected.
-    error: why no further message will come.  is_fetched: whether the partition is assigned to a consumer.
-    is_far: whether that is the consumer for partitions that are far behind their ends.
-    heard_end: the partition's end as it was heard of before the assignment; None once anything was received since.
+    position: the offset at which `take` continues.
+    end: the offset at which the next message is expected.
+    error: why no further message will come.
+    is_fetched: whether the partition is assigned to a consumer.
+    is_far: whether it is assigned to the consumer of partitions that are far behind their ends.
+    heard_end: the end of the partition that the broker had told before the assignment; None once a message or an end
+        has come since.
     """
 
     __slots__ = (

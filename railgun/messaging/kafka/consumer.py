@@ -127,7 +127,7 @@ class KafkaConsumer:
         return any(len(each[0]) and not self._has_moved(*each) for each in followed)
 
     def followed_at(self, where: TopicPartition) -> int | None:
-        """Return the offset at which `fetch` goes on with a partition; None if it was not called for it."""
+        """Return the offset at which `fetch` continues with a partition; None if it was not called for it."""
         buffer = self._buffers.get(where)
         return buffer.position if buffer is not None and where in self._followed else None
 

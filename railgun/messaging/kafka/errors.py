@@ -51,7 +51,7 @@ _DENIED: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "topic",
 }
 
-# Other errors that a retry does not mend, each with what the operator can do.
+# Other errors that a retry does not cure, each with what the operator can do.
 _REFUSED: Final = {
     KafkaError.SECURITY_DISABLED: _SECURITY,
     KafkaError.SASL_AUTHENTICATION_FAILED: _SECURITY,
@@ -165,7 +165,7 @@ class ClientErrors:
 
     Each kind is logged once until `clear`. The last one is kept, to explain a timeout.
 
-    last: the last error. One that the operator has to mend is not replaced by others.
+    last: the last error. One that the operator has to remedy is not replaced by others.
     reports: how many such errors all clients of this process have reported.
     """
 

@@ -100,7 +100,7 @@ class GroupMember:
         )
 
     def poll(self, timeout_s: float, max_records: int) -> list[Message]:
-        """Return messages that have come. Raises TransportError for an error that a retry does not mend."""
+        """Return messages that have come. Raises TransportError for an error that a retry does not cure."""
         if self._is_paused:
             self._is_paused = False
             self._consumer.resume(self._consumer.assignment())

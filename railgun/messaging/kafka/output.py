@@ -60,7 +60,7 @@ class OutputAbortedError(Exception):
 class Output(Protocol):
     """Writes records durably. One thread writes; any may ask `is_stuck`.
 
-    commits: whether `write` commits the positions with the records. If not, the caller commits them afterwards.
+    commits: whether `write` commits the positions with the records. If not, the caller must commit them afterwards.
     """
 
     commits: bool

@@ -41,8 +41,9 @@ from railgun.messaging.errors import (
 from railgun.messaging.kafka.membership import GroupMembership
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.tail import Tail, each_record, logged
-from railgun.messaging.transport import Entry, TopicPartition, Transport
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, Transport
 from railgun.node.identity import NodeRefusedError
+from railgun.node.leader.clock_check import ClockCheck
 from railgun.node.leader.cluster_log import ClusterLog
 from railgun.node.leader.start_checks import name_in_use
 from railgun.node.parent import UnitEnded
@@ -111,7 +112,7 @@ class Leading:
             transport,
             {
                 self._assignment: each_record(self._take_plan, self._leave_out_plan),
-                self._nodes: each_record(self._take_statement, logged(_log)),
+                self._nodes: self._take_statements,
                 self._reports: each_record(
                     lambda _, record: observed.take_report(record, now_s()), logged(_log)
                 ),
@@ -121,7 +122,7 @@ class Leading:
         self._members_s = -math.inf
         self._members: set[str] = set()
         self._other_policy: ClusterPolicy | None = None
-        self._cluster_log = ClusterLog()
+        self._cluster_log, self._clock_check = ClusterLog(), ClockCheck()
         self._due_s = 0.0
         self._tidied_s = self._logs_seen_s = -math.inf
 
@@ -147,7 +148,7 @@ class Leading:
     def round(self) -> None:
         """Take part in the group, read new records, and write the next plan if this node leads.
 
-        Raises TransportError for a failure that trying again does not mend, and NodeRefusedError.
+        Raises TransportError for a failure that trying again does not cure, and NodeRefusedError.
         """
         self._membership.poll(0)
         try:
@@ -221,10 +222,22 @@ class Leading:
                 error,
             )
 
-    def _take_statement(self, at: int, record: bytes) -> None:
-        said = decode_statement(record)
-        self._check_name(said, at)
-        self._observed.take_statement(said, self._now_s())
+    def _take_statements(self, fetched: Fetched) -> None:
+        # Of several records it is known only when the first one was appended.
+        appended_ms = fetched.appended_ms if len(fetched) == 1 else 0
+
+        def take(at: int, record: bytes) -> None:
+            said = decode_statement(record)
+            self._check_name(said, at)
+            self._observed.take_statement(said, self._now_s())
+            if appended_ms and isinstance(said, NodeRecord) and self._is_own(said):
+                self._clock_check.take(said, appended_ms)
+
+        each_record(take, logged(_log))(fetched)
+
+    def _is_own(self, said: NodeRecord) -> bool:
+        own = self._said
+        return own is not None and (said.name, said.incarnation) == (own.name, own.incarnation)
 
     def _check_name(self, said: Statement, at: int) -> None:
         """Raise NodeRefusedError if another node has taken this one's name at the same time, and was first."""

@@ -50,6 +50,7 @@ _log = logging.getLogger("railgun.node")
 class LeaderPlace:
     """The node that the process speaks for.
 
+    identity: its name, and the id of its data folder.
     data: its data folder.
     units: how many units it has.
     release: the version of this program.

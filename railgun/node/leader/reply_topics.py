@@ -28,7 +28,7 @@ class _Broker(Protocol):
 class ReplyTopics:
     """Looks every ten minutes, in a thread of its own, while this node leads.
 
-    Nothing tells a front-end that has died from one that got no reply for a day. The latter makes its topic anew at
+    Nothing tells a front-end that has died from one that got no reply for a day. The latter makes its topic again at
     once, and units hold replies for so long.
     now_s: returns the seconds of a clock that never goes back.
     """

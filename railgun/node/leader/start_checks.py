@@ -50,7 +50,8 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
 class SaidBefore:
     """The records under a node's name from before its process began.
 
-    incarnation: of the newest run of a node with this data folder; 0 if none was heard.
+    incarnation: of the newest run of a node with this name, whatever its data folder: earlier ones are not followed. 0
+        if none was heard.
     end: the end of the topic `nodes` at that time.
     """
 
@@ -119,8 +120,7 @@ def _said_before(
         node = decode_statement(record)
         if isinstance(node, NodeRecord) and node.name == identity.name:
             host = None if node.folder == identity.folder else node.host
-            if host is None:
-                incarnation = node.incarnation
+            incarnation = max(incarnation, node.incarnation)
 
     tail = Tail(transport, {nodes: each_record(take, leave_out)})
     tail.read_to_the_end()

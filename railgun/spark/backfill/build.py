@@ -70,6 +70,7 @@ _TASK_SETTINGS = replace(
 class Backfill:
     """A backfill: which history is built, and where.
 
+    source: where the rows of the history are.
     columns: by field, the SQL expression that gives it. A field that is missing here has the column of its name.
     work: the folder for finished tasks. All machines see it under one path. Work that was cut off continues there.
     scratch: a local folder of the executors, if `work` is on slow storage.

@@ -1,6 +1,13 @@
-"""Deepening of a stream on Kafka: gives a live stream older history than its log has.
+"""Deepening of a stream on Kafka: gives a live stream older history than its log has, for `railgun backfill --deepen`.
 
-The units export the events that they have accepted. The result goes to a node's folder.
+The job and the units (the processes that run the tasks) meet in `backfill/<stream>/` of a node's data folder
+(`railgun/history/FORMAT.md`), and in the log of the catalogue:
+
+1. `plan` writes the request, and has BeginDeepening recorded. At that record each unit exports the events that its task
+   has accepted. `plan` waits for all exports, and writes the plan.
+2. `build`, in the base class, has Spark build all tasks from the history and the exports.
+3. `install` writes the offer. Units then open what was built, beside their tasks, and let it follow the logs.
+4. Once all are near the ends of their logs, `install` has Deepen recorded. At that record the built tasks take over.
 """
 
 import os
@@ -46,6 +53,7 @@ class DeepeningOfCluster(DeepeningTarget):
     """A deepening for a cluster. The request's data folder is that of the node that runs the stream's tasks.
 
     kafka, prefix: the broker, and the prefix of the cluster's topics.
+    Its methods write and delete in the folder of the deepening, and change the catalogue through the broker.
     Raises EngineError, TransportError, RegistryError, TaskError, HistoryError.
     """
 
@@ -71,6 +79,7 @@ class DeepeningOfCluster(DeepeningTarget):
         if known is not None:
             # It is of an earlier stream of this name.
             shutil.rmtree(self._folder)
+        # Two jobs must not begin a deepening of the stream at once.
         with alone(self._folder):
             self._keep_taken(entry)
             plan = self._requested((entry.stream.name, entry.created))
@@ -78,6 +87,7 @@ class DeepeningOfCluster(DeepeningTarget):
         return plan
 
     def _requested(self, stream: StreamKey) -> HistoryPlan:
+        """Begin a deepening, and return its plan. If that fails, the request is withdrawn."""
         history = new_history_id(os.urandom)
         shutil.rmtree(self._folder / OWN, ignore_errors=True)
         write_request(self._folder / REQUEST, DeepeningRequest(history, stream[1]))
@@ -205,9 +215,10 @@ class DeepeningOfCluster(DeepeningTarget):
 
 
 def is_near(standing: CopyStatus, history: str) -> bool:
-    """Whether a task reports that it could take over soon.
+    """Whether a task's successor, which was built with a history, reports that it could take over soon.
 
-    It must have no fill: at the record it would be done at once.
+    It must not be filling a metric: what is left of a fill would be done in one go at the Deepen record, and events
+    would wait for that.
     """
     following = standing.following or {}
     if following.get("history") != history or "behind" not in following or following["filling"]:

@@ -1,4 +1,7 @@
-"""The common part of all backfills: the request, building tasks, and bringing their folder into place."""
+"""The common part of all backfills: the request, building tasks, and bringing their folder into place.
+
+A backfill puts older events (history) before a stream's log. Its subclasses are for an engine, a server and a cluster.
+"""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -34,7 +37,8 @@ class BackfillRequest:
     cut_ms: all events of the history are before this time. None, for a deepening: the least time that leaves no gap.
     work: the folder where tasks are built, if that is not in the data folder.
     settings: the settings of the stream's tasks.
-    See `Backfill` for the others.
+    source, columns, scratch: as in `Backfill`: the rows of the history, the expressions for its fields, and a local
+        folder of the executors.
     """
 
     data: Path
@@ -101,7 +105,7 @@ class BackfillTarget(ABC):
     def build(
         self, session: Callable[[], SparkSession], told: Progress | None = None, now_ms: int | None = None
     ) -> BackfillReport:
-        """Build what is not built yet. The stream goes on meanwhile.
+        """Build what is not built yet. The stream continues meanwhile.
 
         session: gives the Spark session; called when it is needed first, and once more later.
         told, now_ms: see `railgun.spark.backfill.build.build`.

@@ -47,7 +47,7 @@ class BrokerPlace:
         self.partitioner = chosen_partitioner(self.known.stream, options.partitioner)
 
     def open(self) -> RecordLog:
-        """Open the log of the records. The caller closes it. Raises PlaceError."""
+        """Open the log of the records. The caller must close it. Raises PlaceError."""
         return kafka_log(self._settings, self._topics, self.known.stream.name, self.partitioner)
 
 

@@ -60,7 +60,7 @@ class FolderPlace:
         self.partitioner = chosen_partitioner(self.known.stream, partitioner)
 
     def open(self) -> RecordLog:
-        """Open the log of the records. The caller closes it. Raises PlaceError."""
+        """Open the log of the records. The caller must close it. Raises PlaceError."""
         stream, name = self.known.stream, column_name(self.partitioner)
         if self.source is SourceKind.LOG:
             assert self._data is not None

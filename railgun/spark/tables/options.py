@@ -1,4 +1,4 @@
-"""The options of the data source, read and checked once, on the driver."""
+"""The options of the data source `railgun` (logs and reservoirs as tables), read and checked once, on the driver."""
 
 import json
 from collections.abc import Mapping
@@ -36,6 +36,9 @@ class ReadOptions:
     """The options of a read. None stands for an option that was not given.
 
     path: a data folder or a task's folder; empty with a broker.
+    piece_records: about how many records a partition of the read table has.
+    bounds: which records are wanted.
+    broker, topic_prefix: the cluster whose topics are read.
     kafka: settings of librdkafka.
     start_appended_ms, end_appended_ms: the times between which the broker took the records. The end is excluded.
     trigger_records: the most records of one micro-batch.

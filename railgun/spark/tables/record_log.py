@@ -17,7 +17,9 @@ from reservoir.layout import INT64_MAX, INT64_MIN
 class Bounds:
     """The bounds of the wanted records; both ends are inclusive. A read may give more, as Spark filters each row again.
 
-    first_offset, end_offset: by partition; the partition -1 stands for all that are not named.
+    first_ms, last_ms: by time, in ms.
+    first_offset, last_offset: by partition; the partition -1 stands for all that are not named.
+    partitions: only these; None wants all.
     """
 
     first_ms: int = INT64_MIN

@@ -1,6 +1,8 @@
-"""Admission: the duplicates, lateness and clock of each task, by their definition, in the order of the log.
+"""Computes a second time, without the engine's code, which events each task had to accept, and at which times.
 
-Spark's functions cannot express this part, because the admission of an event depends on that of all events before it.
+That is a task's admission: its duplicates, late events and clock, by the rules of docs/semantics.md, in the order of
+its log. Validation computes all results from it, and compares them with the engine's. Spark's functions cannot express
+this part, because the admission of an event depends on that of all events before it. So Python does it in executors.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +29,11 @@ _MIN = -(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """The lateness in force from a number of the log on. floor_ms: a floor that holds from there on at least."""
+    """The lateness in force from the record with this number on.
+
+    discard: whether late events are discarded, not rewritten to the floor.
+    floor_ms: the floor is at least this from that record on. Events before the floor are late.
+    """
 
     number: int
     lateness_ms: int
@@ -42,7 +48,12 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRules:
-    """A stream's settings. first: at the beginning of each log.  changes: by task, the later ones in order."""
+    """A stream's settings for admission.
+
+    first: the lateness at the beginning of each log.
+    dedup_events: how many accepted events back a task knows an id again.
+    changes: by task, the later settings of lateness in order.
+    """
 
     first: Lateness
     dedup_events: int
@@ -55,7 +66,7 @@ class AdmissionRules:
 
 
 def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
-    """The events of one partitioner's tasks, with the outcome of their admission.
+    """Return the events of one partitioner's tasks, with the outcome of their admission.
 
     events: with TASK, NUMBER (the order in the task), EVENT_ID and EVENT_MS, and INPUT_COLUMNS if they may come from an
     input topic. Other columns are kept.
@@ -63,7 +74,8 @@ def admitted(events: DataFrame, rules: AdmissionRules, tasks: int) -> DataFrame:
 
     These columns are added: CLOCK, the task's clock after the event; ACCEPTED_MS, the time at which the event was
     accepted, null if it was not; LATE, "rewritten" or "discarded"; DUPLICATE. With INPUT_COLUMNS also REDELIVERED, for
-    a record that was read before, whose reply is the first one; and ANSWERED, for one whose position was committed.
+    a record of an input topic that was read before, whose reply is the first one; and ANSWERED, for one whose position
+    in the input topic was committed before.
 
     An executor holds a batch, and an entry for each id within the horizon that comes again.
     """
@@ -143,7 +155,7 @@ class Admitting:
         self._inputs = InputPositions()
 
     def admit(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The next events of the task, in order."""
+        """Admit the next events of the task, in order. Yields them with the outcome."""
         numbers = batch.column(NUMBER).to_numpy()
         while len(batch):
             while self._to_come and self._to_come[0].number <= numbers[0]:
@@ -153,7 +165,7 @@ class Admitting:
             batch, numbers = batch.slice(end), numbers[end:]
 
     def _change(self, change: Lateness) -> None:
-        """Apply a setting at its record. The floor is computed with it there, and never lowered."""
+        """Apply a changed setting at its record. The floor is computed again there, and never lowered."""
         if self._clock > _MIN:
             before, now = self._in_force.lateness_ms, change.lateness_ms
             self._floor = max(self._floor, self._clock - before, self._clock - now)

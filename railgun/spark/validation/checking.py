@@ -79,6 +79,9 @@ class Pass:
     """The metrics that share a window and a grouping, each with its column of values. count_distinct has its own pass.
 
     apart: columns that separate events in addition to those of the grouping.
+    group, window, excludes_current: the grouping and the window, and whether an event is left out of its own result.
+    bounds: pairs (task, ms), as in `Checked`.
+    metrics: the metrics, each with the name of its column.
     """
 
     apart: tuple[str, ...]

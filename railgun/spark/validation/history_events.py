@@ -38,8 +38,10 @@ _BAD = "bad"
 
 @dataclass(frozen=True, slots=True)
 class HistoryInput:
-    """The input of a backfill, as its options named it. columns: see `Backfill`.
+    """The input of a backfill, as its options named it.
 
+    source: where the rows of the history are.
+    columns: by field, the SQL expression that gives it. A field that is missing here has the column of its name.
     skips_bad: whether refused rows were left out.
     """
 

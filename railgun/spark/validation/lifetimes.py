@@ -69,7 +69,9 @@ class Past:
     """The history that a task's log names.
 
     number: the number of the record from which on the task has the history.
-    history: the id of the history.  cut_ms: all its events are before this time.  known_place: see `AddHistory`.
+    history: the id of the history.
+    cut_ms: all its events are before this time.
+    known_place: the number of the catalogue's last change that the task knows from its beginning.
     deepens: whether a deepening installed it.
     begun: for a deepening, the number of the record at which the task's events were exported; None without such a
     record.

@@ -65,7 +65,7 @@ def check_partitioner(
 ) -> list[MetricCheck]:
     """Compute results and compare them. events: admitted, joined with their replies; with `uncertain`, also OWN_MS.
 
-    types: of the columns of values that the passes read.  sample: the share of entities to compare; None: all.
+    types: of the columns of values that the passes read.  sample: the share of entities to compare; None compares all.
     has_sure: whether the columns SURE and UNSURE say which events are compared. Without them, all are.
     """
     context = [SURE, UNSURE] * has_sure + [OWN_MS] * (uncertain is not None)

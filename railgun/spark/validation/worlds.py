@@ -47,7 +47,7 @@ CARRIED = (RECORD, SENT_MS, FROM_INPUT)
 _BASE_OFFSET = FIRST_OFFSET // 2
 _SORT_MS, _SORT_ID, _SORT_NUMBER = "sort_ms", "sort_id", "sort_n"
 
-# The columns that an event has anew in the second world. All others are the same in both worlds.
+# The columns that an event has again in the second world. All others are the same in both worlds.
 _OWN = {NUMBER, TASK, SURE, UNSURE, CLOCK, ACCEPTED_MS, LATE, DUPLICATE, REDELIVERED, ANSWERED, *CARRIED}
 
 Controls = Sequence[tuple[int, int, str]]

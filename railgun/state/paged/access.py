@@ -1,8 +1,8 @@
 """Kernels that open, change, make, grow and free single pages, and those for the raw pages of wide accumulators.
 
-The address of a page is valid until the pool next handles a status (`PagePool.handle`), or until the page grows.
-A kernel that returns DRAIN, ROOM or FAULT (railgun/state/status.py) has changed nothing; it is called again after
-`PagePool.handle`.
+The kernels of ordered maps, of strings and of wide sums are made of these. The address of a page is valid until the
+pool next handles a status (`PagePool.handle`), or until the page grows. A kernel that returns DRAIN, ROOM or FAULT
+(railgun/state/status.py) has changed nothing; it is called again after `PagePool.handle`.
 """
 
 from typing import Any
@@ -74,7 +74,10 @@ def mark_dirty(ctx: int, page: int) -> None:
 
 @jit
 def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: Any) -> Any:
-    """Make a clean page that the store does not know. A free block must be there. `state`: without the size class."""
+    """Make a clean page that the store does not know. `state`: without the size class.
+
+    The caller must have made sure that there is a free block (`blocks_there`).
+    """
     page = take_block(ctx, size_class)
     sti64(page + HI, hi)
     sti64(page + LO, lo)
@@ -88,7 +91,7 @@ def set_up_page(ctx: int, size_class: int, hi: int, lo: int, state: Any) -> Any:
 
 @jit
 def make_page(ctx: int, size_class: int, state: Any) -> Any:
-    """Make a page with the next id, dirty in the current epoch. A free block must be there."""
+    """Make a page with the next id, dirty in the current epoch. The caller must have made sure of a free block."""
     number = ldi64(ctx + NEXT_ID)
     sti64(ctx + NEXT_ID, number + 1)
     page = set_up_page(ctx, size_class, 0, number, state)
@@ -98,7 +101,10 @@ def make_page(ctx: int, size_class: int, state: Any) -> Any:
 
 @jit
 def move_page(ctx: int, page: int, size_class: int) -> Any:
-    """Move a page into a block of another class, and return its new address. A block large enough must be there."""
+    """Move a page into a block of another class, and return its new address.
+
+    The caller must have made sure that a block large enough is free.
+    """
     target = take_block(ctx, size_class)
     state = state_of(page)
     copy_bytes(target, page, HEAD_BYTES + 8 * body_words(state))

@@ -1,8 +1,9 @@
 """Blocks of memory for pages. They lie in slabs; a slab has blocks of one size class until it is empty again.
 
-The slab table has 8 words per slab: class (-1: empty), live blocks, first free block (its number within the
-pool's memory in units of 64 bytes, plus 1; 0: none), blocks ever carved, next and previous slab of its list.
-A slab is either full, or in the list of its class (`PARTIAL_SLAB`), or in the list of empty slabs.
+The other kernels of pages take blocks here, and give them back. The slab table has 8 words per slab: class (-1: empty),
+live blocks, first free block (its number within the pool's memory in units of 64 bytes, plus 1; 0: none), blocks ever
+carved, next and previous slab of its list. A slab is either full, or in the list of its class (`PARTIAL_SLAB`), or in
+the list of empty slabs.
 """
 
 from typing import Any
@@ -101,7 +102,7 @@ def _open_slab(ctx: int, size_class: int) -> Any:
 
 @jit
 def take_block(ctx: int, size_class: int) -> Any:
-    """Address of a block of the class. The caller has made sure that there is one (`blocks_there`)."""
+    """Address of a block of the class. The caller must have made sure that there is one (`blocks_there`)."""
     head = ctx + PARTIAL_SLAB + 8 * size_class
     slab = ldi64(head)
     if slab < 0:

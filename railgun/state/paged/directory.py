@@ -1,8 +1,9 @@
 """The directory of resident pages: an open-addressing hash table from 128-bit page ids to blocks.
 
-An entry has 8 bytes: 31 bits of the id's hash, and the number of the block (in units of 64 bytes, plus 1). 0 is an
-empty entry. Ids themselves are compared in the head of the page. A removal shifts back the entries that follow, so
-there are no tombstones. Eight successive ids share a cache line, because pages of one tree are often made together.
+The kernels that open, load and evict pages look them up here. An entry has 8 bytes: 31 bits of the id's hash, and the
+number of the block (in units of 64 bytes, plus 1). 0 is an empty entry. Ids themselves are compared in the head of the
+page. A removal shifts back the entries that follow, so there are no tombstones. Eight successive ids share a cache
+line, because pages of one tree are often made together.
 """
 
 from typing import Any

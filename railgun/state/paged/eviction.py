@@ -1,8 +1,9 @@
 """Makes room in the page pool: a hand goes round the slabs and evicts pages that have not been used for long.
 
-A sample of the resident pages tells how long that is. A slab in which few pages stay is emptied: they move to free
-blocks of other slabs, so that memory can go from one size class to another. Whatever is written goes through the
-outbox, so that images of one key keep their order.
+`PagePool` calls these kernels when a page needs room, and to find the pages that a checkpoint has to write. A sample of
+the resident pages tells how long is long. A slab in which few pages stay is emptied: they move to free blocks of other
+slabs, so that memory can go from one size class to another. Whatever is written goes through the outbox, so that images
+of one key (its content as bytes) keep their order.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Moves the records of the page pool's outbox to the store, as images; each write has one image of a key at most."""
+"""Moves the records of the page pool's outbox to the store, as images; each write has one image of a key at most.
+
+An image is a key with its content as bytes, or its deletion. `PagePool` has one `Outbox`.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

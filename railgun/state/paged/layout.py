@@ -1,7 +1,9 @@
 """The layout of the page pool's memory: the words of its context, the head of a page, kinds and size classes.
 
-Offsets are in bytes.  A kernel reaches the pool through one address, that of the context: an int64 array
-whose words are named here.
+The page pool (pool.py) keeps pages of a task's state in memory: parts of trees, strings, and sums too large for a row.
+All kernels of pages, and the Python code that calls them, use these numbers. Offsets are in bytes. A kernel reaches the
+pool through one address, that of the context: an int64 array whose words are named here. DRAIN, ROOM and FAULT are
+statuses with which a kernel stops (railgun/state/status.py). An epoch is the time between two checkpoints.
 
 A page begins with a head of four words:
 
@@ -40,7 +42,7 @@ OUTBOX_FULL = 8 * 15  # above this many bytes no operation begins
 FAULT_HI = 8 * 16  # the page that a FAULT asks for
 FAULT_LO = 8 * 17
 DIRTY_NOW = 8 * 18  # pages whose dirty_epoch is the current epoch
-DIRTY_OLD = 8 * 19  # pages whose dirty_epoch is the old epoch
+DIRTY_OLD = 8 * 19  # pages whose dirty_epoch is the old epoch, the one that a checkpoint is writing
 TREE_CLASS = 8 * 20  # largest size class of a tree's page
 GRAVES = 8 * 21  # root cell of the map of deferred pages: the ordered map of pages that are still to be freed
 GRAVES_COUNT = 8 * 22

@@ -1,4 +1,9 @@
-"""The arrays of a page pool: context, slabs, slab table, directory and outbox.
+"""The memory of a page pool, which keeps parts of a task's state (trees, strings, large sums) as pages.
+
+`PagePool` (pool.py) has one `PageMemory`, and calls `grow` when its kernels need room. The arrays are: the context,
+words that tell kernels where all is; the slabs, which hold the pages, and a table of the slabs; the directory, a hash
+table that finds a page by its id; the outbox, changed pages on their way to the store; and the inbox, one page that
+comes from there.
 
 The directory gets an eighth of `limit_bytes`, the outbox a small part, and the slabs the rest. All slabs are reserved
 as one range of addresses at the start, and touched in steps. So memory in use follows need, and addresses never
@@ -39,6 +44,7 @@ from reservoir.native.jit import address
 SLABS_MIN = 12
 OUTBOX_BATCH_BYTES = 128 * 1024
 _STEP_BYTES = 2 << 20
+# An operation on a tree puts (posts) at most this many pages into the outbox: two on each level, and a few more.
 _POSTS_OF_ONE_OPERATION = 2 * DEPTH_MAX + 4
 
 
@@ -53,6 +59,7 @@ class PageMemory:
     def __init__(self, limit_bytes: int, page_words: int, slab_bytes: int, protected_ops: int) -> None:
         if slab_bytes & (slab_bytes - 1) or slab_bytes < 16 * 8 * page_words:
             raise ValueError(f"slab_bytes={slab_bytes} is no power of two of 16 pages or more")
+        # The directory gets an eighth of the limit: so many entries of eight bytes, in lines of eight (64 bytes).
         entries = 8 * (limit_bytes // (8 * 64))
         largest_words = min(LARGEST_BLOCK_WORDS, slab_bytes // 8)
         post_bytes = RECORD_BODY + BODY_HEAD_BYTES
@@ -102,7 +109,7 @@ class PageMemory:
         self.words[word >> 3] = value
 
     def grow(self) -> bool:
-        """Touch and add the next empty slabs; False at the limit."""
+        """Touch and add the next empty slabs, after a kernel found no free block. False at the limit."""
         slabs = self.get(SLABS)
         more = min(self.slabs_max - slabs, max(1, _STEP_BYTES // self.slab_bytes))
         if more == 0:

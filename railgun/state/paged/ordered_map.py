@@ -1,11 +1,12 @@
 """Kernels on ordered maps of any size. Each map is a B+tree of pages, reached from a root cell of two words.
 
-The root cell lies in an entity row: [id of the root page or 0, number of entries]; a cell of zeros is an
-empty map.  The caller marks the row dirty before it calls a kernel that changes the map.  Keys are two words
-compared as unsigned (callers bias what is signed); values are 1 or 2 words (`value_words`, fixed per map).
+Aggregators keep the values of a window in such maps (`railgun/aggregators/`). The root cell lies in an entity row: [id
+of the root page or 0, number of entries]; a cell of zeros is an empty map. The caller must mark the row dirty before it
+calls a kernel that changes the map. Keys are two words compared as unsigned (callers bias what is signed); values are 1
+or 2 words (`value_words`, fixed per map).
 
 All kernels return a number >= 0 or a status (`status.py`; BROKEN: a defect).  On a status nothing has
-changed; after `PagePool.handle(status)` the same call is made again.  `out` is the address of 4 words:
+changed; after `PagePool.handle(status)` the same call must be made again.  `out` is the address of 4 words:
 k0, k1, v0, v1 (v1 left alone in a map of 1 value word).
 
 A dropped map is forgotten at once, and its pages are freed later, one by one. The ids of those pages are the keys of

@@ -1,8 +1,8 @@
-"""Kernels that delete entries of a paged B+tree. Empty pages are freed, sparse ones are merged, roots collapse.
+"""Kernels that delete entries of a paged B+tree, for `ordered_map.py`. Empty pages are freed, sparse ones are merged.
 
-A page is sparse once it is a quarter full. From then on, after every further sixteenth of its capacity that it loses,
-it is checked for a merge: it merges with a neighbour under the same parent if both fill at most three quarters of one
-page.
+A root with one child gives way to the child. A page is sparse once it is a quarter full. From then on, after every
+further sixteenth of its capacity that it loses, it is checked for a merge: it merges with a neighbour under the same
+parent if both fill at most three quarters of one page.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
-"""Kernels that insert entries into a paged B+tree. Pages grow from 8 words to the largest class, then split.
+"""Kernels that insert entries into a paged B+tree, for `ordered_map.py`.
 
-A page splits in the middle, unless the new entry belongs at its right end. Then it stays full, and the new page begins
-with the new entry alone, so that ascending keys leave full pages behind.
+Pages grow from 8 words to the largest class, then split. A page splits in the middle, unless the new entry belongs at
+its right end. Then it stays full, and the new page begins with the new entry alone, so that ascending keys leave full
+pages behind.
 """
 
 from typing import Any

@@ -1,9 +1,10 @@
 """Kernels that search a paged B+tree: positions in a page, the path from the root to a leaf, neighbours.
 
-An entry of a leaf is a key and its value: k0, k1, v0[, v1]. An entry of an internal page is k0, k1, child; its key is
-the least one that may be below the child. The key of a page's first entry counts as minus infinity. Keys are ordered
-by (k0, k1) as unsigned words. Pages are never empty. Leaves are not linked. Instead, the context keeps the path to the
-present entry (`PATH`: for each level the page's address and the index in it; level 0 is the leaf).
+The other kernels of ordered maps begin with these. An entry of a leaf is a key and its value: k0, k1, v0[, v1]. An
+entry of an internal page is k0, k1, child; its key is the least one that may be below the child. The key of a page's
+first entry counts as minus infinity. Keys are ordered by (k0, k1) as unsigned words. Pages are never empty. Leaves are
+not linked. Instead, the context keeps the path to the present entry (`PATH`: for each level the page's address and the
+index in it; level 0 is the leaf).
 """
 
 from typing import Any

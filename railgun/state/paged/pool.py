@@ -1,8 +1,8 @@
 """The page pool keeps pages of trees, strings and wide accumulators in bounded memory, and the rest in the store.
 
-Kernels reach the pool through one address, `PagePool.context`. A kernel that cannot continue returns a status
-(`railgun/state/status.py`). `handle` then does what the status asks for, and the kernel is called again. The bytes
-of a stored page are described in FORMAT.md.
+A task has one. Its kernels reach the pool through one address, `PagePool.context`. A kernel that cannot continue
+returns a status (`railgun/state/status.py`). `handle` then does what the status asks for, and the caller calls the
+kernel again. The bytes of a stored page are described in FORMAT.md.
 
 The words GRAVES and GRAVES_COUNT of the context are the root of the map of deferred pages. These are pages of
 dropped maps that are still to be freed.
@@ -58,8 +58,9 @@ _WALK_ENTRIES = 256
 class PoolStats:
     """Counters of a pool since its start, and what it holds now.
 
+    pages: how many are in memory. size_bytes: all memory in use.
     operations: ticks of the pool's clock. faults: pages loaded. evictions: how often pages were evicted to make room.
-    graves: entries of the map of deferred pages.
+    images_written: pages and deletions written to the store. graves: entries of the map of deferred pages.
     """
 
     pages: int

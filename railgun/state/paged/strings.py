@@ -1,10 +1,11 @@
 """String items: the bytes of strings with a count of their holders, kept in the page pool like pages.
 
-The id of an item is the string's 128-bit hash with the top bit of its upper word set. An item without holders is
-deleted when its page is next written or evicted. All kernels return a number >= 0 or a status.
+Values of aggregators refer to strings by these kernels (`railgun/aggregators/values.py`). The id of an item is the
+string's 128-bit hash with the top bit of its upper word set. An item without holders is deleted when its page is next
+written or evicted. All kernels return a number >= 0 or a status.
 
-`str_ready` must come before `str_retain`, with no status handled in between: an item that has no holder yet lives in
-memory only.
+The caller must call `str_ready` before `str_retain`, and handle no status in between: an item that has no holder yet
+lives in memory only.
 """
 
 from typing import Any

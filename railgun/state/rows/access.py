@@ -1,8 +1,9 @@
 """Kernels of the hot path of the entity table: find a row, check a remembered address, stamp a row, mark it dirty.
 
-A *stamp* is the number of a batch; a row carries that of its last use. The address of a row stays readable as long as
-the table lives. But the row may have moved, been evicted or deleted, or have an outdated layout: `row_is` tells.
-Between `load` and the next stamp, no row of the current stamp goes away.
+The interpreter's `resolve` calls them for each event, and so do the other kernels of rows. A *stamp* is the number of a
+batch; a row carries that of its last use. The address of a row stays readable as long as the table lives. But the row
+may have moved, been evicted or deleted, or have an outdated layout: `row_is` tells. Between `load` and the next stamp,
+no row of the current stamp goes away.
 """
 
 from typing import Any

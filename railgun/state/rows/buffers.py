@@ -1,6 +1,9 @@
 """The buffers into which kernels put images of rows on their way to the store.
 
-`ImageBuffer` is a single buffer. `CopyQueue` is a queue of buffers, for images that are copied on write.
+An *image* is the bytes of a row as the store keeps it: its key and its body, with two epochs (`resident.py`). The
+memory of the entity table (memory.py) has two of these buffers, which `RowEviction` empties into the store.
+`ImageBuffer` is a single buffer, for rows that leave memory and for those that a checkpoint finds. `CopyQueue` is a
+queue of buffers, for images that are copied before their rows change (copy on write).
 """
 
 from collections import deque
@@ -35,7 +38,7 @@ _OWN_LEAST = 2
 
 
 def room_for(cells: int) -> int:
-    """Return the bytes that a few images of rows of so many cells take."""
+    """Return the bytes that a few images of rows of so many cells (64-bit words) take at most."""
     return _IMAGES_LEAST * int(image_bytes_max(cells))
 
 
@@ -57,7 +60,7 @@ class ImageBuffer:
         return int(self._context[self._at + BUFFER_USED // 8])
 
     def fits(self, cells: int) -> bool:
-        """Whether the buffer can hold a few images of rows of so many cells."""
+        """Whether the buffer can hold a few images of rows of so many cells. Asked when a layout becomes wider."""
         return room_for(cells) <= self._piece.content.size
 
     def fit(self, cells: int) -> None:
@@ -65,7 +68,7 @@ class ImageBuffer:
         self.bind(Piece.of(np.zeros(room_for(cells), np.uint8)))
 
     def bind(self, piece: "Piece") -> None:
-        """Let kernels continue in another piece, which must be empty."""
+        """Let kernels continue in another piece of memory, which must be empty."""
         self._piece = piece
         for word, value in (
             (BUFFER_BYTES, address(piece.content)),
@@ -92,9 +95,12 @@ class ImageBuffer:
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of memory for images, and how many are in it.
+    """A piece of memory for images.
 
-    images: int64[n, 4] of (start, end, epoch, stored_epoch). taken: how many images have been taken out.
+    content: the bytes of the images.
+    images: int64[n, 4] of (start, end, epoch, stored_epoch).
+    count: how many images were put in. It is known once kernels have left the piece.
+    taken: how many images have been taken out again.
     """
 
     content: Bytes
@@ -156,12 +162,13 @@ class Lender(Protocol):
 class CopyQueue:
     """A queue of images copied on write: old images of rows that changed before the checkpoint had written them.
 
-    Kernels fill one piece. Full pieces wait to be written, the oldest first. While an event waits, one piece is written
-    at most, and none as long as there is an empty piece, an own or a lent one.
+    Kernels fill one piece. Full pieces wait until the caller writes them, the oldest first. A kernel that finds its
+    piece full returns ROWS_DRAIN. The caller should then call `make_room`, and write a piece only if that returns
+    False, because an event is waiting. Pieces are cut from memory of the queue's own, and from lent memory.
 
     piece_bytes: bytes of a piece; pieces are larger if rows are wide.
     size_bytes: bytes of all own pieces together.
-    lender: lends memory for more pieces.
+    lender: lends memory for more pieces, which `shrink` gives back.
     """
 
     def __init__(
@@ -201,7 +208,7 @@ class CopyQueue:
         self._filling.bind(self._spare.pop())
 
     def make_room(self) -> bool:
-        """Let kernels continue in an empty piece. False if there is none."""
+        """Let kernels continue in an empty piece, an own or a lent one. False if there is none."""
         if not self._filling.count:
             return True
         if not self._spare:
@@ -232,7 +239,7 @@ class CopyQueue:
         return images
 
     def shrink(self) -> None:
-        """Give back lent memory, if the queue is empty."""
+        """Give back lent memory, if the queue is empty. Called when rows need memory, and after a checkpoint."""
         if self._has_borrowed and self.is_empty:
             self._spare = list(self._own)
             self._filling.bind(self._spare.pop())

@@ -1,7 +1,8 @@
 """The layout of the entity table's memory: its context, groups, classes, segments, and the head of a row.
 
-The entity table holds the rows of entities that are in memory. Kernels get the address of its context, an int64
-array. Each constant below is the byte offset of a word in the context, a row or a record of a table.
+The entity table (table.py) holds the rows of entities that are in memory. All kernels of rows, and the Python code that
+calls them, use these numbers. Kernels get the address of the table's context, an int64 array. Each constant below is
+the byte offset of a word in the context, a row or a record of a table.
 """
 
 import numpy as np

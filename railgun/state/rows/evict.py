@@ -1,7 +1,7 @@
-"""Kernels that evict and delete rows, and gather the images of dirty ones for the store.
+"""Kernels that evict and delete rows, and gather the images of dirty ones (their bytes for the store).
 
-Eviction follows the clock algorithm: a hand goes round the slots of a class, and spares each row once that was used
-since its last visit.
+`RowEviction` and `EntityTable` call them. Eviction follows the clock algorithm: a hand goes round the slots of a class,
+and spares each row once that was used since its last visit.
 """
 
 from typing import Any

@@ -67,7 +67,7 @@ class RowGroups:
     def set_layout(
         self, group: int, version: int, cells: int, mapping: Sequence[tuple[int, int, int]]
     ) -> None:
-        """See `EntityTable.set_layout`."""
+        """Make a group, or give its rows another layout; the arguments are those of `EntityTable.set_layout`."""
         if not 0 <= group < GROUP_FREE or not 0 <= version < _DROPPED:
             raise LayoutError(f"group {group} or its layout {version} is out of range")
         if group in self._dropped:
@@ -84,7 +84,7 @@ class RowGroups:
         self._put_in_force(group, target)
 
     def drop(self, group: int) -> None:
-        """See `EntityTable.drop_group`."""
+        """Delete a group and its rows, from the current epoch on (the time since the last checkpoint began)."""
         if group not in self.layouts():
             raise LayoutError(f"there is no group {group} to drop")
         self._store.write([(keys.layout_key(group, _DROPPED), b"", self._epoch, 0)])

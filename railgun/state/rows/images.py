@@ -1,7 +1,8 @@
 """Kernels that pack a row into the bytes of its image, and unpack it. The picture is in railgun/state/FORMAT.md.
 
 The image of a row is its key and its body, as the store gets them. A body holds the version of the layout, a bitmap
-of the cells that are not zero, and those cells without the zero bytes at either end.
+of the cells that are not zero, and those cells without the zero bytes at either end. The kernels that load, evict and
+scan rows call these.
 """
 
 from typing import Any
@@ -101,7 +102,7 @@ def append_image(ctx: int, buffer: int, row: int, cells: int, version: int) -> b
 
 @jit
 def append_key(ctx: int, buffer: int, row: int, epoch: int) -> None:
-    """Append the deletion of a row in `epoch` to an image buffer. The caller has made sure that there is room."""
+    """Append the deletion of a row in `epoch` to an image buffer. The caller must have made sure that there is room."""
     start = ldi64(buffer + BUFFER_BYTES) + ldi64(buffer + BUFFER_USED)
     _write_own_key(ctx, start, row)
     _enter_image(buffer, row, epoch, ROW_KEY_BYTES)

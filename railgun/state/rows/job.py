@@ -1,4 +1,6 @@
-"""Loads rows: holds the arrays through which the kernels (load.py) and the store exchange keys and values."""
+"""Loads rows, for `EntityTable` and `RowReader`: holds the arrays through which the kernels (load.py) and the store
+exchange keys and values.
+"""
 
 import struct
 from array import array

@@ -1,4 +1,6 @@
-"""Kernels that load missing rows: they give them slots, write their keys for the store, and unpack its values."""
+"""Kernels that load missing rows, for `LoadJob`: they give them slots, write their keys for the store, and unpack its
+values.
+"""
 
 from typing import Any
 

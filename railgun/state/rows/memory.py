@@ -1,4 +1,7 @@
-"""The memory of the entity table: one mapped region that is cut into segments, and the tables of the context."""
+"""The memory of the entity table: one mapped region that is cut into segments, and the tables of the context.
+
+`EntityTable` makes one `RowMemory`. Rows of equal width lie in slots of one segment.
+"""
 
 import mmap
 from contextlib import suppress

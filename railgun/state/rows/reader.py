@@ -1,4 +1,4 @@
-"""Reads all rows of a group, resident or stored, in the newest layout: for sweeps, digests and inspection."""
+"""Reads all rows of a group, resident or stored, in the newest layout: for sweeps, digests and value queries."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -140,7 +140,7 @@ class RowReader:
     def _copied(self, group: int, rows: Addresses, cells: int) -> tuple[Words, Words]:
         """Copy the ids and cells of rows out, in the newest layout.
 
-        copy_rows stops at a row whose layout version has no map to the newest. The map is worked out, and it goes on.
+        copy_rows stops at a row whose layout version has no map to the newest. The map is worked out, and it continues.
         """
         n, done = len(rows), 0
         ids, content = np.zeros((n, 2), np.uint64), np.zeros((n, cells), np.uint64)

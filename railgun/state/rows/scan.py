@@ -1,4 +1,7 @@
-"""Kernels over many rows, resident or unpacked into scratch memory: gather them, copy them, find the empty ones."""
+"""Kernels over many rows, resident or unpacked into scratch memory: gather them, copy them, find the empty ones.
+
+`RowReader`, the sweep and the entity table call them.
+"""
 
 from typing import Any
 

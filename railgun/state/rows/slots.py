@@ -1,4 +1,7 @@
-"""Kernels for the slots of rows, which are cut from segments of equal size, and for the hash table of the rows."""
+"""Kernels for the slots of rows, which are cut from segments of equal size, and for the hash table of the rows.
+
+The kernels that load, evict and upgrade rows call these.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""The slow sweep over all rows, resident and stored, that finds rows which hold nothing any more."""
+"""The slow sweep over all rows, resident and stored, that finds rows which hold nothing any more.
+
+`railgun/task/sweep.py` calls it, and deletes what it finds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +41,8 @@ class EmptyRule:
 class RowSweep:
     """Goes round all rows in steps: first those in memory, then the stored ones.
 
-    Empty rows are loaded and returned, not deleted. The caller first frees the pages that a row may still hold for a
-    past bucket, and then calls `EntityTable.delete`.
+    Empty rows are loaded and returned, not deleted. The caller must first free the pages that a row may still hold for
+    a past bucket, and then call `EntityTable.delete`.
     """
 
     def __init__(self, table: EntityTable) -> None:

@@ -1,4 +1,8 @@
-"""The entity table: one row for each (group, entity). Rows in use are in memory, and the store has all of them."""
+"""The entity table: one row for each (group, entity). Rows in use are in memory, and the store has all of them.
+
+A task has one. `railgun/task/execution.py` has rows loaded before the interpreter needs them; checkpoints write the
+rows that have changed.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -52,7 +56,7 @@ class EntityTable:
 
     limit_bytes: memory for rows and their hash table. segment_bytes: a power of two, at least the widest row.
     A row in memory has `ROW_HEAD_WORDS` words of head, and then the cells of its group's layout, all zero at first.
-    After a StoreError the table has lost what it tried to write, and must be opened anew from the store.
+    After a StoreError the table has lost what it tried to write, and must be opened again from the store.
     """
 
     def __init__(

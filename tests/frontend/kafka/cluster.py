@@ -11,7 +11,7 @@ import httpx
 from frontend.exchange.exchange import Limits
 from frontend.http.service import Service, listen
 from frontend.kafka.backend import KafkaBackend
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
 from frontend.topics.schemas import schemas_of
@@ -44,7 +44,7 @@ class RunningFrontEnd:
 
 @contextmanager
 def front_end(
-    cluster: ClusterPlace, *, now_ms: Callable[[], int] | None = None, **http: Any
+    cluster: FrontEndConfiguration, *, now_ms: Callable[[], int] | None = None, **http: Any
 ) -> Iterator[RunningFrontEnd]:
     """One on a free port, ready. http: settings that differ from the defaults."""
     settings = dataclasses.replace(HttpSettings(), port=0, shutdown_grace_s=1.0, **http)
@@ -98,8 +98,8 @@ class LocalCluster:
             self.stop_units()
 
     @property
-    def where(self) -> ClusterPlace:
-        return ClusterPlace(quick_settings(self.broker), self.prefix, deadlines=self.deadlines)
+    def where(self) -> FrontEndConfiguration:
+        return FrontEndConfiguration(quick_settings(self.broker), self.prefix, deadlines=self.deadlines)
 
     def start_units(self, count: int) -> None:
         self.units = [self._unit(index, count) for index in range(count)]

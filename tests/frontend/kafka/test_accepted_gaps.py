@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from frontend.backend.cluster import GapOrder
 from frontend.kafka.accepted_gaps import FoundGap, Standing, found_gap, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
@@ -47,8 +48,11 @@ class Broker:
         self.told += 1
         return (130, 134), 9
 
-    def found(self, standing: Standing, node: str = "") -> FoundGap | Gap:
-        return found_gap(cast(Transport, self), WHERE, TaskKey(**TASK), standing, 1_000, node)  # type: ignore[arg-type]
+    def found(
+        self, standing: Standing, node: str = "", agreed: tuple[int, int] | None = None
+    ) -> FoundGap | Gap:
+        order = GapOrder(node, agreed)
+        return found_gap(cast(Transport, self), WHERE, TaskKey(**TASK), standing, 1_000, order)  # type: ignore[arg-type]
 
     def accepted(self, standing: Standing) -> Gap:
         found = self.found(standing)
@@ -127,11 +131,31 @@ def test_a_newer_state_on_a_node_that_does_not_run_has_to_be_given_up(away: Repo
     assert isinstance(Broker().found(Standing([_behind("a", 80)], [older])), FoundGap)
 
 
-def test_a_disk_that_nobody_reports_of_has_to_be_given_up() -> None:
-    standing = Standing([_behind("a", 80)], [], ["b"])
-    with pytest.raises(ProblemError, match="b has data of s/k/0 on its disk"):
+@pytest.mark.parametrize("state", [CopyState.FAILED, CopyState.CLOSED])
+def test_a_newer_state_of_a_copy_that_failed_otherwise_has_to_be_given_up(state: CopyState) -> None:
+    """A damaged file may be all that keeps it from going on."""
+    standing = Standing([_behind("a", 80), _copy("b", state=state, checkpoint=90)], [])
+    with pytest.raises(ProblemError, match=f"b/0, which is {state}, has a checkpoint of s/k/0 at offset 90"):
         Broker().found(standing)
     assert isinstance(Broker().found(standing, "a"), FoundGap)
+
+
+def test_only_the_gap_that_was_shown_is_accepted() -> None:
+    standing = Standing([_behind("a", 80)], [])
+    assert isinstance(Broker().found(standing, agreed=(80, 100)), FoundGap)
+    with pytest.raises(ProblemError, match="is from offset 80 to 110 now, and not the one in the order"):
+        Broker(start=110).found(standing, agreed=(80, 100))
+
+
+def test_a_disk_that_nobody_reports_of_has_to_be_given_up() -> None:
+    for runs, remedy in (
+        (False, "start it, or"),
+        (True, "it runs: it gets a copy within cluster.replace_after_s"),
+    ):
+        standing = Standing([_behind("a", 80)], [], {"b": runs})
+        with pytest.raises(ProblemError, match=f"b has data of s/k/0 on its disk, .*: {remedy}"):
+            Broker().found(standing)
+        assert isinstance(Broker().found(standing, "a"), FoundGap)
 
 
 def test_a_node_without_such_a_state_is_not_taken() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.broker.local import Status
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
@@ -46,8 +46,8 @@ def network(broker: tuple[FaultyNetwork, Status]) -> FaultyNetwork:
     return broker[0]
 
 
-def _cluster(network: FaultyNetwork) -> ClusterPlace:
-    return ClusterPlace(quick_settings(network.address), own_prefix("a"))
+def _cluster(network: FaultyNetwork) -> FrontEndConfiguration:
+    return FrontEndConfiguration(quick_settings(network.address), own_prefix("a"))
 
 
 def test_it_is_not_ready_while_the_broker_is_away(network: FaultyNetwork) -> None:

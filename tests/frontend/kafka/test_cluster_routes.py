@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from frontend.kafka import followed_plan
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES
 from railgun.cli.main import main
+from railgun.cluster.copies import CopyState
+from railgun.cluster.reports import CopyStatus, encode_report, unit_key
+from tests.cluster.some_reports import report
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
@@ -30,7 +33,7 @@ def nodes(kafka: str) -> Iterator[Nodes]:
 @pytest.fixture
 def running(kafka: str, nodes: Nodes) -> Iterator[RunningFrontEnd]:
     deadlines = replace(DEADLINES, silent_s=1.0)
-    with front_end(ClusterPlace(quick_settings(kafka), nodes.prefix, deadlines=deadlines)) as opened:
+    with front_end(FrontEndConfiguration(quick_settings(kafka), nodes.prefix, deadlines=deadlines)) as opened:
         yield opened
 
 
@@ -200,6 +203,8 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
         if "records" not in said:
             gap = "there is no gap to accept" if status == 409 else why
             assert gap in _detail(running.post(f"{PLACE}/accept-gap", said), status), said
+    gap = _detail(running.post(f"{PLACE}/accept-gap", {**task, "first": 5}), 422)
+    assert "offset" in gap
     url = ["--url", running.service.url]
     assert main(["cluster", "accept-gap", "s/card/0", *url]) == 2
     assert "there is no gap to accept" in capsys.readouterr().err
@@ -211,3 +216,25 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
     for wrong in ([], ["s/card"], ["s/card/x"]):
         assert main(["cluster", "accept-cut", *wrong, *url]) == 2
         assert "STREAM/PARTITIONER/PARTITION" in capsys.readouterr().err
+
+
+def test_a_task_does_not_begin_anew_while_an_earlier_release_runs(
+    nodes: Nodes, running: RunningFrontEnd
+) -> None:
+    """It would read the new topic on with the state of the old one. These nodes do not say what they read."""
+    nodes.start(1)
+    awaited(lambda: _states(running) == {"node-1": "live"})
+    task = next(iter(nodes.player.registry.snapshot().catalog.task_keys))
+    where = nodes.player.registry.topics.positions
+    for replaced, status, why in (
+        ("another id", 409, "this order is not known to the release of node-1: upgrade or stop"),
+        (None, 409, "there is nothing to accept"),
+    ):
+        of_copy = CopyStatus(
+            **task._asdict(), state=CopyState.FAILED, position=1, replied=1, end=1, replaced=replaced
+        )
+        said = report(of_copy, number=1 if replaced else 2)
+        nodes.write(where, unit_key("node-1", 0), encode_report(said))
+        order = {key: value for key, value in task._asdict().items() if key != "created"}
+        awaited(lambda: why in running.post(f"{PLACE}/accept-cut", order).json()["detail"])  # noqa: B023
+        assert running.post(f"{PLACE}/accept-cut", order).status_code == status

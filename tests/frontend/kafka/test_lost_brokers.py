@@ -14,7 +14,7 @@ import pytest
 
 from frontend.kafka import node_beside
 from frontend.kafka.backend import KafkaBackend
-from frontend.kafka.cluster import ClusterPlace
+from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from railgun.broker.local import LocalBroker
 from railgun.messaging.kafka import watchdog as kafka_watchdog
@@ -35,7 +35,7 @@ def test_one_whose_client_lost_its_brokers_ends_and_says_so(
 ) -> None:
     settings = KafkaSettings(kafka, pass_through={**QUICK, "reconnect.backoff.max.ms": 100})
     monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    with front_end(ClusterPlace(settings, own_prefix("l"))) as served:
+    with front_end(FrontEndConfiguration(settings, own_prefix("l"))) as served:
         define(served.client, PAYMENTS)
         lost = clients(kafka)[0]
 
@@ -54,7 +54,7 @@ def test_one_whose_broker_is_away_ends_in_time(
 ) -> None:
     status = broker.start(0, unheard)
     with front_end(
-        ClusterPlace(quick_settings(status.address), deadlines=Deadlines(away_over_s=1.0))
+        FrontEndConfiguration(quick_settings(status.address), deadlines=Deadlines(away_over_s=1.0))
     ) as served:
         define(served.client, PAYMENTS)
         place, query = "/v1/streams/payments/events", {"reply": "none", "timeout_ms": "30000"}
@@ -96,7 +96,7 @@ async def _ends_held_up(reasons: Sequence[tuple[str | None, str | None]]) -> lis
     let_go = threading.Event()
 
     async def end(away: str | None, lost: str | None) -> float:
-        held_up = KafkaBackend(ClusterPlace(KafkaSettings("127.0.0.1:1")))
+        held_up = KafkaBackend(FrontEndConfiguration(KafkaSettings("127.0.0.1:1")))
         running = held_up.running
         running._opened.callback(let_go.wait)
         running._wait, running._watchdog = _Known(away), _Known(lost)  # type: ignore[assignment]

@@ -187,3 +187,21 @@ def test_the_leader_warns_of_logs_that_will_lose_what_a_copy_needs(
     rounds = node.leading._cluster_log
     rounds.logs({}, time.monotonic())
     awaited(lambda: len(warned()) == 2)
+
+
+def test_a_clock_that_is_an_hour_off_is_warned_of_once(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said() -> list[str]:
+        return [text for text in caplog.messages if "clock" in text]
+
+    now_ms = leading._now_ms
+    monkeypatch.setattr(leading, "SAID_AGAIN_S", 0.2)
+    nodes.start(1)
+    awaited(lambda: nodes.leaders() == [1])
+    assert said() == []
+    for ahead_ms, words in ((3_600_500, "1 h ahead of"), (0, ""), (-3_700_000, "behind")):
+        monkeypatch.setattr(leading, "_now_ms", lambda ahead_ms=ahead_ms: now_ms() + ahead_ms)
+        awaited(lambda words=words: words in "".join(said()[-1:]))
+        time.sleep(0.6)
+    assert [text.partition(":")[0].partition(" is ")[2][:5] for text in said()] == ["1 h a", "1 h 1"]

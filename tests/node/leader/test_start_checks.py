@@ -82,6 +82,9 @@ def test_a_name_of_which_another_folder_was_heard_is_free_once_its_node_stays_aw
     _say(transport, where, _record("own", 9))
     said = check_name(transport, where, set, Identity("node-1", "own"), 1.0, threading.Event())
     assert (said.incarnation, said.end) == (9, 2)
+    # Nor does a clock that has gone back put a new disk behind the run on the one before.
+    said = check_name(transport, where, set, Identity("node-1", "new"), 1.0, threading.Event())
+    assert said.incarnation == 9
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Three ways to get jars into a folder: from a configured repository, by Maven, and by the Ivy that PySpark has."""
+"""Three ways to download the Kafka broker's jars: from a configured repository, by Maven, by the Ivy of PySpark."""
 
 import base64
 import http.client
@@ -66,7 +66,7 @@ _IVY = """<ivy-module version="2.0"><info organisation="railgun" module="broker"
 _IVY_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->default,runtime"/>'
 
 
-def ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
+def download_ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
     """Return the ways that this machine has, the fastest first.
 
     A configured repository comes first. Maven knows the public repository and its own configuration. Ivy knows the

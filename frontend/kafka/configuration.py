@@ -1,4 +1,7 @@
-"""The configuration of a front-end of a cluster: where the cluster is, and the front-end's limits."""
+"""The configuration of a front-end of a cluster: where the cluster is, and the front-end's limits.
+
+`serving.py` makes it from the settings. The parts of the front-end in this folder read it.
+"""
 
 from dataclasses import dataclass, field
 
@@ -12,14 +15,18 @@ from railgun.registry.topics import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterPlace:
+class FrontEndConfiguration:
     """A front-end's cluster and its limits.
 
+    kafka: the address of the broker, and how its clients connect.
     prefix: of the names of the cluster's topics.
     front_end: the identity of the front-end; None makes up a name.
     limits: how much may wait for answers.
+    drop_grace_s: how long the topics of a dropped stream stay before they are deleted.
+    log_retention_ms: how long the broker keeps the logs of new streams that do not say it; None: for ever.
     input: settings of the topics that events are read from.
     schemas: the Avro schemas of these events; None if none are configured.
+    deadlines: how long the front-end waits for the broker and for units.
     """
 
     kafka: KafkaSettings

@@ -1,0 +1,54 @@
+"""The models of the cluster's routes have all that is known of copies: FastAPI leaves out what a model lacks."""
+
+from frontend.pages.cluster.models import Cluster, Consequences
+from railgun.cluster.copies import CopyState
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.overview import overview
+from railgun.cluster.plan import Plan, PlannedCopy
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import NodeRecord
+from railgun.cluster.reports import Fetching, encode_report
+from railgun.cluster.what_if import what_if
+from tests.cluster.some_reports import report, status
+from tests.cluster.test_fetches import HERE, NAME, THERE
+
+_COPIES = {NAME: (HERE, THERE)}
+_PLAN = Plan(
+    1,
+    {NAME: (PlannedCopy(HERE, "n1"), PlannedCopy(THERE, "n2"))},
+    _COPIES,
+    policy=ClusterPolicy(copies=2),
+)
+
+
+def _observed() -> ObservedCluster:
+    """A copy that fetches on n1, and one that answers on n2; and a node without copies."""
+    observed = ObservedCluster(ClusterPolicy(copies=2), 0.0)
+    for name in ("n1", "n2", "n3"):
+        observed.take_statement(
+            NodeRecord(
+                name=name, folder=name, incarnation=1, host="h", units=1, release="1", transfer=f"{name}:7000"
+            ),
+            0.0,
+        )
+    observed.take_members(["n1", "n2", "n3"], 0.0)
+    fetching = Fetching(donor="n2/0", fetched=1, total=2)
+    fetches = status(state=CopyState.BEHIND, position=0, end=9, fetching=fetching)
+    answers = status(state=CopyState.ANSWERING, position=9, end=9)
+    for node, copy in (("n1", fetches), ("n2", answers)):
+        observed.take_report(encode_report(report(copy, node=node)), 9.0)
+    return observed
+
+
+def test_a_cluster() -> None:
+    shown = overview(_observed(), _PLAN, "n1", [NAME], 10.0)
+    assert shown["tasks"][0]["copies"][0]["fetching"]
+    shown["tasks"][0]["log"] = None
+    assert Cluster.model_validate(shown).model_dump(exclude_unset=True) == shown
+
+
+def test_the_consequences_of_a_change() -> None:
+    view = _observed().view({NAME: False}, _PLAN, 10.0)
+    shown = what_if("copies=3", _PLAN, view, {})
+    assert [(each["source"], each["donors"]) for each in shown["made"]] == [("copies", ["n2/0"])]
+    assert Consequences.model_validate(shown).model_dump(exclude_unset=True) == shown
