@@ -94,7 +94,7 @@ def _column(values: Sequence[Any], type_: FieldType, *, is_raw: bool) -> pa.Arra
         # Fields of several types read one place.
         return None
     if type_.kind is WireKind.DECIMAL:
-        text = [None if raw == _RAW_NULL else bytes(raw) for raw in values]
+        text = [None if raw is None or raw == _RAW_NULL else bytes(raw) for raw in values]
         column = pa.array(text, pa.string())
         plain = pc.all(pc.match_substring_regex(column, _RAW_DECIMAL)).as_py()
         return None if plain is False else pc.utf8_trim(column, '"')

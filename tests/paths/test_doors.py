@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from tests.oracle.definitions import parse_definitions
 from tests.oracle.errors import EventRefused
 from tests.oracle.paths import read_field
-from tests.paths.doors import LATEST_MS, OF_JSON, TYPED, NotExpressedError, Refused, intake_of
+from tests.paths.doors import LATEST_MS, OF_JSON, TYPED, NotExpressedError, Refused, intake_of, of_record
 
 # By type: values that it takes, and values that it does not.
 VALUES: dict[str, tuple[list[Any], list[Any]]] = {
@@ -250,3 +251,38 @@ def test_a_place_that_is_read_as_a_value_and_as_an_object(tmp_path: Path) -> Non
     for name, door in OF_JSON.items():
         assert door(stream, '{"a": null}', tmp_path) == [None, None, None], name
         assert isinstance(door(stream, '{"a": 1}', tmp_path), Refused), name
+
+
+def test_what_a_record_has_beside_its_value(tmp_path: Path) -> None:
+    fields = {
+        "key": {"type": "string", "from": "@key"},
+        "number": {"type": "long", "from": "@key"},
+        "at": {"type": "timestamp", "from": "@timestamp", "unit": "s"},
+        "origin": {"type": "decimal(9,2)", "from": "@header['or igin']"},
+        "sent": {"type": "timestamp", "from": "@header.sent", "unit": "s"},
+        "x": {"type": "long", "from": "a.b"},
+    }
+    stream = stream_from_json({"name": "s", "fields": fields})
+    value = b'{"a": {"b": 5}, "@key": "no", "key": "no"}'
+    headers: list[tuple[str, str | bytes | None]] = [
+        ("or igin", b"1"),
+        ("sent", b"1700000000.5"),
+        ("or igin", b"2.50"),
+    ]
+    for text in (value, value.replace(b"5}", b"5.0}")):
+        found = of_record(
+            stream, Message(value=text, key=b"7", headers=headers, timestamp=(1, 1_700_000_000_123))
+        )
+        if text is value:
+            assert found == ["7", 7, 1_700_000_000_123, 250, 1_700_000_000_500, 5]
+        else:
+            assert found == Refused((("a.b", "the number 5.0 is not a long"),))
+    assert of_record(stream, Message(value=b"{}", timestamp=(0, 0))) == [None] * 6
+    assert of_record(stream, Message(value=b"{}", key=b"", timestamp=(2, 5))) == Refused(
+        (("@key", "'' is not a long"),)
+    )
+    assert of_record(stream, Message(value=b"[]", key=b"7")) == Refused((("", "an event is a JSON object"),))
+    # Events that come another way have no record.
+    for name, door in {**OF_JSON, "Python": TYPED["Python"]}.items():
+        if name != "Kafka":
+            assert door(stream, value.decode(), tmp_path) == [None] * 5 + [5], name
