@@ -72,7 +72,8 @@ class FastReader:
             except msgspec.ValidationError:
                 pass
         self._all_known = False
-        b"".join(map(bytes, lines)).decode()
+        # What is skipped is not looked at otherwise.
+        b"\n".join(map(bytes, lines)).decode()
         return [decode(line) for line in lines]
 
     def unknown_names(self, lines: Sequence[bytes | msgspec.Raw]) -> dict[str, None]:
