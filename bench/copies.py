@@ -6,22 +6,28 @@ Prints a line per figure with the median and the spread over the runs, and at th
 docs/benchmarks.md says what each figure is. The events are multiplied by the scale.
 """
 
+import re
 import shutil
 import sys
 import time
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
+from bench.children import ChildFailedError
 from bench.command_line import Case, measure
 from bench.failover import definitions_with
 from bench.http import Scaled
 from bench.http_run import Target
+from bench.linked_copy import linked_copy
 from bench.nodes import NodeCluster, node_cluster
 from bench.report import Report
 from bench.unit_cases import THROUGHPUT
 
 _EVENTS, _CARDS = 5_000_000, 1_000_000
-_RATE_PER_S, _BEFORE_S, _REST_S = 2_000, 20.0, 60.0
+# Of a quarter of a mebibyte each there are more than 200 segments.
+_LINKED_EVENTS = 800_000
+_RATE_PER_S, _BEFORE_S, _REST_S = 2_000, 20.0, 40.0
 # The window holds all events, so that the copy takes over events and state of each.
 _WORKLOAD = replace(
     THROUGHPUT["payments_1x3"],
@@ -30,19 +36,44 @@ _WORKLOAD = replace(
 )
 _FROM_LOG = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": str(10**12)}
 _FROM_NODE = {"RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": "1000"}
-_UNLIMITED = {**_FROM_NODE, "RAILGUN_CLUSTER__TRANSFER_RATE_BYTES": "0"}
+_UNLIMITED = {"RAILGUN_CLUSTER__TRANSFER_RATE_BYTES": "0"}
+_FETCHED = re.compile(r"was fetched from \S+: (?P<bytes>\d+) bytes moved.* (?P<seconds>[\d.]+) s")
 _GIVER, _TAKER = "node-1", "node-2"
 
 
-def _make_anew(cluster: NodeCluster, settings: dict[str, str]) -> float:
-    """Delete the data of the node that takes copies, and return how many seconds it needs until they have caught up."""
-    node = cluster.nodes[_TAKER]
+class _Made(NamedTuple):
+    """How long a new copy took, in seconds. start_s: of the node, until its unit knows what the copy needs.
+
+    copy_s: from then until it has caught up.  fetch: what the node says of the fetch; None if it made none.
+    """
+
+    start_s: float
+    copy_s: float
+    fetch: re.Match[str] | None
+
+
+def _make_anew(cluster: NodeCluster, settings: dict[str, str]) -> _Made:
+    """Delete the data of the node that takes copies, start it, and wait until they have caught up."""
+    node, log = cluster.nodes[_TAKER], cluster.folder / f"{_TAKER}.log"
     node.stop()
     shutil.rmtree(cluster.folder / _TAKER / "tasks")
-    begun_s = time.monotonic()
+    said, begun_s = log.stat().st_size, time.monotonic()
     node.start(settings)
+    cluster.await_seen(_is_begun, "the copy does not begin")
+    wanted_s = time.monotonic()
     cluster.await_whole()
-    return time.monotonic() - begun_s
+    ended_s = time.monotonic()
+    fetch = _FETCHED.search(log.read_bytes()[said:].decode())
+    return _Made(wanted_s - begun_s, ended_s - wanted_s, fetch)
+
+
+def _is_begun(seen: dict[str, Any]) -> bool:
+    """Whether the new copy has been heard: it is fetched, or reads its log."""
+    return any(
+        copy["node"] == _TAKER and copy["state"] in ("behind", "silent")
+        for task in seen["tasks"]
+        for copy in task["copies"]
+    )
 
 
 def _sources(report: Report) -> None:
@@ -53,22 +84,48 @@ def _sources(report: Report) -> None:
         target.bulk(Scaled(report.scale).events(_EVENTS), connections=1)
         cluster.await_whole()
         for _ in range(report.runs):
-            log_s = _make_anew(cluster, _FROM_LOG)
-            node_s = _make_anew(cluster, _FROM_NODE)
-            fast_s = _make_anew(cluster, _UNLIMITED)
+            log = _make_anew(cluster, _FROM_LOG)
+            node = _make_anew(cluster, _FROM_NODE)
+            # The rate is that of the node that gives.
+            _start_again(cluster, _GIVER, _UNLIMITED)
+            fast = _make_anew(cluster, _FROM_NODE)
+            _start_again(cluster, _GIVER, {})
+            if log.fetch or not node.fetch or not fast.fetch:
+                raise ChildFailedError("a copy was not made from where it should be")
             for key, value in (
-                ("copy_from_log_s", log_s),
-                ("copy_from_node_s", node_s),
-                ("copy_from_node_unlimited_s", fast_s),
-                ("copy_from_node_over_log", node_s / log_s),
+                ("copy_from_log_s", log.copy_s),
+                ("copy_from_node_s", node.copy_s),
+                ("copy_from_node_unlimited_s", fast.copy_s),
+                ("copy_from_node_over_log", node.copy_s / log.copy_s),
+                ("copy_unlimited_over_log", fast.copy_s / log.copy_s),
+                ("node_start_s", node.start_s),
+                ("with_start_over_log", sum(node[:2]) / sum(log[:2])),
+                ("fetch_s", float(node.fetch["seconds"])),
+                ("fetch_unlimited_mb_per_s", int(fast.fetch["bytes"]) / 1e6 / float(fast.fetch["seconds"])),
             ):
                 found.setdefault(key, []).append(value)
     for key, values in found.items():
         report.note(key, values, 3)
 
 
+def _linked(report: Report) -> None:
+    """Measure how much of its segments a copy fetches that has all but the last hundredth of the events."""
+    made = linked_copy(_WORKLOAD, Scaled(report.scale).events(_LINKED_EVENTS))
+    report.note("linked_segments", [made.segments])
+    report.note("linked_fetched_share", [made.moved_bytes / made.segment_bytes], 4)
+
+
+def _start_again(cluster: NodeCluster, name: str, settings: dict[str, str]) -> None:
+    """Stop a node and start it with its data, and wait until its copies have caught up."""
+    cluster.nodes[name].stop()
+    cluster.nodes[name].start(settings)
+    cluster.await_whole()
+
+
 def _beside(report: Report) -> None:
-    """Measure single events that the giving node answers, before a copy is made from it, and meanwhile."""
+    """Measure single events that the giving node answers, before a copy is made from it, and meanwhile; and the same
+    where the other node is started again and needs nothing.
+    """
     found: dict[str, list[float]] = {}
     scaled = Scaled(report.scale)
     with node_cluster(definitions_with(_WORKLOAD, 1), (_GIVER, _TAKER)) as cluster:
@@ -76,21 +133,28 @@ def _beside(report: Report) -> None:
         target.bulk(scaled.events(_EVENTS), connections=1)
         cluster.await_whole()
         for _ in range(report.runs):
-            beside = target.while_doing(
-                partial(_make_anew, cluster, _FROM_NODE), _RATE_PER_S, _BEFORE_S, _REST_S
+            start, copy = (
+                target.while_doing(do, _RATE_PER_S, _BEFORE_S, _REST_S)
+                for do in (
+                    partial(_start_again, cluster, _TAKER, _FROM_LOG),
+                    partial(_make_anew, cluster, _FROM_NODE),
+                )
             )
             for key, value in (
-                ("copy_beside_load_s", beside.seconds),
-                ("p999_ms_before_copy", beside.before_ms),
-                ("p999_ms_copy", beside.during_ms),
-                ("p999_ms_copy_more", beside.during_ms - beside.before_ms),
+                ("copy_beside_load_s", copy.seconds),
+                ("p999_ms_before_start", start.before_ms),
+                ("p999_ms_start", start.during_ms),
+                ("p999_ms_before_copy", copy.before_ms),
+                ("p999_ms_copy", copy.during_ms),
+                ("p999_ms_copy_more", copy.during_ms - copy.before_ms),
+                ("p999_ms_copy_over_start", copy.during_ms - start.during_ms),
             ):
                 found.setdefault(key, []).append(value)
     for key, values in found.items():
         report.note(key, values, 3)
 
 
-CASES: dict[str, Case] = {"sources": _sources, "beside": _beside}
+CASES: dict[str, Case] = {"sources": _sources, "linked": _linked, "beside": _beside}
 
 
 if __name__ == "__main__":

@@ -70,6 +70,14 @@ def refused(error: AccessError) -> ProblemError:
     return ProblemError(problem(error.status, error.detail), error.headers)
 
 
+class OrderStandsError(ProblemError):
+    """An order was given and stands, though its outcome is not the one that was asked for."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        answered = refusal(status, detail)
+        super().__init__(answered.problem, answered.headers)
+
+
 class UnknownStreamError(ProblemError):
     """There is no such stream. known: the names of all streams. A caller is told those that they may read."""
 

@@ -1,5 +1,11 @@
 """The errors of the reservoir. Each names its place and what the operator can do."""
 
+DAMAGE_REMEDY = (
+    "Restore the data folder from a copy. The task's folder may be removed only where another node has a copy of the "
+    "task, or the whole log is kept: its data comes from there then"
+)
+"""What helps where the data of a task is damaged."""
+
 
 class ReservoirError(Exception):
     """Base of every error of this package."""
@@ -9,10 +15,7 @@ class CorruptionError(ReservoirError):
     """Bytes on disk are not what was written. `file`, `offset` (bytes) and `reason` say where and how."""
 
     def __init__(self, file: str, offset: int, reason: str) -> None:
-        super().__init__(
-            f"{file}, byte {offset}: {reason}; restore the data folder from a copy; "
-            "only where the whole log is kept may the task's folder be removed"
-        )
+        super().__init__(f"{file}, byte {offset}: {reason}. {DAMAGE_REMEDY}")
         self.file, self.offset, self.reason = file, offset, reason
 
 

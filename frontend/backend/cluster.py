@@ -36,7 +36,7 @@ class ClusterOperations(Protocol):
     async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
         """Have a task go on without records that its log has lost. Return which records these are.
 
-        A 409 says why that is refused.
+        A 409 says why that is refused, or which order is needed besides.
         """
 
     async def accept_gap(

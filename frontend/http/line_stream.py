@@ -100,12 +100,12 @@ class LineStream:
                 lines = self._splitter.feed(piece)
                 if not more:
                     lines += self._splitter.end()
-                self._keep(self._splitter.held_bytes)
                 self._is_held_up = True
+                await self._keep(self._splitter.held_bytes)
                 for block in blocks(lines):
                     await self._submit_in_turn(stream, options, block)
                 self._is_held_up = False
-        except PermissionEndedError as error:
+        except ProblemError as error:
             await self._end_with(error)
         finally:
             self._is_held_up = False
@@ -151,7 +151,7 @@ class LineStream:
             await self._submit(stream, options, lines[:n])
             lines = lines[n:]
 
-    async def _end_with(self, error: PermissionEndedError) -> None:
+    async def _end_with(self, error: ProblemError) -> None:
         """End the answer with a line that says why. If no line was taken, raise the error: the request is refused."""
         if not self._blocks and not self._is_taken:
             raise error
@@ -161,11 +161,19 @@ class LineStream:
             self._blocks.append(_Block(answers, 1, 0))
             self._changed.notify_all()
 
-    def _keep(self, size_bytes: int) -> None:
-        """Count the bytes of a line that is not whole yet. Raises ProblemError if there is no room for them."""
+    async def _keep(self, size_bytes: int) -> None:
+        """Count the bytes of a line that is not whole yet. Raises ProblemError if there is no room for them; once lines
+        were taken, only if there is none for as long as a request may take, since an answer may have begun.
+        """
         self._in_flight.release(0, self._kept_bytes)
         self._kept_bytes = 0
-        self._in_flight.take(0, size_bytes)
+        if not size_bytes:
+            return
+        if self._blocks or self._is_taken:
+            timeout_s, check = self._settings.timeout_ms / 1000, self._permission.check
+            await self._in_flight.wait(0, size_bytes, timeout_s, check, CHECK_S)
+        else:
+            self._in_flight.take(0, size_bytes)
         self._kept_bytes = size_bytes
 
     async def _room(self) -> bool:

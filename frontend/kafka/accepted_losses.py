@@ -3,13 +3,13 @@
 `cluster_state.py` calls this for an operator's request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from frontend.problems import refusal
+from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import Cut, LogPoint
+from railgun.cluster.copies import CopyState, Cut, LogPoint
 from railgun.cluster.reports import CopyStatus
 from railgun.messaging.later_epoch import first_of_later_epoch
 from railgun.messaging.transport import TopicPartition, Transport
@@ -72,6 +72,33 @@ def accepted_loss(
     raise refusal(
         409, f"no copy of {task} has found that its log has lost records: there is nothing to accept"
     )
+
+
+def check_goes_on(
+    transport: Transport, where: TopicPartition, task: TaskKey, cut: Cut, heard: Collection[CopyStatus]
+) -> None:
+    """Raise OrderStandsError if a loss was accepted, and the task does not go on by that alone: its log has lost its
+    beginning too, and no copy has what was there.
+
+    heard: the newest reports of copies that are heard.
+    """
+    stopped = [copy for copy in heard if copy.lost is not None or copy.left_behind is not None]
+    start = transport.start_offset(*where)
+    if not stopped or start <= cut.begin or any(_may_go_on(copy, cut, start) for copy in heard):
+        return
+    raise OrderStandsError(
+        409,
+        f"the loss is accepted, but no copy of {task} that is heard can go on: its log begins at offset {start}, and "
+        "none has a state without the lost records that reaches there. Start a node that has one, or have the task go "
+        f"on without what its log has lost: `railgun cluster accept-gap {task}`",
+    )
+
+
+def _may_go_on(copy: CopyStatus, cut: Cut, log_start: int) -> bool:
+    """Whether a copy goes on, or has stopped with a state that a log continues after a loss was accepted."""
+    if copy.state not in (CopyState.FAILED, CopyState.CLOSED):
+        return True
+    return copy.checkpoint >= log_start and not cut.has_lost(LogPoint(copy.checkpoint))
 
 
 def _new_topic(

@@ -9,10 +9,10 @@ from typing import Any
 
 from frontend.backend.cluster import GapOrder
 from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, reached, shown_before, told_gap
-from frontend.kafka.accepted_losses import accepted_loss
+from frontend.kafka.accepted_losses import accepted_loss, check_goes_on
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
-from frontend.problems import refusal
+from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
@@ -103,10 +103,12 @@ class ClusterState:
                 raise refusal(503, "there is no plan yet: no node has led; is one running?")
             self._observed.histories = catalog.histories
             tasks = dict.fromkeys(catalog.task_keys, False)
-            view = self._observed.view(tasks, plan, time.monotonic(), plan.wanted)
+            now_s = time.monotonic()
+            view = self._observed.view(tasks, plan, now_s, plan.wanted)
+            donors = {task: self._observed.donors(task, now_s) for task in tasks}
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
-            return what_if(change, plan, view, sizes, logs)
+            return what_if(change, plan, view, sizes, donors, logs)
         except WhatIfError as error:
             raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
 
@@ -157,10 +159,13 @@ class ClusterState:
         """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
-        Raises ProblemError, and what `registry` raises.
+        Raises ProblemError, also where the loss is accepted and the task needs another order to go on, and what
+        `registry` raises.
         """
+        where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:
             self._refresh()
+            heard = [copy.status for copy in self._standing(task).heard]
             accepted = self._observed.cuts.get(task)
             copies = [copy.status for copy in self._observed.reports.copies(task)]
             if any(copy.replaced is not None for copy in copies):
@@ -169,6 +174,7 @@ class ClusterState:
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
         self._await(lambda plan: found.cut.is_in(plan.cuts.get(task)))
+        check_goes_on(self._transport, where, task, found.cut, heard)
         return {
             "stream": task.stream,
             "partitioner": task.partitioner,
@@ -236,11 +242,11 @@ class ClusterState:
         self._transport.submit([entry]).result()
 
     def _await(self, is_decided: Callable[[Plan], bool]) -> Plan:
-        """Wait for a plan for which `is_decided` is true, and return it. Raises ProblemError."""
+        """Wait for a plan for which `is_decided` is true, and return it. Raises OrderStandsError."""
         until_s = time.monotonic() + _DECIDED_S
         while not is_decided(plan := self._plan):
             if time.monotonic() > until_s:
-                raise refusal(
+                raise OrderStandsError(
                     503,
                     f"the order stands, and no node has decided on it within {_DECIDED_S:g} s: "
                     + (f"{self._leader} leads" if self._leader else "no node leads; is one running?"),

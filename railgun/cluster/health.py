@@ -113,14 +113,28 @@ def warnings(
 
 
 def _serving(observed: ObservedCluster, nodes: Sequence[NodeRecord]) -> Iterator[str]:
-    """Name nodes that serve no data, if there is another node that could need it."""
-    serve_none = sorted(record.name for record in nodes if not observed.serves(record.name))
-    if serve_none and len(nodes) > 1:
-        verb = "serves" if len(serve_none) == 1 else "serve"
+    """Name nodes that serve no data, and why, if there is another node that could need it."""
+    if len(nodes) < _SAFE:
+        return
+    by_reason: dict[str, list[str]] = {}
+    for record in nodes:
+        if not observed.serves(record.name):
+            by_reason.setdefault(_why_serves_none(record), []).append(record.name)
+    for reason, names in sorted(by_reason.items()):
+        verb = "serves" if len(names) == 1 else "serve"
         yield (
-            f"{_shown(serve_none)} {verb} no data to other nodes: no copy can be made from theirs; the log of the "
-            "node's start says why"
+            f"{_shown(sorted(names))} {verb} no data to other nodes, so no copy can be made from theirs: {reason}"
         )
+
+
+def _why_serves_none(record: NodeRecord) -> str:
+    """Return why a node serves no data."""
+    if record.transfer_reason:
+        return record.transfer_reason
+    if not record.reads:
+        # A node of a release that serves data says that too.
+        return f"release {record.release} does not do that yet"
+    return "the process that does that has not said where; if it does not within a minute, the node's log says why"
 
 
 def _fragile(observed: ObservedCluster, tasks: Iterable[TaskKey], now_s: float) -> Histories:

@@ -251,7 +251,7 @@ class ObservedCluster:
                 or self._flaps_everywhere(name, planned, heard)
             ),
         )
-        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable, self.donors(name, now_s))
+        return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
 
     def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
         """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""

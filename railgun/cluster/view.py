@@ -46,7 +46,6 @@ class TaskView:
     lost: the nodes that have lost their copy of it, and may not have one.
     unable: the nodes that cannot make a copy of it, because they lack its history, or should not, because none of their
         units is steady.
-    donors: the copies that data of it can be fetched from, in order of preference.
     """
 
     task: TaskKey
@@ -56,7 +55,6 @@ class TaskView:
     waits: bool = False
     lost: Mapping[str, LostCopy] = field(default_factory=dict)
     unable: frozenset[str] = frozenset()
-    donors: tuple[CopyName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ def what_if(
     plan: Plan,
     view: ClusterView,
     sizes: Mapping[tuple[TaskKey, str], int],
+    donors: Mapping[TaskKey, Sequence[CopyName]] | None = None,
     logs: Mapping[TaskKey, LogRoom] | None = None,
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster/plan` shows: the copies that would be made, and what would answer elsewhere.
@@ -43,9 +44,11 @@ def what_if(
     change: "remove=NODE", "add=NUMBER" or "copies=NUMBER".
     view: the cluster as it is.
     sizes: by task and node, the bytes of the data that a node has.
+    donors: by task, the copies that its data can be fetched from, in order of preference.
     logs: the logs of tasks, as far as they are known.
     Raises WhatIfError.
     """
+    donors = donors or {}
     changed = _changed(change, with_drains(view, plan))
     tasks = [
         TaskCopies(
@@ -58,7 +61,9 @@ def what_if(
     ]
     target = assign(changed.nodes, tasks, changed.copies)
     sources = {
-        task.task: _Sources(task, view.cuts.get(task.task), (logs or {}).get(task.task))
+        task.task: _Sources(
+            task, donors.get(task.task, ()), view.cuts.get(task.task), (logs or {}).get(task.task)
+        )
         for task in view.tasks
     }
     made = [made for task in tasks for made in _made(task, target[task.task], sizes, sources[task.task])]
@@ -72,7 +77,11 @@ def what_if(
             for task in tasks
         ),
         "bytes": sum(each["bytes"] for each in made),
-        "not_made": [*_not_made(changed, target), *_without_history(view, changed), *_away(view, changed)],
+        "not_made": [
+            *_not_made(changed, target),
+            *_without_history(view, changed, donors),
+            *_away(view, changed),
+        ],
         "nodes": _nodes(changed.nodes, target),
     }
 
@@ -113,17 +122,19 @@ def _number(change: str, value: str, most: int) -> int:
 class _Sources:
     """Where the data of new copies of a task could come from.
 
+    donors: the copies that it can be fetched from.
     cut: the loss of its log that an operator has accepted. Copies may then begin behind the log's first record.
     log: None if it is not known.
     """
 
     task: TaskView
+    donors: Sequence[CopyName]
     cut: Cut | None
     log: LogRoom | None
 
     def of(self, node: str) -> dict[str, Any]:
         """Return where the data of a copy on a node would come from."""
-        donors = [str(copy) for copy in self.task.donors if copy.node != node]
+        donors = [str(copy) for copy in self.donors if copy.node != node]
         if node in self.task.lag:
             return {"source": "own folder"}
         if donors:
@@ -165,11 +176,15 @@ def _away(view: ClusterView, changed: _Changed) -> list[str]:
     ]
 
 
-def _without_history(view: ClusterView, changed: _Changed) -> Iterator[str]:
+def _without_history(
+    view: ClusterView, changed: _Changed, donors: Mapping[TaskKey, Sequence[CopyName]]
+) -> Iterator[str]:
     """Why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
     able = {node.name for node in changed.nodes if node.units and node.is_open}
     yield from remarks({task.task: task.unable for task in view.tasks}, view.histories, able)
-    without_donors = {(task.task.stream, task.task.created) for task in view.tasks if not task.donors}
+    without_donors = {
+        (task.task.stream, task.task.created) for task in view.tasks if not donors.get(task.task)
+    }
     needed = sorted(stream for stream, created in view.histories if (stream, created) in without_donors)
     if needed and able - {each.node.name for each in view.nodes}:
         streams = ", ".join(needed)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.host.data_folder import FETCHED, fetching_folder, replaced_folder
+from railgun.host.stored_meta import stored_meta
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import is_any_held
 
@@ -17,21 +18,24 @@ FOLDER_ID = "folder.id"
 """The file in a task's folder with the folder's id."""
 
 
-def take_fetched(folder: Path) -> bool:
-    """Let verified data that was fetched for a task take the place of the task's folder. Returns whether there was any.
+def take_fetched(folder: Path, *, was_ordered: bool) -> bool:
+    """Let verified data that was fetched for a task take the place of the task's folder. Returns whether it did.
 
+    was_ordered: whether the task needs this data. Otherwise it is left over from an earlier start, and is taken only if
+        it is of a later record than the task's own.
     Raises StoreLockedError if another process has the task open, and OSError.
     """
     fetching, replaced = fetching_folder(folder), replaced_folder(folder)
     if is_verified(fetching):
         if is_any_held(folder):
             raise StoreLockedError(folder, "of another unit")
-        if folder.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-            folder.rename(replaced)
+        if was_ordered or _is_later(fetching, folder):
+            if folder.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
+                folder.rename(replaced)
+                make_durable(folder.parent)
+            fetching.rename(folder)
             make_durable(folder.parent)
-        fetching.rename(folder)
-        make_durable(folder.parent)
     is_fetched = is_verified(folder)
     if replaced.exists():
         if not folder.exists():
@@ -45,6 +49,15 @@ def take_fetched(folder: Path) -> bool:
         (folder / FETCHED).unlink()
         make_durable(folder)
     return is_fetched
+
+
+def _is_later(fetched: Path, own: Path) -> bool:
+    """Whether fetched data is of a later record than a task's own. Those of two logs cannot be compared."""
+    found, before = stored_meta(fetched), stored_meta(own)
+    if found is None or before is None:
+        return before is None
+    is_one_log = found.topic_id == before.topic_id or not before.topic_id
+    return is_one_log and found.position > before.position
 
 
 def is_verified(fetched: Path) -> bool:

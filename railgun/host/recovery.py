@@ -15,7 +15,7 @@ from railgun.history.durable_files import remove_whole
 from railgun.history.task_folder import current_folder
 from railgun.host.place import Place
 from railgun.host.task_log import TaskLog
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import LogCutError, LogReplacedError, StateLeftBehindError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 
@@ -31,14 +31,26 @@ def begins_at(place: Place, log: TaskLog) -> int:
     return cut.begin if cut is not None and _is_accepted(cut, log) else 0
 
 
+def crosses_anew(place: Place, log: TaskLog, begin: int) -> bool:
+    """Whether a copy without a state crosses the gap of a log that was accepted last. begin: where such copies begin.
+    Raises TransportError.
+    """
+    gap = place.gap
+    if gap is None or gap.state != LogPoint(begin):
+        return False
+    return gap.topic_id == log.topic_id and log.start <= gap.offset
+
+
 def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: SyncLog) -> TaskProcessor:
     """Return the task of a place as of its last checkpoint.
 
     If the log has lost records that the state was made of, or is another topic, and an operator has accepted that, the
     task's folder is emptied. The log is then processed from the offset where copies without state begin.
+    If the log has lost its beginning too, the folder stays, and StateLeftBehindError is raised, as for a copy without a
+    state.
     Raises LogReplacedError, LogCutError, LogGapError, StoreLockedError, TransportError, OSError, and what tasks raise.
     """
-    cut, who = place.cut, str(place.identity)
+    cut, gap, who = place.cut, place.gap, str(place.identity)
     is_accepted, begin = cut is not None and _is_accepted(cut, log), begins_at(place, log)
 
     def check_state(position: int, leader_epoch: int, topic_id: str) -> None:
@@ -46,25 +58,28 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
             reason = f"its state was made of another topic (id {topic_id or 'not known'}) than {cut.topic_id}"
             raise LogReplacedError(who, reason, topic_id)
         log.check_continues(who, position, leader_epoch, topic_id)
+        if gap is not None and (position, leader_epoch) == (gap.offset, -1):
+            # It has crossed the gap, and no record behind it yet: of the log it has none that could be lost.
+            return
         if cut is not None and cut.has_lost(LogPoint(position, leader_epoch)):
             reason = f"its state is at offset {position}, the log has lost its records from {cut.offset} on"
             raise LogCutError(who, reason, position, leader_epoch)
 
     def task() -> TaskProcessor:
         folder = current_folder(place.folder)
-        return log.recover(folder, place.identity, settings, sync_log, check_state, begin, place.gap)
+        return log.recover(folder, place.identity, settings, sync_log, check_state, begin, gap)
 
     try:
         return task()
     except LogReplacedError as error:
         if not is_accepted:
             raise
-        _check_can_begin(who, error, log.start, begin)
+        _check_can_begin(place, log, begin, error)
         _log.warning("%s is made anew from another log, which was accepted: %s", who, error)
     except LogCutError as error:
         if cut is None or error.leader_epoch >= cut.leader_epoch:
             raise
-        _check_can_begin(who, error, log.start, begin)
+        _check_can_begin(place, log, begin, error)
         _log.warning("%s is made anew from its log, whose loss was accepted: %s", who, error)
     remove_whole(place.folder)
     place.folder.mkdir()
@@ -79,12 +94,15 @@ def _is_accepted(cut: Cut, log: TaskLog) -> bool:
     return cut.topic_id == log.topic_id or cut.topic_id == log.ask_topic_id()
 
 
-def _check_can_begin(who: str, lost: LogCutError | LogReplacedError, log_start: int, begin: int) -> None:
-    """Raise LogGapError if a task cannot be made again from its log, because the log's beginning is gone."""
-    if log_start > begin:
-        raise LogGapError(
-            who,
-            f"{lost.message}. That was accepted, but the task cannot be made anew: its log begins at offset "
-            f"{log_start}, and {begin} is needed. Restore its folder from a node whose copy goes on, or drop the "
-            "stream and create it again",
-        ) from lost
+def _check_can_begin(place: Place, log: TaskLog, begin: int, lost: LogCutError | LogReplacedError) -> None:
+    """Raise StateLeftBehindError if a task cannot be made anew from its log, whose beginning is gone.
+
+    begin: where copies without a state begin.
+    """
+    start = log.start
+    if start > begin and not crosses_anew(place, log, begin):
+        reason = (
+            f"{lost.message}. That was accepted, but the task cannot be made anew from its log alone: the log begins "
+            f"at offset {start}, and {begin} is needed"
+        )
+        raise StateLeftBehindError(str(place.identity), reason, begin, -1, None) from lost

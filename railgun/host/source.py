@@ -4,13 +4,12 @@ copy of another node. `TaskHost` has one `DataSource`.
 
 import logging
 
-from railgun.cluster.copies import LogPoint
 from railgun.cluster.donors import Donor, Donors
 from railgun.history.task_folder import current_folder
 from railgun.host.fetched import take_fetched
 from railgun.host.fetcher import FetchEnd, FetchOrder
 from railgun.host.place import Place
-from railgun.host.recovery import SyncLog, begins_at, recovered
+from railgun.host.recovery import SyncLog, begins_at, crosses_anew, recovered
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.task.processor import TaskProcessor
@@ -33,13 +32,14 @@ class DataSource:
         self._place, self._log, self._settings = place, log, settings
         self._after_records = after_records
         self._taken = self._failed = 0
+        self._has_come = False
         self._error = ""
         self.order: FetchOrder | None = None
 
     def note(self, end: FetchEnd) -> None:
         """Note how a fetch has ended."""
         self._failed = self._failed + 1 if end.error else 0
-        self._error = end.error
+        self._error, self._has_come = end.error, not end.error
 
     def open(self, donors: Donors | None, sync_log: SyncLog) -> TaskProcessor | None:
         """Return the task; None if its data has to be fetched first.
@@ -52,13 +52,14 @@ class DataSource:
         place, log = self._place, self._log
         if donors is None:
             return self._recovered(sync_log)
-        if take_fetched(place.folder):
+        if take_fetched(place.folder, was_ordered=self._has_come):
             self._taken += 1
+        self._has_come = False
         start, begin = log.start, begins_at(place, log)
         able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
         is_new = not _has_state(place)
         try:
-            if is_new and start > begin and not self._crosses(begin):
+            if is_new and start > begin and not crosses_anew(place, log, begin):
                 reason = f"there is no data, and the log begins at offset {start}"
                 raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
             if is_new and self._is_far(begin) and (able or donors.may_come):
@@ -68,7 +69,10 @@ class DataSource:
         except (LogCutError, LogReplacedError):
             raise
         except LogGapError as gap:
-            self._fetch_for(gap, able, donors, start)
+            if hint := self._why_no_fetch(able, donors):
+                gap.add(hint)
+                raise
+            self._fetch(able, start)
             return None
         if able and self._is_far(task.position):
             task.close()
@@ -81,14 +85,6 @@ class DataSource:
         self._place.folder.mkdir(parents=True, exist_ok=True)
         return recovered(self._place, self._log, self._settings, sync_log)
 
-    def _crosses(self, begin: int) -> bool:
-        """Whether a copy without a state crosses a gap that an operator has accepted.
-
-        begin: the offset at which such copies begin.
-        """
-        gap = self._place.gap
-        return gap is not None and gap.state == LogPoint(begin)
-
     def _is_far(self, position: int) -> bool:
         """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
         may_fetch = not self._taken and self._failed < MOST_FETCHES
@@ -99,21 +95,16 @@ class DataSource:
         cut = self._place.cut
         return donor.position >= least and donor.topic_id == ("" if cut is None else cut.topic_id)
 
-    def _fetch_for(self, gap: LogGapError, able: tuple[Donor, ...], donors: Donors, start: int) -> None:
-        """Order a fetch because the log does not have what is needed. Raises LogGapError if it would not help."""
-        place = str(self._place.identity)
+    def _why_no_fetch(self, able: tuple[Donor, ...], donors: Donors) -> str:
+        """Return why a fetch does not bring what the log lacks, and what helps; empty if it may."""
         if self._taken >= MOST_FETCHES:
-            raise _extended(
-                gap,
-                place,
+            return (
                 f"Data from another node was fetched {self._taken} times, and each time the log had lost more "
-                "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)",
-            ) from gap
+                "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)"
+            )
         if self._failed >= MOST_FETCHES:
-            raise _extended(gap, place, f"Another node's data could not be fetched: {self._error}") from gap
-        if not able and not donors.may_come:
-            raise _extended(gap, place, self._what_helps(donors.last)) from gap
-        self._fetch(able, start)
+            return f"Another node's data could not be fetched: {self._error}"
+        return "" if able or donors.may_come else self._what_helps(donors.last)
 
     def _fetch(self, able: tuple[Donor, ...], start: int) -> None:
         if able:
@@ -137,14 +128,6 @@ class DataSource:
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
             f"start that node, or {order}"
         )
-
-
-def _extended(gap: LogGapError, place: str, more: str) -> LogGapError:
-    """Return an error with more text."""
-    text = f"{gap}. {more}"
-    if isinstance(gap, StateLeftBehindError):
-        return StateLeftBehindError(place, text, gap.position, gap.leader_epoch, gap.clock_ms)
-    return LogGapError(place, text)
 
 
 def _has_state(place: Place) -> bool:

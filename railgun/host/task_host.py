@@ -29,7 +29,9 @@ from railgun.host.reply_sink import ReplySink, WarmWriter
 from railgun.host.snapshot_making import SnapshotMaking
 from railgun.host.source import DataSource
 from railgun.host.start import StartProgress
+from railgun.host.stored_meta import stored_meta
 from railgun.host.task_log import TaskLog
+from railgun.messaging.errors import TopicMissingError
 from railgun.messaging.transport import Fetched
 from railgun.task.errors import (
     HistoryMissingError,
@@ -204,7 +206,7 @@ class TaskHost:
         try:
             remove_rest(self.place.folder)
             # First, as the broker may be away: a task that is open would hold its folder.
-            self._ready_at = self.log.end
+            self._ready_at = self._log_end()
             task = self._source.open(donors, self.sink.wait)
             if task is None:
                 self._state = HostState.FETCHING
@@ -215,6 +217,16 @@ class TaskHost:
             raise
         self.fetching = None
         self._state = HostState.RECOVERING
+
+    def _log_end(self) -> int:
+        """Return where the log ends. Raises TransportError."""
+        try:
+            return self.log.end
+        except TopicMissingError:
+            # Who accepts another topic has to know which one is gone.
+            meta = stored_meta(self.place.folder)
+            self._known_topic_id = "" if meta is None else meta.topic_id
+            raise
 
     @property
     def fetch_order(self) -> FetchOrder | None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from reservoir.errors import DAMAGE_REMEDY
+
 
 class StateError(Exception):
     """Something is wrong with the stored or resident state of a task."""
@@ -35,12 +37,7 @@ class StoreCorruptionError(StoreError):
     """The stored bytes cannot be those that were written."""
 
     def __init__(self, folder: Path, doing: str, reason: str) -> None:
-        super().__init__(
-            folder,
-            doing,
-            reason,
-            "Restore the data folder from a copy; only where the whole log is kept may the task's folder be removed",
-        )
+        super().__init__(folder, doing, reason, DAMAGE_REMEDY)
 
 
 class StoreVersionError(StoreError):

@@ -8,6 +8,10 @@ class TaskError(Exception):
         super().__init__(f"{place}: {message}")
         self.place = place
 
+    def add(self, more: str) -> None:
+        """Add a sentence to the text."""
+        self.args = (f"{self}. {more}",)
+
 
 class CheckpointVersionError(TaskError):
     """The folder was written by another version of this program."""

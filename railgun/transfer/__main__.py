@@ -12,6 +12,7 @@ import msgspec
 from railgun.access.tls import CertificateError
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
+from railgun.messaging.errors import TransportFailedError
 from railgun.node.child_arguments import child_parser
 from railgun.node.ending import Ending
 from railgun.node.parent import Parent
@@ -48,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
             process.run(stopped)
-        except (CertificateError, OSError) as error:
+        except (CertificateError, TransportFailedError, OSError) as error:
             logging.getLogger("railgun.transfer").error(
                 "no snapshots are served or fetched: %s", error_text(error)
             )

@@ -75,19 +75,20 @@ class TaskFetch:
         self._stopped.set()
 
     def run(self) -> Fetched:
-        """Return how the fetch has ended. Raises StoppedError."""
+        """Return how the fetch has ended, which the unit logs. Raises StoppedError."""
         task = self.order.task
         try:
-            done = self._already() or self._from_any()
+            return self._already() or self._from_any()
         except NoRoomError as error:
             # The node's tasks need the room more.
             self._target.delete()
-            done = Fetched(task, str(error))
+            return Fetched(task, str(error))
         except OSError as error:
-            done = Fetched(
+            return Fetched(
                 task, error_text(error) if error.filename else f"{self._target.folder}: {error_text(error)}"
             )
-        return done
+        finally:
+            self._target.close()
 
     def _already(self) -> Fetched | None:
         """Return the end of a fetch of which the unit has not heard."""
@@ -130,7 +131,6 @@ class TaskFetch:
         address = self._setting.donors(node)
         if address is None or not address.url:
             raise DonorError("it serves no snapshots")
-        begun_s = time.monotonic()
         with Donor(address, secrets.token_hex(16), self._setting.tls(), self._check) as donor:
             snapshot = donor.snapshot(unit, order.task)
             manifest = donor.manifest(snapshot)
@@ -141,15 +141,6 @@ class TaskFetch:
             for each in missing:
                 self._fetch_file(donor, snapshot, each.file)
             target.finish(manifest)
-        _log.info(
-            "the data of %s was fetched from %s: %d bytes moved, %d were there, position %d, %.1f s",
-            order.task,
-            name,
-            self._moved,
-            there,
-            manifest.snapshot.position,
-            time.monotonic() - begun_s,
-        )
         return Fetched(order.task, "", manifest.snapshot.position, name, self._moved, there)
 
     def _fetch_file(self, donor: Donor, snapshot: str, file: ManifestFile) -> None:

@@ -10,6 +10,8 @@ from railgun.transfer.limits import FETCHES_MAX
 
 # A unit asks again if it hears nothing for 10 s.
 _TELL_S = 2.0
+# Bytes that have come are news so often.
+_PROGRESS_S = 0.5
 
 
 class _Job:
@@ -74,11 +76,10 @@ class Fetches:
                 if not job.thread.is_alive():
                     del self._running[task]
                     self._end(task, job)
-            for task, (unit, order) in list(self._waiting.items()):
-                if len(self._running) < FETCHES_MAX and task not in self._running:
-                    del self._waiting[task]
-                    self._running[task] = _Job(unit, TaskFetch(order, self._setting))
-                    self._setting.figures.add("fetches_running")
+            while len(self._running) < FETCHES_MAX and (begun := self._next()) is not None:
+                unit, order = self._waiting.pop(begun)
+                self._running[begun] = _Job(unit, TaskFetch(order, self._setting))
+                self._setting.figures.add("fetches_running")
             for task, (unit, _) in self._waiting.items():
                 self._tell(unit, Fetching(task))
             for job in self._running.values():
@@ -95,6 +96,14 @@ class Fetches:
         for job in running:
             job.thread.join(1.0)
 
+    def _next(self) -> str | None:
+        """Return the task whose fetch begins next; None if none may. One from a donor that gives nothing at present
+        comes first, so that the tasks of a lost disk come from several donors at once.
+        """
+        may = [task for task in self._waiting if task not in self._running]
+        giving = {_donor(job.fetch.order, job.fetch.progress) for job in self._running.values()}
+        return min(may, key=lambda task: _donor(self._waiting[task][1]) in giving, default=None)
+
     def _end(self, task: str, job: _Job) -> None:
         self._told.pop(task, None)
         figures = self._setting.figures
@@ -106,6 +115,14 @@ class Fetches:
     def _tell(self, unit: str, now: Fetching) -> None:
         told, at_s = self._told.get(now.task, (None, 0.0))
         now_s = self._now_s()
-        if now != told or now_s - at_s >= _TELL_S:
+        is_new = told is None or (now.donor, now.total) != (told.donor, told.total)
+        if is_new or now_s - at_s >= (_TELL_S if now == told else _PROGRESS_S):
             self._told[now.task] = now, now_s
             self._send(unit, now)
+
+
+def _donor(order: Fetch, progress: Fetching | None = None) -> str:
+    """Return the node from which a fetch gets its data, or will first ask for it."""
+    if progress is not None and progress.donor:
+        return progress.donor.rpartition("/")[0]
+    return order.donors[0][0] if order.donors else ""

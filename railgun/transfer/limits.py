@@ -1,6 +1,7 @@
 """The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -8,6 +9,8 @@ from typing import Final
 FETCHES_MAX: Final = 2
 """A donor serves so many fetches at once, and a target makes so many."""
 
+# What was not sent is made up for, up to so much: time goes by between files, and while they are hashed.
+_BURST_S = 0.5
 # A fetch that sends no request for this long has ended, or will begin again.
 _IDLE_S = 10.0
 
@@ -45,7 +48,7 @@ class FetchSlots:
 
 
 class Rate:
-    """Delays what is sent, so that a donor sends no more than some bytes in a second.
+    """Delays what is sent, so that a donor sends no more than some bytes in a second, over some seconds.
 
     bytes_per_s: 0: as many as it can.
     """
@@ -57,7 +60,7 @@ class Rate:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._bytes_per_s, self._now_s, self._sleep = bytes_per_s, now_s, sleep
-        self._free_s = 0.0
+        self._free_s = -math.inf
 
     def chunk_bytes(self, most: int) -> int:
         """Return how much may be sent at once, so that no more than a second lies between two chunks."""
@@ -68,7 +71,7 @@ class Rate:
         if not self._bytes_per_s:
             return
         now_s = self._now_s()
-        begin_s = max(self._free_s, now_s)
+        begin_s = max(self._free_s, now_s - _BURST_S)
         self._free_s = begin_s + size / self._bytes_per_s
         if begin_s > now_s:
             await self._sleep(begin_s - now_s)

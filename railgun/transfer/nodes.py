@@ -13,6 +13,8 @@ from railgun.transfer.donor import DonorAddress
 
 _LOOK_S = 0.5
 _AWAY_S = 1.0
+# An order may come as soon as this process has begun.
+_FIRST_S = 10.0
 
 _log = logging.getLogger("railgun.transfer")
 
@@ -22,10 +24,19 @@ class NodeAddresses:
 
     def __init__(self) -> None:
         self._known: dict[str, DonorAddress] = {}
+        self._are_read = threading.Event()
 
     def of(self, node: str) -> DonorAddress | None:
-        """Return where a node serves snapshots; None if it is not known."""
+        """Return where a node serves snapshots; None if it is not known. The first call waits a while until `are_read`
+        was called.
+        """
+        if not self._are_read.wait(_FIRST_S):
+            self._are_read.set()
         return self._known.get(node)
+
+    def are_read(self) -> None:
+        """Note that all records that were there at the start have been taken."""
+        self._are_read.set()
 
     def take(self, at: int, record: bytes) -> None:
         """Take a record of the topic. Raises RecordError."""
@@ -42,6 +53,8 @@ def follow_nodes(
         return
     with KafkaTransport(kafka) as transport:
         tail = Tail(transport, {TopicPartition(topic, 0): each_record(addresses.take, leave_out)})
+        tail.read_to_the_end()
+        addresses.are_read()
         reading = TailThread(
             lambda: tail.look(_LOOK_S),
             "nodes",

@@ -14,8 +14,9 @@ from pathlib import Path
 from railgun.access.certificate_files import CertificateFiles, read_certificates
 from railgun.access.tls import CertificateError
 from railgun.config.settings import NONE, ClusterSettings, Settings
-from railgun.messaging.errors import TransportError
+from railgun.messaging.errors import TransportError, TransportFailedError
 from railgun.messaging.kafka.configured import kafka_settings
+from railgun.messaging.kafka.watchdog import ClientWatchdog
 from railgun.node.identity import kept_catalogue
 from railgun.node.relay import (
     LEADER,
@@ -42,7 +43,8 @@ from railgun.transfer.server import Application
 from railgun.transfer.serving import DonorServer
 from railgun.transfer.snapshots import Snapshots
 
-_STEP_S = 0.5
+# An order waits for the next step, and so does the unit for the end of its fetch.
+_STEP_S = 0.05
 # The leader's process may have been started again, and know nothing.
 _SERVING_S = 3.0
 _CERTIFICATES_S = 60.0
@@ -90,15 +92,23 @@ class TransferProcess:
                 pass
 
     def run(self, stopped: threading.Event) -> None:
-        """Serve and fetch until asked to stop. Raises CertificateError, OSError."""
+        """Serve and fetch until asked to stop. Raises CertificateError, OSError; TransportFailedError if the client
+        that reads the addresses of other nodes has lost its brokers for good.
+        """
         self._snapshots.begin()
         listening = _awaited_port(self._settings.cluster, stopped)
+        catalog = Topics(self._settings.cluster.topic_prefix).catalog
+        watchdog = ClientWatchdog(kafka_settings(self._settings), catalog, on_lost=stopped.set)
         with contextlib.ExitStack() as running:
             tls = self._serve(listening, running)
             following = threading.Thread(target=self._follow, args=[stopped], name="nodes", daemon=True)
             following.start()
+            watchdog.start()
+            running.callback(watchdog.stop)
             running.callback(self._fetches.close)
             self._step_until(stopped, Serving(listening.url, self._key, listening.reason), tls)
+        if watchdog.reason is not None:
+            raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, listening: Listening, running: contextlib.ExitStack) -> ssl.SSLContext | None:
         """Start the server, if there is a port. Returns the TLS of the server."""

@@ -25,10 +25,9 @@ from railgun.transfer.snapshots import NoSnapshotError, Snapshots
 
 _UNIT = re.compile(r"[0-9]{1,4}", re.ASCII)
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})", re.ASCII)
-# A fetcher that takes nothing for this long is gone.
-_SEND_S = 30.0
 _AGAIN_S = 2
 
+_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _log = logging.getLogger("railgun.transfer")
 
@@ -53,12 +52,7 @@ class Application:
         self._snapshots, self._key, self._rate, self._figures = snapshots, key, rate, figures
         self._slots = FetchSlots()
 
-    async def __call__(
-        self,
-        scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: _Send,
-    ) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
         assert scope["type"] == "http"
         request = _read(scope)
         expected = request_signature(self._key, request.method, request.path, request.part, request.fetch)
@@ -69,7 +63,7 @@ class Application:
             await _answer(send, 503, b"other fetches are served\n", [(b"retry-after", b"%d" % _AGAIN_S)])
             return
         try:
-            await self._serve(request, send)
+            await self._serve(request, receive, send)
         except NoSnapshotError:
             await _answer(send, 404, b"there is no such snapshot or file\n")
         except SnapshotError as error:
@@ -77,7 +71,7 @@ class Application:
         finally:
             self._slots.leave(request.fetch)
 
-    async def _serve(self, request: _Request, send: _Send) -> None:
+    async def _serve(self, request: _Request, receive: _Receive, send: _Send) -> None:
         match request.method, request.words:
             case "GET", ["v1", "units", unit, "snapshots", task] if _UNIT.fullmatch(unit):
                 name = await self._snapshots.get(int(unit), task)
@@ -89,14 +83,21 @@ class Application:
                 signature = "" if body is None else manifest_signature(self._key, name, body)
                 await _answer_when_made(send, body, [(SIGNATURE_HEADER.encode(), signature.encode())])
             case "GET", ["v1", "snapshots", name, "files", *path]:
-                await self._send_file(name, "/".join(path), request.part, send)
+                gone = asyncio.create_task(_gone(receive))
+                try:
+                    await self._send_file(name, "/".join(path), request.part, send, gone)
+                finally:
+                    gone.cancel()
             case "DELETE", ["v1", "fetch"]:
                 self._slots.end(request.fetch)
                 await _answer(send, 204, b"")
             case _:
                 raise NoSnapshotError
 
-    async def _send_file(self, name: str, path: str, part: str, send: _Send) -> None:
+    async def _send_file(
+        self, name: str, path: str, part: str, send: _Send, gone: asyncio.Task[None]
+    ) -> None:
+        """Send a part of a file. gone: is done once the fetcher has gone away."""
         with self._snapshots.opened(name, path) as (handle, size):
             found = _part(part, size)
             if found is None:
@@ -112,7 +113,7 @@ class Application:
             start = {"type": "http.response.start", "status": 206 if part else 200, "headers": headers}
             await send(start)
             most = self._rate.chunk_bytes(CHUNK_BYTES)
-            while at < end:
+            while at < end and not gone.done():
                 chunk = await asyncio.to_thread(os.pread, handle, min(most, end - at), at)
                 if not chunk:
                     # The answer stays too short, and the fetcher notices that.
@@ -120,10 +121,16 @@ class Application:
                 await self._rate.take(len(chunk))
                 at += len(chunk)
                 body = {"type": "http.response.body", "body": chunk, "more_body": at < end}
-                await asyncio.wait_for(send(body), _SEND_S)
+                await send(body)
                 self._figures.add("served_bytes_total", len(chunk))
             if found[0] == end:
                 await send({"type": "http.response.body", "body": b""})
+
+
+async def _gone(receive: _Receive) -> None:
+    """Return once the client has gone away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _read(scope: MutableMapping[str, Any]) -> _Request:

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -54,6 +55,13 @@ class TargetFolder:
         self._own, self._check, self._free_bytes = task_folder, check, free_bytes
         self.folder = fetching_folder(task_folder)
         self._unwatched = 0
+        # Files are synced while the next ones come.
+        self._syncing: dict[str, Future[None]] = {}
+        self._syncs = ThreadPoolExecutor(1, "sync")
+
+    def close(self) -> None:
+        """End the thread that syncs files."""
+        self._syncs.shutdown(wait=False, cancel_futures=True)
 
     def verified(self) -> Manifest | None:
         """Return the manifest if all is there and verified already."""
@@ -83,7 +91,7 @@ class TargetFolder:
         return missing, there
 
     def take(self, file: ManifestFile, content: Callable[[int], Iterator[bytes]]) -> Iterator[int]:
-        """Write what is missing of a file, durably. Yields the size of each chunk.
+        """Write what is missing of a file. Yields the size of each chunk. `finish` makes it durable.
 
         content: returns the bytes from an offset on.
         Raises DamagedError if it is not the file of the manifest: what has come of it is deleted then; NoRoomError,
@@ -101,18 +109,25 @@ class TargetFolder:
                 self._write(opened.fileno(), chunk)
                 state.update(chunk)
                 yield len(chunk)
-            os.fsync(opened.fileno())
         if size < file.size:
             raise DamagedError(f"{file.path} has ended after {size} of {file.size} bytes")
         if size > file.size or state.hexdigest() != file.hash:
             part.unlink()
             raise DamagedError(f"{file.path} is not the file of the manifest")
-        part.rename(self.folder / file.path)
+        place = self.folder / file.path
+        part.rename(place)
+        self._syncing[file.path] = self._syncs.submit(_sync, place)
 
     def finish(self, manifest: Manifest) -> None:
-        """Note durably that all is there and verified."""
+        """Note durably that all is there and verified. Raises DamagedError, OSError."""
         for each in manifest.files:
-            place = self.folder / each.path
+            self._check()
+            place, syncing = self.folder / each.path, self._syncing.pop(each.path, None)
+            if syncing is not None:
+                syncing.result()
+            else:
+                # An attempt before this one may have been cut off before it was synced.
+                _sync(place)
             if place.stat().st_size != each.size:
                 raise DamagedError(f"{each.path} has {place.stat().st_size} bytes, not {each.size}")
         for folder in {(self.folder / each.path).parent for each in manifest.files}:
@@ -206,3 +221,12 @@ class TargetFolder:
                 f"{self.folder}: the disk has {free} bytes left; {needed} are to be fetched, and {SPARE_BYTES} have to "
                 "stay free: make room there"
             )
+
+
+def _sync(place: Path) -> None:
+    """Make a file durable. Raises OSError; the file is deleted then, since what is read of it may never be on disk."""
+    try:
+        make_durable(place)
+    except OSError:
+        place.unlink(missing_ok=True)
+        raise

@@ -28,11 +28,13 @@ class _UnderWay:
     """A fetch that was asked for.
 
     fetch: the request to the transfer process.
+    begun_s: when it was asked for first.
     found: how far the fetch has come, or how it has ended, as that process said last.
     heard_s: when it was asked for, or its progress was heard; whichever came last.
     """
 
     fetch: relay.Fetch
+    begun_s: float
     heard_s: float
     found: Fetching | FetchEnd
 
@@ -65,7 +67,8 @@ class UnitFetcher:
         fetch = relay.Fetch(
             name, donors, order.topic_id, order.log_start, FORMATS, str(place.folder.absolute())
         )
-        self._under_way[name] = _UnderWay(fetch, self._clock.now(), Fetching())
+        now_s = self._clock.now()
+        self._under_way[name] = _UnderWay(fetch, now_s, now_s, Fetching())
         self._send(fetch)
 
     def look(self, task: TaskKey) -> Fetching | FetchEnd:
@@ -98,10 +101,11 @@ class UnitFetcher:
         each.found = FetchEnd(message.error)
         if not message.error:
             _log.info(
-                "%s: its data up to offset %d has come from %s: %d bytes, and %d were here already",
+                "%s: its data up to offset %d has come from %s in %.1f s: %d bytes, and %d were here already",
                 message.task,
                 message.position,
                 message.donor,
+                each.heard_s - each.begun_s,
                 message.bytes,
                 message.linked,
             )

@@ -17,11 +17,11 @@ from railgun.host.host_state import OF_ONE_TASK, HostState
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
-from railgun.state.errors import StoreCorruptionError, StoreError, StoreLockedError
+from railgun.state.errors import StoreError, StoreLockedError
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.log_faults import GONE_S
-from reservoir.errors import CorruptionError, StorageFailedError
+from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
 # Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
@@ -164,7 +164,7 @@ class UnitHosts:
             if self._clock.now() - since_s < GONE_S:
                 self._open_later(key, error)
             else:
-                stop_task(host, LogReplacedError(str(host.place.where), error.reason, ""))
+                stop_task(host, LogReplacedError(str(host.place.where), error.reason, host.topic_id))
         except OF_ONE_TASK as error:
             self.stop(host, error)
         else:
@@ -256,17 +256,10 @@ def stop_task(host: TaskHost, error: Exception, *, is_news: bool = True) -> None
 
 
 def _remedy(place: Place, error: Exception) -> str:
-    """Return what an operator can do, besides what the error says: if the log has lost records or is another one, or
-    the data is damaged.
-    """
+    """Return what an operator can do, besides what the error says, if the log has lost records or is another one."""
     order = f"`railgun cluster accept-cut {place.key}`"
     if isinstance(error, LogCutError):
         return f". {order} has the task go on without them"
     if isinstance(error, LogReplacedError):
         return f". {order} has the task begin anew, without what was in the old one"
-    if isinstance(error, StoreCorruptionError | CorruptionError):
-        return (
-            f". If another node has a copy of the task, stop this one, delete {place.folder}, and start it again: "
-            "the data is fetched from there"
-        )
     return ""

@@ -16,7 +16,7 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.overview import node_overview, overview, shown_copy
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import NodeRecord, decode_statement, encode_statement
+from railgun.cluster.records import READS, NodeRecord, decode_statement, encode_statement
 from railgun.cluster.reports import Fetching, decode_report, encode_report
 from railgun.cluster.view import ClusterView, NodeView, TaskView
 from railgun.cluster.what_if import what_if
@@ -150,8 +150,28 @@ def test_nodes_that_serve_no_data_are_named_if_others_live() -> None:
 
     assert named(_observed(None)) == []
     observed = _observed(None, silent="n3")
+    record = observed.nodes["n3"]
+    for why, reason in (
+        ({}, "release 1 does not do that yet"),
+        (
+            {"reads": READS},
+            (
+                "the process that does that has not said where; if it does not within a minute, the node's log "
+                "says why"
+            ),
+        ),
+        ({"reads": READS, "transfer_reason": "there is no certificate"}, "there is no certificate"),
+    ):
+        observed.take_statement(msgspec.structs.replace(record, **why), 0.0)
+        assert named(observed) == [
+            f"n3 serves no data to other nodes, so no copy can be made from theirs: {reason}"
+        ]
+    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], transfer=""), 0.0)
+    assert [each.split(" ")[0] for each in named(observed)] == ["n2", "n3"]
+    reasons = {"transfer": "", "reads": READS, "transfer_reason": "there is no certificate"}
+    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], **reasons), 0.0)
     assert named(observed) == [
-        "n3 serves no data to other nodes: no copy can be made from theirs; the log of the node's start says why"
+        "n2, n3 serve no data to other nodes, so no copy can be made from theirs: there is no certificate"
     ]
     observed.take_members(["n1", "n2"], 10.0)
     assert named(observed) == []
@@ -183,7 +203,6 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
     silent = status(state=CopyState.SILENT, position=9, end=9)
     observed.take_report(encode_report(report(silent, node="n3")), 9.0)
     assert observed.donors(NAME, 10.0) == (ELSEWHERE, THERE)
-    assert observed.view({NAME: False}, PLAN, 10.0).tasks[0].donors == (ELSEWHERE, THERE)
     observed.take_members(["n1", "n3"], 10.0)
     assert observed.donors(NAME, 10.0) == (ELSEWHERE,)
     assert observed.donors(NAME, 99.0) == ()
@@ -195,25 +214,24 @@ SHORT = LogRoom(5, None, None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("task", "log", "source"),
+    ("lag", "donors", "log", "source"),
     [
-        (TaskView(NAME, lag={"n3": 7}, donors=(HERE,)), SHORT, {"source": "own folder"}),
-        (
-            TaskView(NAME, lag={"n1": 0}, donors=(HERE, THERE)),
-            LOG,
-            {"source": "copies", "donors": ["n1/0", "n2/0"]},
-        ),
-        (TaskView(NAME, donors=(ELSEWHERE,)), LOG, {"source": "log"}),
-        (TaskView(NAME), None, {"source": "log"}),
-        (TaskView(NAME), SHORT, {"source": "nothing"}),
+        ({"n3": 7}, [HERE], SHORT, {"source": "own folder"}),
+        ({"n1": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
+        ({}, [ELSEWHERE], LOG, {"source": "log"}),
+        ({}, [], None, {"source": "log"}),
+        ({}, [], SHORT, {"source": "nothing"}),
     ],
 )
 def test_where_the_data_of_a_new_copy_would_come_from(
-    task: TaskView, log: LogRoom | None, source: dict[str, Any]
+    lag: dict[str, int], donors: list[CopyName], log: LogRoom | None, source: dict[str, Any]
 ) -> None:
     nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
-    view = ClusterView(nodes, [task], ClusterPolicy(2))
-    (made,) = what_if("copies=3", PLAN, view, {}, {} if log is None else {NAME: log})["made"]
+    view, logs = (
+        ClusterView(nodes, [TaskView(NAME, lag=lag)], ClusterPolicy(2)),
+        {} if log is None else {NAME: log},
+    )
+    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
 
@@ -221,14 +239,14 @@ def test_where_the_data_of_a_new_copy_would_come_from(
 def test_a_log_that_begins_with_what_was_accepted_is_whole() -> None:
     nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
     view = ClusterView(nodes, [TaskView(NAME)], ClusterPolicy(2), cuts={NAME: Cut(5, 0, "id", 5)})
-    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: SHORT})["made"]
+    (made,) = what_if("copies=3", PLAN, view, {}, logs={NAME: SHORT})["made"]
     assert made["source"] == "log"
 
 
 def test_the_command_shows_where_data_would_come_from() -> None:
     observed = _observed(None)
     view = observed.view({NAME: False}, PLAN, 10.0, 2)
-    found = what_if("copies=3", PLAN, view, {(NAME, "n2"): 1_000})
+    found = what_if("copies=3", PLAN, view, {(NAME, "n2"): 1_000}, {NAME: observed.donors(NAME, 10.0)})
     assert consequences_as_text(found, with_tasks=True).splitlines()[-2:] == [
         "  task   made on  about   from",
         "  s/k/0  n3/0     1.0 kB  n2/0",

@@ -238,4 +238,6 @@ def test_a_history_that_no_node_has_is_not_missed_while_two_nodes_serve_the_data
 def test_new_nodes_need_no_history_where_others_serve_the_data(cluster: Cluster) -> None:
     cluster.begin("node-1", ["h"], has_data=True, transfer="node-1:7000")
     view = cluster.observed.view({NAME: False}, cluster.plan, cluster.now_s, 2)
-    assert what_if("add=1", cluster.plan, view, {})["not_made"] == []
+    donors = {NAME: cluster.observed.donors(NAME, cluster.now_s)}
+    assert what_if("add=1", cluster.plan, view, {}, donors)["not_made"] == []
+    assert what_if("add=1", cluster.plan, view, {})["not_made"] != []

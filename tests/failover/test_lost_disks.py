@@ -15,6 +15,8 @@ from tests.failover.running_cluster import RunningCluster
 from tests.failover.test_emptied_logs import check_equal, empty_logs
 
 _CHECKPOINTED_S = 2.0
+# The data of a task is some hundred kilobytes.
+_SLOWLY = "transfer_rate_bytes = 40000"
 
 
 def shorten_logs(cluster: RunningCluster) -> None:
@@ -62,5 +64,47 @@ def test_each_node_loses_its_disk(kafka: str, tmp_path: Path, seed: int) -> None
         assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
         empty_logs(cluster, tmp_path, copies)
         check_equal(cluster, tmp_path, copies)
+    finally:
+        cluster.close()
+
+
+def _partners(cluster: RunningCluster, node: str) -> set[str]:
+    """The other nodes that have copies of the tasks of a node."""
+    return {
+        copy.node
+        for copies in cluster.states().values()
+        if any(each.node == node for each in copies)
+        for copy in copies
+        if copy.node != node
+    }
+
+
+def _giving(cluster: RunningCluster, node: str) -> set[str]:
+    """The nodes from which the copies of a node say that their data comes at present."""
+    cluster.player.positions.read()
+    keys = cluster.player.registry.snapshot().catalog.task_keys
+    reports = [each for key in keys for each in cluster.player.positions.copies(key)]
+    fetching = [each.status.fetching for each in reports if each.copy.node == node]
+    return {each.donor.rpartition("/")[0] for each in fetching if each is not None and each.donor}
+
+
+@pytest.mark.timeout(300)
+def test_the_data_of_a_lost_disk_comes_from_two_nodes_at_once(kafka: str, tmp_path: Path) -> None:
+    cluster = RunningCluster(kafka, tmp_path, 0, 3, more=_SLOWLY)
+    try:
+        cluster.drive(1.5)
+        cluster.await_answers()
+        time.sleep(_CHECKPOINTED_S)
+        shorten_logs(cluster)
+        node = next(each for each in cluster.nodes.values() if len(_partners(cluster, each.name)) == 2)
+        donors, before = _partners(cluster, node.name), cluster.runs(node.name)
+        node.kill()
+        shutil.rmtree(node.data)
+        node.start()
+        cluster.drive_until(lambda: _giving(cluster, node.name) == donors)
+        cluster.drive_until(partial(has_begun_anew, cluster, before))
+        cluster.await_healed()
+        cluster.await_answers()
+        cluster.check_replies()
     finally:
         cluster.close()

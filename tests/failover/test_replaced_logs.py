@@ -181,3 +181,26 @@ def test_a_task_begins_anew_once_that_is_accepted(cluster: Cluster, *, is_made: 
     for node in cluster.nodes:
         node.start()
     cluster.await_states([CopyState.ANSWERING, CopyState.SILENT])
+
+
+@pytest.mark.timeout(300)
+def test_an_order_that_was_cut_off_is_finished_by_the_next_one(cluster: Cluster) -> None:
+    """It had made the topic and written the definitions, and its front-end died before it gave the order. Nodes that
+    start while the topic is gone know which one they have lost.
+    """
+    cluster.send(0, 100)
+    topic_id = cluster.transport.topic_ids([cluster.topic])[cluster.topic]
+    assert [node.stop() for node in cluster.nodes] == [0, 0]
+    cluster.transport.delete_topic(cluster.topic)
+    for node in cluster.nodes:
+        node.start()
+    cluster.await_states([CopyState.FAILED, CopyState.FAILED])
+    assert {copy.replaced for copy in cluster.copies()} == {topic_id}
+    cluster.player.registry.make_task_topic(cluster.task)
+    begin = cluster.player.registry.tell_anew(cluster.task)
+    accepted = cluster.accept()
+    assert (accepted["outcome"], accepted["offset"] > begin) == ("begun_anew", True)
+    cluster.await_states([CopyState.ANSWERING, CopyState.SILENT])
+    assert cluster.accept() == {**accepted, "outcome": "accepted_before", "records": 0}
+    cluster.check(500, 100)
+    assert [node.stop() for node in cluster.nodes] == [0, 0]

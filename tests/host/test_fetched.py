@@ -53,12 +53,12 @@ def test_verified_data_replaces_the_own(folder: Path) -> None:
     _made(folder, "own")
     before = folder_id(folder, "a1")
     _made(fetching_folder(folder), "fetched", is_verified=True)
-    assert take_fetched(folder)
+    assert take_fetched(folder, was_ordered=True)
     assert _content(folder) == {"fetched"}
     assert _names(folder) == {"0"}
     assert {path.name for path in folder.iterdir()} == {"state"}
     assert (before, folder_id(folder, "b2")) == ("a1", "b2")
-    assert not take_fetched(folder)
+    assert not take_fetched(folder, was_ordered=True)
     assert folder_id(folder, "c3") == "b2"
 
 
@@ -67,7 +67,7 @@ def test_what_is_not_verified_stays_beside_it(folder: Path, has_own: bool) -> No
     if has_own:
         _made(folder, "own")
     _made(fetching_folder(folder), "fetched")
-    assert not take_fetched(folder)
+    assert not take_fetched(folder, was_ordered=True)
     assert _content(fetching_folder(folder)) == {"fetched"}
     assert folder.exists() is has_own
     forget_fetch(folder)
@@ -79,14 +79,14 @@ def test_nothing_is_replaced_while_a_process_has_it_open(folder: Path) -> None:
     _made(fetching_folder(folder), "fetched", is_verified=True)
     lock = FolderLock(folder / "state")
     with pytest.raises(StoreLockedError):
-        take_fetched(folder)
+        take_fetched(folder, was_ordered=True)
     lock.release()
-    assert take_fetched(folder)
+    assert take_fetched(folder, was_ordered=True)
 
 
 def test_own_data_returns_if_the_fetched_is_gone(folder: Path) -> None:
     _made(replaced_folder(folder), "own")
-    assert not take_fetched(folder)
+    assert not take_fetched(folder, was_ordered=True)
     assert _content(folder) == {"own"}
 
 
@@ -130,11 +130,11 @@ def test_the_next_start_finishes_it(
         with monkeypatch.context() as patch:
             _crashing(patch, at)
             try:
-                take_fetched(folder)
+                take_fetched(folder, was_ordered=True)
                 is_over = True
             except _CrashError:
                 is_over = False
-        assert take_fetched(folder) or is_over or not (folder / FETCHED).exists()
+        assert take_fetched(folder, was_ordered=True) or is_over or not (folder / FETCHED).exists()
         assert _content(folder) == {"fetched"}
         assert _names(folder) == {"0"}
         assert not (folder / FOLDER_ID).exists()

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,18 @@ import pytest
 from railgun.catalog.changes import AddMetric, Change, PutStream, change_to_json
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import Cut
+from railgun.cluster.copies import Cut, Gap, LogPoint
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
+from railgun.messaging.errors import TopicMissingError
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.topics import Topics
 from railgun.state.stored import StoredState
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
-from railgun.task.meta import decode_meta
+from railgun.task.errors import LogCutError, LogReplacedError, StateLeftBehindError
+from railgun.task.meta import Crossing, decode_meta
 from railgun.task.recovery import split_meta
 from railgun.task.settings import TaskIdentity
 from railgun.unit.hosting import Hosting
@@ -34,9 +36,14 @@ _WHERE = TopicPartition(_TOPICS.tasks("s", "card"), 0)
 
 
 class LogWithIds(EmbeddedLog):
-    """topic_id: of all its topics."""
+    """topic_id: of all its topics.  is_gone: whether these are not there."""
 
-    topic_id = "first"
+    topic_id, is_gone = "first", False
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        if self.is_gone:
+            raise TopicMissingError(topic)
+        return super().end_offset(topic, partition)
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         return dict.fromkeys(super().topic_ids(topics), self.topic_id)
@@ -76,10 +83,12 @@ class Task:
         """That of another process: it knows no ids yet."""
         return Hosting(self._log, Sending(self._log, _TOPICS), self._environment, self._lanes)
 
-    def opened(self, cut: Cut | None = None, hosting: Hosting | None = None) -> TaskHost:
+    def opened(
+        self, cut: Cut | None = None, hosting: Hosting | None = None, gap: Gap | None = None
+    ) -> TaskHost:
         identity = TaskIdentity("s", "card", 0, bytes(16))
         ready = self.folder.with_name("ready")
-        place = Place(TaskKey("s", 1, "card", 0), identity, _WHERE, self.folder, ready, cut)
+        place = Place(TaskKey("s", 1, "card", 0), identity, _WHERE, self.folder, ready, cut, gap)
         host = (hosting or self.hosting()).host(place, SMALL)
         host.open()
         return host
@@ -282,9 +291,11 @@ def test_a_task_whose_log_has_lost_its_beginning_cannot_be_made_anew(log: LogWit
     log.trim(*_WHERE, 2)
     cut = Cut(8, 0)
     with pytest.raises(
-        LogGapError, match=rf"is at offset {position}.*begins at offset 2, and 0 is needed.*Restore"
-    ):
+        StateLeftBehindError, match=rf"is at offset {position}.*begins at offset 2, and 0 is needed"
+    ) as raised:
         task.opened(cut)
+    # It counts as a copy without a state, for an order to go on behind a gap.
+    assert LogPoint(raised.value.position, raised.value.leader_epoch) == LogPoint(0)
     assert _bytes_of(task.folder) == before
     # A copy that has none of the lost records stays as it is.
     shutil.rmtree(task.folder)
@@ -294,3 +305,42 @@ def test_a_task_whose_log_has_lost_its_beginning_cannot_be_made_anew(log: LogWit
     log.trim(*_WHERE, 2)
     assert task.play(Cut(reached, 0)) == reached
     assert task.events == 10
+
+
+def test_it_goes_on_with_nothing_behind_a_gap_that_was_accepted(log: LogWithIds, task: Task) -> None:
+    task.play()
+    log.delete_topic(_WHERE.topic)
+    log.fill(10)
+    log.trim(*_WHERE, 8)
+    begin = log.end_offset(*_WHERE)
+    log.fill(0)
+    cut, told = Cut(5, 1), (begin, log.end_offset(*_WHERE))
+    gap = Gap(LogPoint(0), 8, 5_000, told, 9, "first")
+    for other in (replace(gap, offset=7), replace(gap, topic_id="second"), replace(gap, state=LogPoint(3))):
+        with pytest.raises(StateLeftBehindError):
+            task.opened(cut, gap=other)
+    assert task.committed_id() == "first"
+    host = task.opened(cut, gap=gap)
+    assert (host.position, host.task.gap) == (8, Crossing(5_000, 8, 0, -1))
+    host.checkpoint()
+    host.close()
+    # It has no record of the log yet, and nothing of it counts as lost.
+    kept = task.folder / "kept"
+    kept.touch()
+    host = task.opened(cut, gap=gap)
+    assert (host.position, kept.exists()) == (8, True)
+    host.close()
+
+
+def test_a_topic_that_is_gone_is_known_by_the_state(log: LogWithIds, task: Task) -> None:
+    """An order to begin anew in another topic has to know which one is lost."""
+    task.play()
+    log.is_gone = True
+    hosting = task.hosting()
+    identity = TaskIdentity("s", "card", 0, bytes(16))
+    for folder, topic_id in ((task.folder, "first"), (task.folder.with_name("new"), "")):
+        place = Place(TaskKey("s", 1, "card", 0), identity, _WHERE, folder, folder.with_name("ready"))
+        host = hosting.host(place, SMALL)
+        with pytest.raises(TopicMissingError):
+            host.open()
+        assert host.topic_id == topic_id

@@ -2,13 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyName
+from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.data_folder import FETCHED, fetching_folder
 from railgun.host.fetcher import FetchEnd, FetchOrder
@@ -133,6 +133,35 @@ def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:
     assert copy.opened(source, _donors(40)) is None
     (fetching / FETCHED).write_text("{}")
     assert copy.opened(source, _donors(40)) == 20
+
+
+@pytest.mark.parametrize(("fetched", "own", "position"), [(10, 20, 20), (20, 20, 20), (30, 20, 30)])
+def test_of_what_an_earlier_start_has_left_and_the_own_the_newer_is_kept(
+    copy: _Copy, fetched: int, own: int, position: int
+) -> None:
+    """The transfer process may have finished it after the copy had gone on from its own data."""
+    fetching = fetching_folder(copy.place.folder)
+    copy.processed(fetched, fetching)
+    copy.processed(own)
+    (fetching / FETCHED).write_text("{}")
+    assert copy.opened(copy.source(), _donors()) == position
+    assert fetching.exists() is (position != fetched or fetched == own)
+
+
+def test_the_older_is_taken_where_the_own_will_not_do(copy: _Copy) -> None:
+    fetching, cut = fetching_folder(copy.place.folder), Cut(15, 1)
+    copy.processed(10, fetching)
+    copy.processed(20)
+    (fetching / FETCHED).write_text("{}")
+    copy.log.trim(*_WHERE, 5)
+    copy.place = replace(copy.place, cut=cut)
+    source = copy.source()
+    # Its own data has records that are lost. The transfer process finds that the other data is there already.
+    assert copy.opened(source, _donors(12)) is None
+    source.note(FetchEnd())
+    assert copy.opened(source, _donors(12)) == 10
+    # The own data is gone by then, and nothing else is there.
+    assert not fetching.exists()
 
 
 def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:

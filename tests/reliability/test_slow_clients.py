@@ -5,11 +5,12 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import pytest
@@ -33,6 +34,7 @@ NEVER, SLOW_LINES, PIECE_BYTES = 4, 3_000, 4_096
 # What docs/memory.md has: caches, the log, the ids of a million events of two tasks; and what allocators keep.
 GROWTH_LIMIT_BYTES = 400 << 20
 SOCKETS_LIMIT = 20
+_SHOWN = 200
 
 
 class Clients:
@@ -138,11 +140,27 @@ def watch(bounded: Callable[[], None], running: list["Future[None]"], seconds: f
         time.sleep(0.2)
 
 
+@contextmanager
+def _heard(stderr: IO[str] | None) -> Iterator[None]:
+    """Read what the server logs, so that it can go on, and show the end of it where the block fails."""
+    assert stderr is not None
+    said: deque[str] = deque(maxlen=_SHOWN)
+    listening = threading.Thread(target=lambda: said.extend(stderr), daemon=True)
+    listening.start()
+    try:
+        yield
+    except BaseException as error:
+        # What it has said until now is on its way.
+        listening.join(1.0)
+        error.add_note("The server said last:\n" + "".join(said.copy()))
+        raise
+
+
 def withstand(folder: Path, seconds: float) -> Clients:
     """So many seconds of it."""
     config = folder / "railgun.toml"
     config.write_text(CONFIG)
-    with process(folder / "data", "--config", str(config)) as (child, client):
+    with process(folder / "data", "--config", str(config)) as (child, client), _heard(child.stderr):
         host, port = str(client.base_url.host), client.base_url.port
         assert port is not None
         clients = Clients((host, port))

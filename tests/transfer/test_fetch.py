@@ -291,6 +291,49 @@ def test_a_fetch_whose_hashes_are_not_compared_is_caught(
     assert not _is_whole(tmp_path / "task")
 
 
+def test_every_file_is_synced_before_the_fetch_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, synced = tmp_path / "task", set[Path]()
+    sync = target_module.make_durable
+
+    def note(path: Path) -> None:
+        assert not (_fetching(folder) / "FETCHED").exists()
+        synced.add(path)
+        sync(path)
+
+    monkeypatch.setattr(target_module, "make_durable", note)
+    there = ("state/000012.sst", "reservoir/000000000002.seg")
+    # An attempt before has left a whole file, and the task has one.
+    write_files(_fetching(folder), {there[0]: _FILES[there[0]]})
+    write_files(folder, {there[1]: _FILES[there[1]], "reservoir/000000000009.seg": b"last"})
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES)) as addresses:
+        assert fetched(folder, addresses, "n0").linked == sum(len(_FILES[each]) for each in there)
+    assert {path.relative_to(_fetching(folder)).as_posix() for path in synced if path.is_file()} == set(
+        _FILES
+    )
+
+
+def test_a_file_that_cannot_be_synced_is_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, failing, sync = tmp_path / "task", ["000012.sst"], target_module.make_durable
+
+    def fail(path: Path) -> None:
+        if path.name in failing:
+            failing.remove(path.name)
+            raise OSError(errno.EIO, "the disk does not answer")
+        sync(path)
+
+    monkeypatch.setattr(target_module, "make_durable", fail)
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES)) as addresses:
+        assert "the disk does not answer" in fetched(folder, addresses, "n0").error
+        assert not (_fetching(folder) / "FETCHED").exists()
+        # What is read of it may never have been written.
+        assert fetched(folder, addresses, "n0").bytes == len(_FILES["state/000012.sst"])
+    assert _is_whole(folder)
+
+
 def test_a_disk_without_room_is_not_filled(tmp_path: Path) -> None:
     folder = tmp_path / "task"
     with donors(MadeUpDonor(tmp_path / "n0", _FILES)) as addresses:

@@ -20,7 +20,7 @@ class _Held:
     made: list["_Held"]
 
     def __init__(self, ordered: Any, setting: object) -> None:
-        self.order, self.progress = ordered, Fetching(ordered.task, "n0/0", 1, 2)
+        self.order, self.progress = ordered, Fetching(ordered.task, f"{ordered.donors[0][0]}/0", 1, 2)
         self.is_stopped, self.over = False, threading.Event()
         self.made.append(self)
 
@@ -70,7 +70,12 @@ def test_two_run_and_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     # Nothing is new; but units hear again and again that their orders are not forgotten.
     assert node.step() == []
-    node.now_s = 2.0
+    # Bytes are told of now and then.
+    _Held.made[0].progress = Fetching("t0", "n0/0", 2, 2)
+    assert node.step() == []
+    node.now_s = 0.5
+    assert node.step() == [("unit 0", Fetching("t0", "n0/0", 2, 2))]
+    node.now_s = 2.5
     assert len(node.step()) == 3
     _Held.made[0].over.set()
     assert node.awaited() == [
@@ -106,4 +111,18 @@ def test_an_order_that_is_taken_back_ends_without_a_word(monkeypatch: pytest.Mon
         assert time.monotonic() < deadline_s
     assert [each.order.task for each in _Held.made] == ["t0", "t1", "t0"]
     assert not any(isinstance(message, Fetched) for _, message in said)
+    node.fetches.close()
+
+
+def test_several_donors_give_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _Node(monkeypatch)
+    for number, donor in enumerate(("n0", "n0", "n0", "n1", "n1")):
+        node.fetches.order("unit 0", order(Path("/data"), donor, task=f"t{number}"))
+    node.step()
+    begun = ["t0", "t3", "t1", "t4", "t2"]
+    for ended in range(3):
+        assert [each.order.task for each in _Held.made] == begun[: ended + 2]
+        _Held.made[ended].over.set()
+        node.awaited()
+    assert [each.order.task for each in _Held.made] == begun
     node.fetches.close()

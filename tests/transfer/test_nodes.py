@@ -1,6 +1,7 @@
 """Addresses of other nodes, from the topic in which they say them."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,6 +26,7 @@ def _record(name: str, url: str, key: str) -> NodeRecord:
 
 def test_the_newest_record_of_a_node_counts() -> None:
     known = NodeAddresses()
+    known.are_read()
     for key in ("00", "01"):
         known.take(0, encode_statement(_record("a", "http://a:1", key)))
     # A node of an earlier release, and what is said of nodes.
@@ -37,6 +39,17 @@ def test_the_newest_record_of_a_node_counts() -> None:
     assert known.of("c") is None
     with pytest.raises(RecordError):
         known.take(3, b"{}")
+
+
+def test_a_question_waits_until_the_topic_was_read_once() -> None:
+    known = NodeAddresses()
+    with ThreadPoolExecutor(1) as asking:
+        answer = asking.submit(known.of, "a")
+        with pytest.raises(TimeoutError):
+            answer.result(0.05)
+        known.take(0, encode_statement(_record("a", "http://a:1", "00")))
+        known.are_read()
+        assert answer.result(10) == DonorAddress("http://a:1", "00")
 
 
 def test_the_topic_is_followed(kafka: str) -> None:

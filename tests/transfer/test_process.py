@@ -1,7 +1,9 @@
 """The process itself, started by a supervisor beside a made-up unit and a made-up leader's process."""
 
+import contextlib
 import os
 import signal
+import socket
 import ssl
 import sys
 import threading
@@ -10,11 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
+from railgun.config.loading import settings_of
 from railgun.config.settings import Settings
+from railgun.messaging.errors import TransportFailedError
+from railgun.messaging.kafka import watchdog as kafka_watchdog
+from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
+from railgun.messaging.kafka.errors import ClientErrors
 from railgun.node.identity import keep_catalogue
 from railgun.node.relay import Fetch, Received, Serving, SnapshotMade
 from railgun.node.supervisor import Supervisor
@@ -22,9 +30,12 @@ from railgun.transfer import process as process_module
 from railgun.transfer.donor import DonorAddress, DonorError
 from railgun.transfer.fetch import TaskFetch
 from railgun.transfer.process import TransferProcess
+from railgun.transfer.serving import CONNECTIONS_MAX
+from tests.broker.own_topics import own_prefix
 from tests.certificates import Authority
 from tests.transfer.made_up import CLUSTER, FORMATS, TASK, content, described, fetch_of, files_in, order
 from tests.unit.local_units import awaited
+from tests.unit.processes import write_config
 
 _FILES = content()
 
@@ -136,6 +147,21 @@ def test_it_serves_what_a_unit_makes_and_is_started_again_with_another_key(tmp_p
         assert len(list((tmp_path / "data" / "snapshots").iterdir())) == 1
 
 
+def test_a_thousand_silent_clients_harm_no_fetch(tmp_path: Path) -> None:
+    with _running(tmp_path / "data") as node:
+        address, transfer = node.serving(), node.supervisor.transfer
+        assert transfer is not None
+        fds = Path(f"/proc/{transfer.pid}/fd")
+        before, where = len(list(fds.iterdir())), urlsplit(address.url)
+        with contextlib.ExitStack() as stack:
+            for _ in range(1_000):
+                stack.enter_context(socket.create_connection((where.hostname, where.port), 10))
+            assert len(list(fds.iterdir())) <= before + CONNECTIONS_MAX + 5
+            # The silent ones are closed after a while.
+            awaited(lambda: _fetch(tmp_path / "one", address).run().error == "")
+        assert transfer.starts == 1
+
+
 def test_a_unit_that_orders_is_told_how_it_ends(tmp_path: Path) -> None:
     with _running(tmp_path / "data") as node:
         ordered = Fetch(TASK, [("n7", 0)], "topic", 0, FORMATS, str(tmp_path / "data" / "task"))
@@ -153,6 +179,39 @@ def test_a_process_takes_the_messages_of_its_node(tmp_path: Path) -> None:
     transfer.take(Received("unit 0", SnapshotMade("ab")))
     transfer.take(Received("unit 0", Serving()))
     assert sent == []
+
+
+def test_it_ends_if_its_client_has_lost_the_brokers_for_good(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would know no new address of a node ever after."""
+
+    def asked(client: Client, topic: str, within_s: float) -> int | None:
+        return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
+
+    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
+    monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
+    monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+    config = write_config(tmp_path, kafka, own_prefix("t"))
+    sent, stopped = list[object](), threading.Event()
+    transfer = TransferProcess(
+        settings_of(str(config), None), tmp_path, "1.0", lambda to, message: sent.append(message), sent.append
+    )
+    complaining = threading.Thread(target=_complain, args=[monkeypatch, sent, stopped])
+    complaining.start()
+    try:
+        with pytest.raises(TransportFailedError, match="a client has lost the brokers for good"):
+            transfer.run(stopped)
+    finally:
+        stopped.set()
+        complaining.join()
+
+
+def _complain(monkeypatch: pytest.MonkeyPatch, sent: list[object], stopped: threading.Event) -> None:
+    """Have a client complain, once it runs."""
+    while not stopped.wait(0.1):
+        if sent:
+            monkeypatch.setattr(ClientErrors, "reports", ClientErrors.reports + 1)
 
 
 def test_new_certificates_are_taken(tmp_path: Path) -> None:

@@ -51,6 +51,18 @@ def test_the_progress_and_the_end_are_noted(unit: _Unit) -> None:
     assert unit.fetcher.look(_KEY) == FetchEnd("no donor gives it")
 
 
+def test_an_end_with_the_data_is_logged_with_all_that_there_is_to_say(
+    unit: _Unit, caplog: pytest.LogCaptureFixture
+) -> None:
+    unit.now_s = 2.5
+    unit.fetcher.hear(relay.Fetched(_NAME, "", 700, "a/0", 90, 10))
+    with caplog.at_level("INFO", "railgun.unit"):
+        assert unit.fetcher.look(_KEY) == FetchEnd()
+    assert caplog.messages == [
+        f"{_NAME}: its data up to offset 700 has come from a/0 in 2.5 s: 90 bytes, and 10 were here already"
+    ]
+
+
 def test_it_asks_again_only_if_it_hears_nothing(unit: _Unit) -> None:
     unit.now_s = 9.0
     unit.fetcher.hear(relay.Fetching(_NAME))

@@ -1,5 +1,7 @@
 """Shows the nodes of a cluster over HTTP, with their copies of tasks; shows what a change would move; empties nodes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import Depends, Request
@@ -19,7 +21,7 @@ from frontend.pages.cluster.models import (
 )
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.requests import PROBLEMS, body_of, checked, no_parameters, read_json
-from frontend.problems import refusal
+from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.tables import Table
 
@@ -59,9 +61,8 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
         """Empty a node: its copies are made elsewhere, then go. Answers once that is accepted; 409 says why not."""
         body = await read_json(request) if await request.body() else {}
         fewer_copies = checked(_fewer_copies, body)
-        standing = await _served(operations).drain(node, fewer_copies=fewer_copies)
-        note(request.scope, f"drain of {node}" + (" with fewer copies" if fewer_copies else ""))
-        return standing
+        with _noted(request, f"drain of {node}" + (" with fewer copies" if fewer_copies else "")):
+            return await _served(operations).drain(node, fewer_copies=fewer_copies)
 
     @page(
         response_model=ClusterNode,
@@ -70,9 +71,8 @@ def cluster(operations: ClusterOperations | None) -> dict[str, PageHandler]:
     )
     async def undrain(node: str, request: Request) -> dict[str, Any]:
         """Use a node again that was to be emptied."""
-        standing = await _served(operations).undrain(node)
-        note(request.scope, f"undrain of {node}")
-        return standing
+        with _noted(request, f"undrain of {node}"):
+            return await _served(operations).undrain(node)
 
     _accept_losses(page, operations)
     return page.by_name
@@ -85,12 +85,12 @@ def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> 
     async def accept_cut(request: Request) -> dict[str, Any]:
         """Have a task go on without records at the end of its log that the broker has lost, though they were answered.
 
-        Where its topic was deleted or made anew, the task begins anew. 409 where no copy has found such a loss.
+        Where its topic was deleted or made anew, the task begins anew. 409 where no copy has found such a loss; also
+        where the loss is accepted now, and the task needs `accept-gap` to go on.
         """
         task = checked(_one_task, await read_json(request))
-        cut = await _served(operations).accept_cut(*task)
-        note(request.scope, "accept-cut of {}/{}/{}".format(*task))
-        return cut
+        with _noted(request, "accept-cut of {}/{}/{}".format(*task)):
+            return await _served(operations).accept_cut(*task)
 
     @page(response_model=AcceptedGap, openapi_extra=body_of(GapOrder), dependencies=[Depends(no_parameters)])
     async def accept_gap(request: Request) -> dict[str, Any]:
@@ -99,10 +99,22 @@ def _accept_losses(page: PageHandlers, operations: ClusterOperations | None) -> 
         409 where a copy goes on, another one may have a newer state, or the gap is not the one in the order.
         """
         (stream, partitioner, partition), order = checked(_gap_order, await read_json(request))
-        gap = await _served(operations).accept_gap(stream, partitioner, partition, order)
-        if not order.is_asked:
-            note(request.scope, f"accept-gap of {stream}/{partitioner}/{partition}")
-        return gap
+        accept = _served(operations).accept_gap
+        if order.is_asked:
+            return await accept(stream, partitioner, partition, order)
+        with _noted(request, f"accept-gap of {stream}/{partitioner}/{partition}"):
+            return await accept(stream, partitioner, partition, order)
+
+
+@contextmanager
+def _noted(request: Request, what: str) -> Iterator[None]:
+    """Log the order that the block gives, unless it is refused."""
+    try:
+        yield
+    except OrderStandsError:
+        note(request.scope, what)
+        raise
+    note(request.scope, what)
 
 
 def _served(operations: ClusterOperations | None) -> ClusterOperations:

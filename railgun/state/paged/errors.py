@@ -1,6 +1,7 @@
 """The errors of pages: a pool too small for one operation, a missing page, a broken map."""
 
 from railgun.state.errors import StateError
+from reservoir.errors import DAMAGE_REMEDY
 
 
 class PoolTooSmallError(StateError):
@@ -23,10 +24,7 @@ class PageMissingError(StateError):
 
     def __init__(self, key: bytes, reason: str) -> None:
         self.key = key
-        super().__init__(
-            f"page {key.hex()}: {reason}. Restore the data folder from a copy; only where the whole log "
-            "is kept may the task's folder be removed"
-        )
+        super().__init__(f"page {key.hex()}: {reason}. {DAMAGE_REMEDY}")
 
 
 class BrokenPageError(StateError):

@@ -163,3 +163,43 @@ def test_the_token_is_looked_at_while_lines_wait(monkeypatch: pytest.MonkeyPatch
             await asyncio.gather(answering, return_exceptions=True)
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("comes_free", [True, False])
+def test_an_answer_that_has_begun_goes_on_where_there_is_no_room_for_a_part_of_a_line(
+    *, comes_free: bool
+) -> None:
+    """Other clients have taken all room meanwhile. An error would end the connection within the body."""
+    sent: list[Any] = []
+
+    async def play() -> None:
+        in_flight, begun, full = InFlight(10_000, 1 << 16), asyncio.Event(), (1 << 16) - 2
+        pieces = iter([b"{}\n", b"{   ", b"}\n"])
+
+        async def receive() -> dict[str, object]:
+            piece = next(pieces)
+            if piece == b"{   ":
+                await begun.wait()
+                in_flight.take(0, full - in_flight.size_bytes)
+                if comes_free:
+                    asyncio.get_running_loop().call_later(0.1, in_flight.release, 0, full)
+            return {"type": "http.request", "body": piece, "more_body": piece != b"}\n"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            begun.set()
+
+        anybody = Permission(Guard(), ANONYMOUS, RouteMatch(None, {}, {}))
+        settings = HttpSettings(timeout_ms=60_000 if comes_free else 200)
+        stream = LineStream(cast(Scoring, _Taking()), settings, in_flight, asyncio.Event(), anybody)
+        assert await stream.answer("s", ScoreOptions(), receive, send) == 200
+        assert (in_flight.events, in_flight.size_bytes) == (0, 0 if comes_free else full)
+
+    asyncio.run(play())
+    answers = b"".join(each.get("body", b"") for each in sent).splitlines()
+    assert answers[0] == b"null"
+    assert len(answers) == 2
+    if comes_free:
+        assert answers[1] == b"null"
+    else:
+        assert json.loads(answers[1])["status"] == 429

@@ -5,33 +5,37 @@ from typing import Any, cast
 
 import pytest
 
-from frontend.kafka.accepted_losses import AcceptedLoss, Outcome, accepted_loss
+from frontend.kafka.accepted_losses import AcceptedLoss, Outcome, accepted_loss, check_goes_on
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState, Cut
-from railgun.cluster.reports import CopyStatus
-from railgun.messaging.transport import Transport
+from railgun.cluster.reports import CopyStatus, LeftBehind
+from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from tests.cluster.some_reports import TASK, status
 
 TOPIC = "railgun.s.by.k"
+LOSS = Cut(250, 2)
 
 
 class Broker:
     """The broker and the registry.
 
-    topic_id: of the task's topic; None if it is gone.  end: of its log.  done: what was done to it.
+    topic_id: of the task's topic; None if it is gone.  start, end: of its log.  done: what was done to it.
     """
 
     def __init__(self, topic_id: str | None) -> None:
         self.topic_id, self.topics = topic_id, Topics()
         self.done: list[str] = []
-        self.end = 400
+        self.start, self.end = 0, 400
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         assert topics == [TOPIC]
         return {} if self.topic_id is None else {TOPIC: self.topic_id}
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        return self.start
 
     def end_offset(self, topic: str, partition: int) -> int:
         return self.end
@@ -47,6 +51,9 @@ class Broker:
     def found(self, copies: Sequence[CopyStatus], accepted: Cut | None = None) -> AcceptedLoss:
         registry, task = cast(KafkaRegistry, self), TaskKey(**TASK)
         return accepted_loss(cast(Transport, self), registry, task, copies, accepted)
+
+    def check(self, *heard: CopyStatus, cut: Cut = LOSS) -> None:
+        check_goes_on(cast(Transport, self), TopicPartition(TOPIC, 0), TaskKey(**TASK), cut, heard)
 
 
 def _failed(**more: Any) -> CopyStatus:
@@ -105,3 +112,40 @@ def test_one_that_is_replaced_once_more_is_accepted_again() -> None:
     broker = Broker("third")
     found = broker.found([_failed(replaced="second")], Cut(7, -1, "second", 7))
     assert (found.outcome, found.cut.topic_id) == (Outcome.BEGUN_ANEW, "third")
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        _failed(lost=(300, 1)),
+        _failed(lost=(300, 1), checkpoint=290),
+        _failed(lost=(300, 1), checkpoint=180),
+        _failed(left_behind=LeftBehind(position=0)),
+    ],
+)
+def test_a_task_whose_log_has_lost_its_beginning_too_needs_another_order(stopped: CopyStatus) -> None:
+    """Each time the order is given."""
+    broker = Broker("first")
+    broker.start = 200
+    with pytest.raises(ProblemError, match=r"the loss is accepted, but no copy .* accept-gap s/k/0`"):
+        broker.check(stopped, _failed())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [status(), status(state=CopyState.BEHIND), _failed(lost=(300, 1), checkpoint=240)],
+    ids=["answering", "behind", "before_the_loss"],
+)
+def test_a_copy_that_has_what_the_log_lacks_is_enough(other: CopyStatus) -> None:
+    broker = Broker("first")
+    broker.start = 200
+    broker.check(_failed(lost=(300, 1)), other)
+
+
+def test_so_is_a_log_with_its_beginning() -> None:
+    broker = Broker("first")
+    broker.check(_failed(lost=(300, 1)))
+    broker.start = 7
+    broker.check(_failed(replaced="before"), _failed(lost=(9, 1)), cut=Cut(7, -1, "first", 7))
+    broker.start = 8
+    broker.check(_failed(), cut=Cut(7, -1, "first", 7))

@@ -149,6 +149,8 @@ def test_nodes_are_shown_and_emptied(
     assert "no node leads" in _detail(
         running.post(f"{PLACE}/nodes/node-1/drain", {"fewer_copies": True}), 503
     )
+    lines = [each.getMessage() for each in caplog.records if each.name == "railgun.audit"]
+    assert lines[-1] == "drain of node-1 with fewer copies"
     assert _states(running) == {"node-1": "away", "node-2": "away"}
     assert _shown(running)["warnings"][0].startswith("no node runs, so nobody answers")
     nodes.start(2)

@@ -1,0 +1,26 @@
+"""Reads what the last checkpoint in a task's folder says of itself, without opening the task."""
+
+from pathlib import Path
+
+from railgun.history.task_folder import current_folder
+from railgun.state.errors import StoreError
+from railgun.state.stored import StoredState
+from railgun.task.errors import CheckpointVersionError, HistoryDamagedError
+from railgun.task.meta import TaskMeta, decode_meta
+from railgun.task.recovery import split_meta
+
+
+def stored_meta(folder: Path) -> TaskMeta | None:
+    """Return the meta data of the last checkpoint in a task's folder; None if there is none, or if it cannot be read.
+
+    Why it cannot be read is said when the task is opened. Changes nothing, and may be called while the task runs.
+    """
+    try:
+        stored = StoredState(current_folder(folder) / "state")
+        try:
+            found = stored.commit()
+        finally:
+            stored.close()
+        return None if found is None else decode_meta(split_meta(found[1])[0], str(folder))
+    except (StoreError, CheckpointVersionError, HistoryDamagedError, OSError):
+        return None
