@@ -25,6 +25,11 @@ from railgun.wire.values import decode_any_json
 _RAW_NULL = b"null"
 # Numbers with an exponent, which decimals may have, are read one by one.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
+_RAW_INTEGER = r"^-?[0-9]{1,19}$"
+_RAW_TEXT = r'^"[^"\\]*"$'
+_RAW_NUMBER = r"^[0-9]{1,15}(\.[0-9]+)?$"
+# How many digits behind the point are milliseconds.
+_MILLISECOND_DIGITS = {"s": 3, "ms": 0}
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SHAPES: dict[WireKind, Any] = {
     WireKind.STRING: str | None,
@@ -85,12 +90,16 @@ class FastReader:
 
 
 def _leaf(type_: FieldType) -> Leaf:
-    """Return a field's type for msgspec, and the value of an absent field. Decimals stay as they are written."""
-    return RAW if type_.kind is WireKind.DECIMAL else (_SHAPES[type_.kind], None)
+    """Return a field's type for msgspec, and the value of an absent field. Decimals stay as they are written, and so do
+    times that may be decimals.
+    """
+    return RAW if type_.kind is WireKind.DECIMAL or type_.unit else (_SHAPES[type_.kind], None)
 
 
 def _column(values: Sequence[Any], type_: FieldType, *, is_raw: bool) -> pa.Array | None:
     """Return a column; None if the values have to be checked one by one. Raises what Arrow raises."""
+    if type_.unit:
+        return _times(values, type_)
     if is_raw and type_.kind is not WireKind.DECIMAL:
         # Fields of several types read one place.
         return None
@@ -102,6 +111,29 @@ def _column(values: Sequence[Any], type_: FieldType, *, is_raw: bool) -> pa.Arra
     if type_.kind is WireKind.TIMESTAMP and any(type(value) is str for value in values):
         return pa.array(values, pa.string())
     return pa.array(values, ARROW_TYPES[type_.kind])
+
+
+def _times(values: Sequence[Any], type_: FieldType) -> pa.Array | None:
+    """Return a column of times that count a unit; None if they have to be read one by one."""
+    text = [None if raw is None or raw == _RAW_NULL else bytes(raw) for raw in values]
+    column = pa.array(text, pa.string())
+    if pc.all(pc.match_substring_regex(column, _RAW_INTEGER)).as_py() is not False:
+        return column.cast(pa.int64())
+    if pc.all(pc.match_substring_regex(column, _RAW_TEXT)).as_py():
+        return pc.utf8_trim(column, '"')
+    digits = _MILLISECOND_DIGITS.get(type_.unit)
+    if digits is None or pc.all(pc.match_substring_regex(column, _RAW_NUMBER)).as_py() is False:
+        return None
+    # The digits of the milliseconds move before the point, and what is behind it is left out: no number is negative.
+    with_point = pc.if_else(
+        pc.match_substring(column, "."), column, pc.binary_join_element_wise(column, ".", "")
+    )
+    whole = pc.replace_substring_regex(
+        pc.binary_join_element_wise(with_point, "0" * digits, ""),
+        rf"^([0-9]+)\.([0-9]{{{digits}}})[0-9]*$",
+        r"\1\2",
+    )
+    return whole.cast(pa.int64()).cast(pa.timestamp("ms"))
 
 
 _MARK = b"\xef\xbb\xbf"
