@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
+DEMO_STAMP := $(VENV)/.demo-setup-done
 
 .PHONY: help setup kernels demo demo-kafka demo-cluster test checked-kernels checked torture check lock bench bench-unit bench-http bench-kafka bench-e2e bench-values bench-failover bench-spark bench-quick bench-compare upgrade-check
 
@@ -17,23 +18,29 @@ help:  ## what can be made
 
 setup: $(STAMP)  ## .venv with the pinned dependencies; does nothing when it is up to date
 
-# One dependency comes as source: the tools that build it are installed first, from the same lock.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# One package of a bench comes as source: the tools that build it are installed first, from the same lock.
 BUILD_TOOLS := sed -nE '/^(pip|setuptools)==/,/^    \# via/p' requirements-dev.lock
 
-$(STAMP): requirements-dev.lock pyproject.toml
+# What the engine and its demo need. Spark and the tools of the tests are more than that again.
+$(DEMO_STAMP): requirements-demo.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing); Railgun needs Python 3.11 or newer:" \
 	    "name one with 'make PYTHON=/path/to/python3.11 ...'" >&2; exit 1; }
-	@echo "Setting up $(VENV), 1.6 GB, of which a third is Spark: this takes some minutes."
+	@echo "Setting up $(VENV), 0.7 GB: this takes a minute or two."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
-	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock
+	@$(PIP_INSTALL) --require-hashes -r requirements-demo.lock
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 	@echo "Set up: the command is $(BIN)/railgun, and 'make help' says what else there is."
 
-kernels: setup  ## compile the kernels into their cache, once
+$(STAMP): requirements-dev.lock $(DEMO_STAMP)
+	@echo "Adding Spark and the tools of the tests to $(VENV), 0.9 GB: this takes some minutes."
+	@$(PIP_INSTALL) --require-hashes -r <($(BUILD_TOOLS))
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.lock
+	@touch $@
+
+kernels: $(DEMO_STAMP)  ## compile the kernels into their cache, once
 	@$(BIN)/python -m railgun.kernels
 
 demo: kernels  ## score a year of real flights over HTTP, then payments with planted fraud; check both by brute force
@@ -45,22 +52,22 @@ demo-kafka: kernels  ## the flights through topics of a local Kafka broker (Java
 demo-cluster: kernels  ## the flights on three nodes, of which one is killed half-way (Java 17)
 	@$(BIN)/python -m railgun.demo --cluster
 
-test: kernels  ## every test (the long reliability runs apart)
+test: setup kernels  ## every test (the long reliability runs apart)
 	@$(BIN)/python -m pytest
 
 # Where kernels are tested one by one, and as tasks call them. Images are of kernels that are not checked.
 CHECKED_TESTS := $(addprefix tests/,aggregators history ingest language plan reservoir state task wire) \
   --ignore tests/reservoir/native
 
-checked-kernels: setup
+checked-kernels: $(DEMO_STAMP)
 	@RAILGUN_CHECKED=1 $(BIN)/python -m railgun.kernels
 
-checked: checked-kernels  ## the tests of the kernels again, with every access to memory checked
+checked: setup checked-kernels  ## the tests of the kernels again, with every access to memory checked
 	@RAILGUN_CHECKED=1 $(BIN)/python -m pytest $(CHECKED_TESTS)
 
 TORTURE = RAILGUN_TEST_COUNTS=full $(BIN)/python -m pytest -m "torture or hypothesis"
 
-torture: kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
+torture: setup kernels  ## the reliability counts in full, in hours; every test's outcome in build/torture.xml
 	@mkdir -p build
 	@code=0; \
 	  $(TORTURE) --junit-xml=build/torture.xml || code=$$?; \
@@ -79,8 +86,11 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --stri
   --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 lock: setup  ## resolve the dependencies anew and pin them with their hashes
-	@$(PIP_COMPILE) --upgrade --extra engine --extra dev --extra bench --extra spark --build-deps-for editable \
+	@$(PIP_COMPILE) --upgrade --extra engine --extra demo --extra dev --extra bench --extra spark \
+	  --build-deps-for editable \
 	  --output-file requirements-dev.lock pyproject.toml
+	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --extra demo --build-deps-for editable \
+	  --output-file requirements-demo.lock pyproject.toml
 	@$(PIP_COMPILE) --constraint requirements-dev.lock --extra engine --output-file requirements.lock pyproject.toml
 
 RUNS ?= 3
@@ -91,32 +101,32 @@ BENCH_HTTP = $(BIN)/python -m bench.http
 
 bench: bench-unit bench-http bench-kafka bench-e2e bench-values  ## every bench
 
-bench-unit: kernels  ## how fast one task is: RUNS=3 SCALE=1
+bench-unit: setup kernels  ## how fast one task is: RUNS=3 SCALE=1
 	@$(BENCH_UNIT) --runs $(RUNS) --scale $(SCALE)
 
-bench-http: kernels  ## how fast the service answers over HTTP: RUNS=3 SCALE=1
+bench-http: setup kernels  ## how fast the service answers over HTTP: RUNS=3 SCALE=1
 	@$(BENCH_HTTP) --runs $(RUNS) --scale $(SCALE)
 
-bench-kafka: kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3 SCALE=1
+bench-kafka: setup kernels  ## how fast Kafka is as the log, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.kafka --runs $(RUNS) --scale $(SCALE)
 	@$(BIN)/python -m bench.unit_topic --runs $(RUNS) --scale $(SCALE)
 
-bench-e2e: kernels  ## how fast everything together is on a local broker, by topics and by HTTP: RUNS=3 SCALE=1
+bench-e2e: setup kernels  ## how fast everything together is on a local broker, by topics and by HTTP: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.e2e --runs $(RUNS) --scale $(SCALE)
 
-bench-values: kernels  ## how fast values without an event are beside events, on an engine and on a local broker: RUNS=3 SCALE=1
+bench-values: setup kernels  ## how fast values without an event are beside events, on an engine and on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.values --runs $(RUNS) --scale $(SCALE)
 
-bench-failover: kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
+bench-failover: setup kernels  ## how long answers are away when nodes are killed, stopped, emptied, on a local broker: RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.failover --runs $(RUNS) --scale $(SCALE)
 
-bench-quick: kernels  ## every figure at a small scale: does it run, roughly how fast
+bench-quick: setup kernels  ## every figure at a small scale: does it run, roughly how fast
 	@$(BENCH_UNIT) --runs 1 --scale 0.02
 	@$(BENCH_HTTP) --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.kafka --runs 1 --scale 0.02
 	@$(BIN)/python -m bench.e2e --runs 1 --scale 0.02
 
-bench-spark: kernels  ## how fast Spark validates, and builds history; what live events feel of it: EVENTS=1000000 RUNS=3 SCALE=1
+bench-spark: setup kernels  ## how fast Spark validates, and builds history; what live events feel of it: EVENTS=1000000 RUNS=3 SCALE=1
 	@$(BIN)/python -m bench.spark --events $(EVENTS)
 	@$(BIN)/python -m bench.deepening --runs $(RUNS) --scale $(SCALE)
 

@@ -60,7 +60,9 @@ def linked_copy(workload: Workload, events: int) -> LinkedCopy:
             task = f"payments.{_STREAM_CREATED}/card/0"
             order = Fetch(task, [(_NODE, 0)], "", 0, FORMATS, str(folder / "target"))
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            setting = FetchSetting(lambda node: address, lambda: _CLUSTER, lambda: tls, "bench")
+            setting = FetchSetting(
+                lambda node: address, lambda nodes: False, lambda: _CLUSTER, lambda: tls, "bench"
+            )
             ended = TaskFetch(order, setting).run()
         if ended.error:
             raise ChildFailedError(ended.error)

@@ -94,8 +94,14 @@ class ClusterState:
             found = overview(self._observed, self._plan, self._leader, tasks, now_s, unanswered, logs)
             return {**found, "warnings": [*outdated, *found["warnings"]]}
 
-    def what_if(self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom]) -> dict[str, Any]:
-        """Return which copies a change would move. logs: those that are known. Raises ProblemError."""
+    def what_if(
+        self, change: str, catalog: Catalog, logs: Mapping[TaskKey, LogRoom], after_records: int
+    ) -> dict[str, Any]:
+        """Return which copies a change would move. Raises ProblemError.
+
+        logs: those that are known.
+        after_records: a copy that lacks more of its log than this gets its data from another node.
+        """
         with self._lock:
             self._refresh()
             plan, nodes = self._plan, self._observed.nodes.values()
@@ -108,7 +114,7 @@ class ClusterState:
             donors = {task: self._observed.donors(task, now_s) for task in tasks}
             sizes = {(disk.task, node.name): disk.size_bytes for node in nodes for disk in node.disk}
         try:
-            return what_if(change, plan, view, sizes, donors, logs)
+            return what_if(change, plan, view, sizes, donors, logs, after_records)
         except WhatIfError as error:
             raise refusal(422, str(error), [(("query", "what_if"), str(error))]) from None
 

@@ -35,6 +35,7 @@ class FrontEndConfiguration:
     limits: Limits = field(default_factory=Limits)
     drop_grace_s: float = 60.0
     log_retention_ms: int | None = None
+    transfer_after_records: int = 500_000
     input: InputSettings = field(default_factory=InputSettings)
     schemas: Schemas | None = None
     deadlines: Deadlines = DEADLINES

@@ -25,7 +25,7 @@ class KafkaOperations:
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._running.call(
             lambda parts: parts.cluster_state.what_if(
-                change, parts.intakes.now.catalog, parts.task_logs.rooms()
+                change, parts.intakes.now.catalog, parts.task_logs.rooms(), parts.after_records
             )
         )
 

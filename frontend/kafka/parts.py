@@ -33,7 +33,11 @@ _log = logging.getLogger("railgun.frontend")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a front-end that has started. Any thread may call each. opened: closes them all."""
+    """The parts of a front-end that has started. Any thread may call each.
+
+    after_records: a copy that lacks more of its log than this gets its data from another node.
+    opened: closes them all.
+    """
 
     registry: KafkaRegistry
     follower: Follower
@@ -46,6 +50,7 @@ class Parts:
     inputs: Inputs
     replies: RecordedReplies
     weak_topics: WeakTopics
+    after_records: int
     opened: ExitStack
 
     @property
@@ -112,6 +117,7 @@ def open_parts(
             inputs=inputs,
             replies=RecordedReplies(transport, registry.topics, intakes),
             weak_topics=WeakTopics(transport),
+            after_records=cluster.transfer_after_records,
             opened=opening.pop_all(),
         )
 

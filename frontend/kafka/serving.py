@@ -75,6 +75,7 @@ def configuration_of(settings: Settings) -> FrontEndConfiguration:
         Limits(cluster.pending_limit_events, cluster.pending_limit_bytes),
         drop_grace_s=cluster.drop_grace_s,
         log_retention_ms=cluster.log_retention,
+        transfer_after_records=cluster.transfer_after_records,
         input=settings.input,
         schemas=schemas_of(settings.input),
     )

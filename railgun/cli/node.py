@@ -100,8 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 compiling.run()
             loaded.set()
             if arguments.until_input_ends:
-                # Sets `stopped` when standard input ends.
-                Parent(stopped)
+                Parent(stopped)  # sets it when standard input ends
 
         try:
             is_well = supervisor.run(stopped, partial(_say, NODE_READY), prepare=prepare, on_shortfall=_say)

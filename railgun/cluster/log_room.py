@@ -38,6 +38,7 @@ class LogRoom:
     retention_ms: how long the broker keeps records; None: for ever.
     left_ms: the broker keeps the record at `needed` for at least this long, in which the copy should come back or take
         another checkpoint. 0: the log may begin behind it already. None: for ever, or not known.
+    end: the offset behind its last record.
     """
 
     start: int
@@ -45,6 +46,7 @@ class LogRoom:
     copy: CopyName | None
     retention_ms: int | None
     left_ms: int | None
+    end: int = 0
 
     @property
     def is_short(self) -> bool:
@@ -95,10 +97,15 @@ def log_room(bounds: LogBounds, copies: Iterable[ReportedCopy], now_ms: int) -> 
         default=None,
     )
     if oldest is None:
-        return LogRoom(bounds.start, None, None, bounds.retention_ms, None)
+        return LogRoom(bounds.start, None, None, bounds.retention_ms, None, bounds.end)
     needed = oldest.status.checkpoint
     return LogRoom(
-        bounds.start, needed, oldest.copy, bounds.retention_ms, _left_ms(bounds, oldest, needed, now_ms)
+        bounds.start,
+        needed,
+        oldest.copy,
+        bounds.retention_ms,
+        _left_ms(bounds, oldest, needed, now_ms),
+        bounds.end,
     )
 
 

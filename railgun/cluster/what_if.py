@@ -38,6 +38,7 @@ def what_if(
     sizes: Mapping[tuple[TaskKey, str], int],
     donors: Mapping[TaskKey, Sequence[CopyName]] | None = None,
     logs: Mapping[TaskKey, LogRoom] | None = None,
+    after_records: int | None = None,
 ) -> dict[str, Any]:
     """Return what `GET /v1/cluster/plan` shows: the copies that would be made, and what would answer elsewhere.
 
@@ -46,6 +47,7 @@ def what_if(
     sizes: by task and node, the bytes of the data that a node has.
     donors: by task, the copies that its data can be fetched from, in order of preference.
     logs: the logs of tasks, as far as they are known.
+    after_records: a node that lacks more of the log than this gets a copy's data from another node, if one has it.
     Raises WhatIfError.
     """
     donors = donors or {}
@@ -62,7 +64,11 @@ def what_if(
     target = assign(changed.nodes, tasks, changed.copies)
     sources = {
         task.task: _Sources(
-            task, donors.get(task.task, ()), view.cuts.get(task.task), (logs or {}).get(task.task)
+            task,
+            donors.get(task.task, ()),
+            view.cuts.get(task.task),
+            (logs or {}).get(task.task),
+            after_records,
         )
         for task in view.tasks
     }
@@ -125,17 +131,19 @@ class _Sources:
     donors: the copies that it can be fetched from.
     cut: the loss of its log that an operator has accepted. Copies may then begin behind the log's first record.
     log: None if it is not known.
+    after_records: see `what_if`.
     """
 
     task: TaskView
     donors: Sequence[CopyName]
     cut: Cut | None
     log: LogRoom | None
+    after_records: int | None
 
     def of(self, node: str) -> dict[str, Any]:
         """Return where the data of a copy on a node would come from."""
         donors = [str(copy) for copy in self.donors if copy.node != node]
-        if node in self.task.lag:
+        if self._is_own_reached(node) and not (donors and self._is_far(node)):
             return {"source": "own folder"}
         if donors:
             return {"source": "copies", "donors": donors}
@@ -143,6 +151,14 @@ class _Sources:
         has_log = self.log is None or self.log.start <= begin
         # No copy is placed on a node that lacks what its log needs beside it.
         return {"source": "log" if has_log else "nothing"}
+
+    def _is_own_reached(self, node: str) -> bool:
+        """Whether a node has data, and the log goes on from there."""
+        lag = self.task.lag.get(node)
+        return lag is not None and (self.log is None or self.log.start <= self.log.end - lag)
+
+    def _is_far(self, node: str) -> bool:
+        return self.after_records is not None and self.task.lag[node] > self.after_records
 
 
 def _made(

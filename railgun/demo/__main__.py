@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(console: Console, options: argparse.Namespace) -> int:
     from railgun.client.errors import ClientError
+    from railgun.compiling import Compiling
     from railgun.demo.flights import DataMissingError, definitions, read_flights
     from railgun.demo.payments import payments
     from railgun.demo.processes import ServerError
@@ -76,6 +77,9 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         with _doing(console, live, "Reading a year of departures"):
             flights = read_flights()[: options.events]
         sample = choose(flights, options.sample, seed)
+        # Otherwise the server would do it, and not be ready for minutes.
+        with _doing(console, live, "Compiling kernels, unless that was done before"):
+            Compiling().run()
         made = None if options.kafka or options.cluster else payments(seed)
         found, paid, watch = _score(console, live, flights, sample, made, options)
     except (DataMissingError, ServerError, ClientError, RefusedError) as error:

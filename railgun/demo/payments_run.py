@@ -1,5 +1,6 @@
 """The demo's second part: scores payments with planted fraud, and measures how well the library's metrics find it."""
 
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,10 @@ from railgun.demo.payments_brute_force import PaymentsBruteForce
 from railgun.demo.run import BATCH_EVENTS, Verdict, compare, lines_of, metrics_of, register
 
 STREAM = "payments"
-LIBRARY = Path(__file__).parents[2] / "config" / "examples" / "payments.toml"
+_CONFIG = Path(__file__).parents[2] / "config"
+# An installed Railgun has the folder `config` as `share/railgun` of its environment.
+_INSTALLED = Path(sysconfig.get_path("data")) / "share" / "railgun"
+LIBRARY = (_CONFIG if _CONFIG.is_dir() else _INSTALLED) / "examples" / "payments.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Separation:
 def register_library(client: Client) -> int:
     """Register the library's stream and metrics. Returns how many metrics. Raises ClientError, DataMissingError."""
     if not LIBRARY.is_file():
-        raise DataMissingError(f"{LIBRARY} is missing: the demo runs in a copy of the repository")
+        raise DataMissingError(f"{LIBRARY} is missing: install Railgun anew")
     library = load_definitions(LIBRARY)
     register(client, library)
     return len(library.metrics) + len(library.derived)

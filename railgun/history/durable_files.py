@@ -4,7 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-_GONE = ".gone"
+GONE = ".gone"
+"""What is appended to the name of a folder that is to be deleted."""
 
 
 def make_durable(path: Path) -> None:
@@ -58,7 +59,7 @@ def set_aside(folder: Path) -> Path:
     """Take away the name of a folder that is to be deleted, in one step. Returns the name that it has from now on.
     Raises OSError.
     """
-    gone = _gone(folder)
+    gone = gone_name(folder)
     shutil.rmtree(gone, ignore_errors=True)
     folder.rename(gone)
     make_durable(folder.parent)
@@ -67,13 +68,14 @@ def set_aside(folder: Path) -> Path:
 
 def is_set_aside(folder: Path) -> bool:
     """Whether a folder has the name of one that is to be deleted."""
-    return folder.name.endswith(_GONE)
+    return folder.name.endswith(GONE)
 
 
 def remove_rest(folder: Path) -> None:
     """Delete what a crash within `remove_whole` has left, if anything."""
-    shutil.rmtree(_gone(folder), ignore_errors=True)
+    shutil.rmtree(gone_name(folder), ignore_errors=True)
 
 
-def _gone(folder: Path) -> Path:
-    return folder.with_name(folder.name + _GONE)
+def gone_name(folder: Path) -> Path:
+    """Return the name that a folder has while `remove_whole` deletes it."""
+    return folder.with_name(folder.name + GONE)

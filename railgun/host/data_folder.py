@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from railgun.history.durable_files import GONE
+
 TASKS = "tasks"
 """The folder of all tasks."""
 
@@ -33,4 +35,4 @@ def replaced_folder(folder: Path) -> Path:
 
 def is_on_its_way(name: str) -> bool:
     """Whether a folder of this name has the data of tasks on their way between nodes: it is no task, and has none."""
-    return name == SNAPSHOTS or name.endswith((FETCHING, REPLACED))
+    return name == SNAPSHOTS or name.removesuffix(GONE).endswith((FETCHING, REPLACED))

@@ -5,14 +5,14 @@ folder becomes the task's: its own folder becomes `<folder>.replaced`, the fetch
 replaced is deleted. The file FETCHED goes last.
 """
 
-import shutil
+import contextlib
 from pathlib import Path
 
-from railgun.history.durable_files import make_durable, write_whole
+from railgun.history.durable_files import make_durable, remove_rest, remove_whole, write_whole
 from railgun.host.data_folder import FETCHED, fetching_folder, replaced_folder
-from railgun.host.stored_meta import stored_meta
-from railgun.state.errors import StoreLockedError
-from railgun.state.lock import is_any_held
+from railgun.host.stored_meta import has_state, stored_meta
+from railgun.host.verified import is_verified
+from railgun.state.lock import holding_all
 
 FOLDER_ID = "folder.id"
 """The file in a task's folder with the folder's id."""
@@ -26,43 +26,46 @@ def take_fetched(folder: Path, *, was_ordered: bool) -> bool:
     Raises StoreLockedError if another process has the task open, and OSError.
     """
     fetching, replaced = fetching_folder(folder), replaced_folder(folder)
-    if is_verified(fetching):
-        if is_any_held(folder):
-            raise StoreLockedError(folder, "of another unit")
-        if was_ordered or _is_later(fetching, folder):
+    for each in (fetching, replaced):
+        remove_rest(each)
+    if not (is_verified(fetching) or replaced.exists() or (folder / FETCHED).is_file()):
+        return False
+    # Another unit of this node may open the folder just now.
+    with holding_all(folder):
+        if is_verified(fetching) and (was_ordered or _is_later(fetching, folder)):
             if folder.exists():
-                shutil.rmtree(replaced, ignore_errors=True)
+                if replaced.exists():
+                    remove_whole(replaced)
                 folder.rename(replaced)
                 make_durable(folder.parent)
             fetching.rename(folder)
             make_durable(folder.parent)
-    is_fetched = is_verified(folder)
-    if replaced.exists():
-        if not folder.exists():
-            # Somebody has deleted what was fetched: the task's own data is all that there is.
-            replaced.rename(folder)
-        else:
-            shutil.rmtree(replaced)
-        make_durable(folder.parent)
-    if is_fetched:
-        (folder / FOLDER_ID).unlink(missing_ok=True)
-        (folder / FETCHED).unlink()
-        make_durable(folder)
+        if replaced.exists():
+            if folder.exists():
+                remove_whole(replaced)
+            else:
+                # Somebody has deleted what was fetched: the task's own data is all that there is.
+                replaced.rename(folder)
+                make_durable(folder.parent)
+        is_fetched = (folder / FETCHED).is_file()
+        if is_fetched:
+            (folder / FOLDER_ID).unlink(missing_ok=True)
+            (folder / FETCHED).unlink()
+            make_durable(folder)
     return is_fetched
 
 
 def _is_later(fetched: Path, own: Path) -> bool:
-    """Whether fetched data is of a later record than a task's own. Those of two logs cannot be compared."""
+    """Whether fetched data is of a later record of the log than a task's own. Those of two logs cannot
+    be compared. Own data that cannot be read is not replaced: the task says what is wrong with it.
+    """
+    if not has_state(own):
+        return True
     found, before = stored_meta(fetched), stored_meta(own)
     if found is None or before is None:
-        return before is None
+        return False
     is_one_log = found.topic_id == before.topic_id or not before.topic_id
     return is_one_log and found.position > before.position
-
-
-def is_verified(fetched: Path) -> bool:
-    """Whether all of a fetched folder is there and verified."""
-    return (fetched / FETCHED).is_file()
 
 
 def folder_id(folder: Path, new: str) -> str:
@@ -79,4 +82,6 @@ def folder_id(folder: Path, new: str) -> str:
 
 def forget_fetch(folder: Path) -> None:
     """Delete what was fetched for a task that has been opened from its own data."""
-    shutil.rmtree(fetching_folder(folder), ignore_errors=True)
+    # The transfer process may still write there. What it leaves is deleted when the task is opened the next time.
+    with contextlib.suppress(OSError):
+        remove_whole(fetching_folder(folder))

@@ -3,14 +3,31 @@
 A unit is a process that runs copies of tasks, and a host runs one copy. `railgun/unit/fetching.py` implements it.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donors
 from railgun.cluster.reports import Fetching
 from railgun.host.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRule:
+    """When the data of a copy is fetched.
+
+    after_records: if more records than this are missing, and another node's copy can give its data, that is fetched.
+    wait_s: a copy without data waits for a copy that had data to come back, for this long, before it reads the log.
+    """
+
+    after_records: int = 0
+    wait_s: float = 0.0
+
+
+ALWAYS: Final = FetchRule()
+"""However little is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +46,14 @@ class FetchOrder:
 
 @dataclass(frozen=True, slots=True)
 class FetchEnd:
-    """The end of a fetch. error: one line; empty if the data is there and verified."""
+    """The end of a fetch.
+
+    error: one line; empty if the data is there and verified.
+    is_final: whether a fetch would end in the same way if it were begun again soon.
+    """
 
     error: str = ""
+    is_final: bool = False
 
 
 class Fetcher(Protocol):
@@ -48,6 +70,11 @@ class Fetcher(Protocol):
 
     def stop(self, task: TaskKey) -> None:
         """End the fetch of a task, if there is one. What has come stays."""
+
+    def unordered(self) -> Collection[str]:
+        """Return the full names of the tasks whose data is being fetched, as was heard since the last call, though this
+        unit has not begun that, or has stopped it.
+        """
 
 
 class NoFetcher:
@@ -66,3 +93,7 @@ class NoFetcher:
 
     def stop(self, task: TaskKey) -> None:
         """Nothing is fetched."""
+
+    def unordered(self) -> Collection[str]:
+        """Nothing is fetched."""
+        return ()

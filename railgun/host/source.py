@@ -5,18 +5,23 @@ copy of another node. `TaskHost` has one `DataSource`.
 import logging
 
 from railgun.cluster.donors import Donor, Donors
-from railgun.history.task_folder import current_folder
 from railgun.host.fetched import take_fetched
-from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
 from railgun.host.place import Place
 from railgun.host.recovery import SyncLog, begins_at, crosses_anew, recovered
+from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
 from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 
 MOST_FETCHES = 3
-"""The log may have overtaken what was fetched so often, and so many fetches in a row may fail."""
+"""The log may have overtaken what was fetched so often."""
+PAUSES_S = (1.0, 5.0, 25.0)
+"""The pauses after fetches that fail in a row. If one more fails, no other is tried. By then the address is known of
+a donor whose transfer process was started again a few times.
+"""
+_GIVEN_UP = len(PAUSES_S) + 1
 
 _log = logging.getLogger("railgun.unit")
 
@@ -24,22 +29,24 @@ _log = logging.getLogger("railgun.unit")
 class DataSource:
     """Opens the task of a place. One thread at a time uses it.
 
-    after_records: if more records than this are missing, and another node's copy can give its data, that is fetched.
+    rule: when data is fetched.
     order: what has to be fetched, after `open` has returned no task; None if it is not known yet who may give it.
     """
 
-    def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, after_records: int) -> None:
+    def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, rule: FetchRule) -> None:
         self._place, self._log, self._settings = place, log, settings
-        self._after_records = after_records
+        self._rule = rule
         self._taken = self._failed = 0
         self._has_come = False
+        self._alone_s: float | None = None
         self._error = ""
         self.order: FetchOrder | None = None
 
-    def note(self, end: FetchEnd) -> None:
-        """Note how a fetch has ended."""
-        self._failed = self._failed + 1 if end.error else 0
+    def note(self, end: FetchEnd) -> float:
+        """Note how a fetch has ended. Returns after how many seconds `open` has to be called."""
         self._error, self._has_come = end.error, not end.error
+        self._failed = 0 if not end.error else _GIVEN_UP if end.is_final else self._failed + 1
+        return PAUSES_S[self._failed - 1] if 0 < self._failed < _GIVEN_UP else 0.0
 
     def open(self, donors: Donors | None, sync_log: SyncLog) -> TaskProcessor | None:
         """Return the task; None if its data has to be fetched first.
@@ -57,12 +64,14 @@ class DataSource:
         self._has_come = False
         start, begin = log.start, begins_at(place, log)
         able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
-        is_new = not _has_state(place)
+        is_new = not has_state(place.folder)
+        if able:
+            self._alone_s = None
         try:
             if is_new and start > begin and not crosses_anew(place, log, begin):
                 reason = f"there is no data, and the log begins at offset {start}"
                 raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
-            if is_new and self._is_far(begin) and (able or donors.may_come):
+            if is_new and self._is_far(begin) and (able or self._may_come(donors, max(start, begin))):
                 self._fetch(able, start)
                 return None
             task = self._recovered(sync_log)
@@ -87,8 +96,19 @@ class DataSource:
 
     def _is_far(self, position: int) -> bool:
         """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
-        may_fetch = not self._taken and self._failed < MOST_FETCHES
-        return may_fetch and self._log.end - position > self._after_records
+        may_fetch = not self._taken and self._failed < _GIVEN_UP
+        return may_fetch and self._log.end - position > self._rule.after_records
+
+    def _may_come(self, donors: Donors, least: int) -> bool:
+        """Whether somebody may soon be heard who gives the data. least: the first offset that is of use.
+
+        A copy that had the data may be back soon, because its node starts again.
+        """
+        now_s, last = self._log.environment.now(), donors.last
+        if self._alone_s is None:
+            self._alone_s = now_s
+        was_there = last is not None and last.gives and self._fits(last, least)
+        return donors.may_come or (was_there and now_s - self._alone_s < self._rule.wait_s)
 
     def _fits(self, donor: Donor, least: int) -> bool:
         """Whether a donor's data can be continued from the log. least: the first offset that is of use."""
@@ -102,7 +122,7 @@ class DataSource:
                 f"Data from another node was fetched {self._taken} times, and each time the log had lost more "
                 "meanwhile than it was behind: keep records for longer (`log_retention` of the stream)"
             )
-        if self._failed >= MOST_FETCHES:
+        if self._failed >= _GIVEN_UP:
             return f"Another node's data could not be fetched: {self._error}"
         return "" if able or donors.may_come else self._what_helps(donors.last)
 
@@ -128,8 +148,3 @@ class DataSource:
             f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
             f"start that node, or {order}"
         )
-
-
-def _has_state(place: Place) -> bool:
-    """Whether the task has been opened in its folder before."""
-    return place.folder.is_dir() and (current_folder(place.folder) / "state" / "CURRENT").exists()

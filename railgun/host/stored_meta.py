@@ -10,6 +10,11 @@ from railgun.task.meta import TaskMeta, decode_meta
 from railgun.task.recovery import split_meta
 
 
+def has_state(folder: Path) -> bool:
+    """Whether a task has been opened in its folder before. Raises HistoryDamagedError, OSError."""
+    return folder.is_dir() and (current_folder(folder) / "state" / "CURRENT").exists()
+
+
 def stored_meta(folder: Path) -> TaskMeta | None:
     """Return the meta data of the last checkpoint in a task's folder; None if there is none, or if it cannot be read.
 

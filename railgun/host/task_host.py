@@ -18,7 +18,7 @@ from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
 from railgun.host.fetched import folder_id
-from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.fetcher import ALWAYS, FetchEnd, FetchOrder, FetchRule
 from railgun.host.history import check_history, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
@@ -56,10 +56,8 @@ class TaskHost:
 
     Threads: one thread uses it. Another may run `open`, `change` or `close`. The first one then only reads how the host
     stands.
-    sink: sends the replies.
-    write_warm: writes `warm` records.
-    offered: returns which successor is built for the task.
-    lane: runs long operations.
+    sink: sends the replies.  write_warm: writes `warm` records.
+    offered: returns which successor is built for the task.  lane: runs long operations.
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
     lost: a point that its log had and does not have any more, if that is why the task was stopped.
@@ -71,8 +69,7 @@ class TaskHost:
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
-    folder_id: the id of the task's folder; empty before it was opened.
-    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
+    folder_id: the id of the task's folder; empty before it was opened.  rule: when its data is fetched.
     """
 
     def __init__(
@@ -85,10 +82,9 @@ class TaskHost:
         offered: Offered,
         lane: Lane,
         copy: str = "",
-        after_records: int = 0,
+        rule: FetchRule = ALWAYS,
     ) -> None:
-        self.place, self.log, self.settings = place, log, settings
-        self.sink = sink
+        self.place, self.log, self.settings, self.sink = place, log, settings, sink
         self.failure: str | None = None
         self.lost: LogPoint | None = None
         self.replaced: str | None = None
@@ -98,14 +94,13 @@ class TaskHost:
         self.may_warm: Sequence[str] | None = None
         self.fetching: Fetching | None = None
         self.folder_id = ""
-        self._source = DataSource(place, log, settings, after_records)
-        self._write_warm = write_warm
+        self._source = DataSource(place, log, settings, rule)
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
         self._next: HistoryMissingError | None = None
         self._known_position = self._handed_over = self._ready_at = self._trimmed_at = 0
         self.export = AcceptedEventsExport(place, copy, lane)
-        self._offered, self.lane = offered, lane
+        self._offered, self.lane, self._write_warm = offered, lane, write_warm
         self.take_over = self._make_take_over()
         self._epochs, self._appended = LeaderEpochs(0, -1), AppendTimes()
         self._known_durable, self._known_topic_id = (0, 0), ""
@@ -233,9 +228,9 @@ class TaskHost:
         """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
         return self._source.order
 
-    def note_fetch(self, end: FetchEnd) -> None:
-        """Note how the fetch of its data has ended. Called before it is opened again."""
-        self._source.note(end)
+    def note_fetch(self, end: FetchEnd) -> float:
+        """Note how the fetch of its data has ended. Returns after how many seconds it has to be opened again."""
+        return self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process what the log holds, without sending replies.

@@ -98,6 +98,7 @@ class Fetched(msgspec.Struct, frozen=True, tag_field="kind", tag="fetched"):
     position: the offset of the next record.
     donor: node/unit.
     bytes: how many were moved.  linked: how many are in files that were there already.
+    is_final: whether the order would end in the same way if it came again soon.
     """
 
     task: str
@@ -106,6 +107,7 @@ class Fetched(msgspec.Struct, frozen=True, tag_field="kind", tag="fetched"):
     donor: str = ""
     bytes: int = 0
     linked: int = 0
+    is_final: bool = False
 
 
 Message = Serving | MakeSnapshot | SnapshotMade | Fetch | StopFetch | Fetching | Fetched

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from railgun.access.tls import CertificateError
 from railgun.config.loading import settings_of
 from railgun.logs.setup import logging_as
 from railgun.messaging.errors import TransportFailedError
@@ -49,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with logging_as(settings.logging.level, settings.logging.format), ending:
         try:
             process.run(stopped)
-        except (CertificateError, TransportFailedError, OSError) as error:
+        except (TransportFailedError, OSError) as error:
             logging.getLogger("railgun.transfer").error(
                 "no snapshots are served or fetched: %s", error_text(error)
             )

@@ -80,9 +80,9 @@ class Donor:
                 self._client.send(self._request("DELETE", "/v1/fetch"))
         self._client.close()
 
-    def snapshot(self, unit: int, task: str) -> str:
-        """Return the name of a snapshot of a task. Waits until it is made."""
-        body = self._made(f"/v1/units/{unit}/snapshots/{quote(task, safe='')}").content
+    def snapshot(self, unit: int, task: str, least: int = 0) -> str:
+        """Return the name of a snapshot of a task at an offset or later. Waits until it is made."""
+        body = self._made(f"/v1/units/{unit}/snapshots/{quote(task, safe='')}/{least}").content
         try:
             return msgspec.json.decode(body, type=_Named).name
         except msgspec.MsgspecError as error:

@@ -6,7 +6,7 @@ import shutil
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +39,9 @@ def _free_bytes(folder: Path) -> int:
 class FetchSetting:
     """What all fetches of a node need.
 
-    donors: returns where a node serves snapshots; None if it is not known.
+    donors: returns where a node serves snapshots; None if it is not known. Raises DonorBusyError if that
+        is not known yet.
+    serve_none: whether it is known that none of these nodes serves snapshots.
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
     release: of this program.
@@ -48,6 +50,7 @@ class FetchSetting:
     """
 
     donors: Callable[[str], DonorAddress | None]
+    serve_none: Callable[[Iterable[str]], bool]
     cluster: Callable[[], ClusterId]
     tls: Callable[[], ssl.SSLContext]
     release: str
@@ -132,7 +135,7 @@ class TaskFetch:
         if address is None or not address.url:
             raise DonorError("it serves no snapshots")
         with Donor(address, secrets.token_hex(16), self._setting.tls(), self._check) as donor:
-            snapshot = donor.snapshot(unit, order.task)
+            snapshot = donor.snapshot(unit, order.task, order.log_start)
             manifest = donor.manifest(snapshot)
             self._check_manifest(manifest)
             missing, there = target.prepare(manifest, self._keeping(donor, snapshot))

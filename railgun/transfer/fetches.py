@@ -1,8 +1,10 @@
 """The fetches that units have ordered: some run at once, the others wait for their turn."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from railgun.node.relay import Fetch, Fetched, Fetching, Message, StopFetch
 from railgun.transfer.fetch import FetchSetting, StoppedError, TaskFetch
@@ -12,6 +14,10 @@ from railgun.transfer.limits import FETCHES_MAX
 _TELL_S = 2.0
 # Bytes that have come are news so often.
 _PROGRESS_S = 0.5
+# A node that has just begun says within this time where it serves snapshots.
+_SERVES_S = 10.0
+
+_log = logging.getLogger("railgun.transfer")
 
 
 class _Job:
@@ -28,6 +34,18 @@ class _Job:
             self.ended = self.fetch.run()
         except StoppedError:
             return
+        except Exception as error:  # noqa: BLE001 - the unit would wait for the end for ever
+            _log.exception("the data of %s is not fetched", self.fetch.order.task)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            self.ended = Fetched(self.fetch.order.task, text)
+
+
+class _Waiting(NamedTuple):
+    """An order whose fetch has not begun. unit: who gave it.  since_s: when it came."""
+
+    unit: str
+    order: Fetch
+    since_s: float
 
 
 class Fetches:
@@ -46,7 +64,7 @@ class Fetches:
         self._setting, self._send, self._now_s = setting, send, now_s
         self._lock = threading.Lock()
         # By task. An order of a task whose fetch is being stopped waits too.
-        self._waiting: dict[str, tuple[str, Fetch]] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._running: dict[str, _Job] = {}
         self._told: dict[str, tuple[Fetching, float]] = {}
 
@@ -55,18 +73,21 @@ class Fetches:
         with self._lock:
             running = self._running.get(order.task)
             if running is None or running.fetch.is_stopped:
-                self._waiting[order.task] = unit, order
+                before = self._waiting.get(order.task)
+                since_s = self._now_s() if before is None else before.since_s
+                self._waiting[order.task] = _Waiting(unit, order, since_s)
             else:
                 running.unit = unit
             # The unit may be another process by now, which has heard nothing.
             self._told.pop(order.task, None)
 
-    def stop(self, order: StopFetch) -> None:
-        """Take an order back."""
+    def stop(self, unit: str, order: StopFetch) -> None:
+        """Take an order back, unless another unit has given it since. unit: who takes it back."""
         with self._lock:
-            self._waiting.pop(order.task, None)
-            running = self._running.get(order.task)
-            if running is not None:
+            waiting, running = self._waiting.get(order.task), self._running.get(order.task)
+            if waiting is not None and waiting.unit == unit:
+                del self._waiting[order.task]
+            if running is not None and running.unit == unit:
                 running.fetch.stop()
 
     def step(self) -> None:
@@ -76,12 +97,13 @@ class Fetches:
                 if not job.thread.is_alive():
                     del self._running[task]
                     self._end(task, job)
+            self._give_back()
             while len(self._running) < FETCHES_MAX and (begun := self._next()) is not None:
-                unit, order = self._waiting.pop(begun)
+                unit, order, _ = self._waiting.pop(begun)
                 self._running[begun] = _Job(unit, TaskFetch(order, self._setting))
                 self._setting.figures.add("fetches_running")
-            for task, (unit, _) in self._waiting.items():
-                self._tell(unit, Fetching(task))
+            for task, waiting in self._waiting.items():
+                self._tell(waiting.unit, Fetching(task))
             for job in self._running.values():
                 if not job.fetch.is_stopped:
                     self._tell(job.unit, job.fetch.progress)
@@ -100,9 +122,27 @@ class Fetches:
         """Return the task whose fetch begins next; None if none may. One from a donor that gives nothing at present
         comes first, so that the tasks of a lost disk come from several donors at once.
         """
-        may = [task for task in self._waiting if task not in self._running]
+        may = [
+            task
+            for task, waiting in self._waiting.items()
+            if task not in self._running and not self._serves_none(waiting.order)
+        ]
         giving = {_donor(job.fetch.order, job.fetch.progress) for job in self._running.values()}
-        return min(may, key=lambda task: _donor(self._waiting[task][1]) in giving, default=None)
+        return min(may, key=lambda task: _donor(self._waiting[task].order) in giving, default=None)
+
+    def _give_back(self) -> None:
+        """End the orders whose donors all serve no snapshots: none of them has to wait for its turn to fail."""
+        now_s = self._now_s()
+        for task, (unit, order, since_s) in list(self._waiting.items()):
+            if now_s - since_s >= _SERVES_S and self._serves_none(order):
+                del self._waiting[task]
+                self._told.pop(task, None)
+                self._setting.figures.add("fetches_failed_total")
+                nodes = ", ".join(dict.fromkeys(node for node, _ in order.donors))
+                self._send(unit, Fetched(task, f"no donor serves snapshots: {nodes}", is_final=True))
+
+    def _serves_none(self, order: Fetch) -> bool:
+        return bool(order.donors) and self._setting.serve_none(node for node, _ in order.donors)
 
     def _end(self, task: str, job: _Job) -> None:
         self._told.pop(task, None)

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Iterable
 
 from railgun.cluster.records import NodeRecord, decode_statement
 from railgun.messaging.kafka.broker_wait import reached
@@ -9,7 +10,7 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.tail import Tail, TailThread, each_record, leave_out
 from railgun.messaging.transport import TopicPartition
-from railgun.transfer.donor import DonorAddress
+from railgun.transfer.donor import DonorAddress, DonorBusyError
 
 _LOOK_S = 0.5
 _AWAY_S = 1.0
@@ -27,12 +28,19 @@ class NodeAddresses:
         self._are_read = threading.Event()
 
     def of(self, node: str) -> DonorAddress | None:
-        """Return where a node serves snapshots; None if it is not known. The first call waits a while until `are_read`
-        was called.
+        """Return where a node serves snapshots; None if it is not known. Waits a while until `are_read` was called.
+
+        Raises DonorBusyError if it was not: the node may well serve, and is asked later.
         """
         if not self._are_read.wait(_FIRST_S):
-            self._are_read.set()
+            raise DonorBusyError
         return self._known.get(node)
+
+    def serve_none(self, nodes: Iterable[str]) -> bool:
+        """Whether it is known that none of these nodes serves snapshots."""
+        return self._are_read.is_set() and not any(
+            address.url for node in nodes if (address := self._known.get(node)) is not None
+        )
 
     def are_read(self) -> None:
         """Note that all records that were there at the start have been taken."""

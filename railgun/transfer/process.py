@@ -2,8 +2,8 @@
 
 import contextlib
 import logging
+import math
 import os
-import socket
 import ssl
 import threading
 import time
@@ -42,12 +42,15 @@ from railgun.transfer.nodes import NodeAddresses, follow_nodes
 from railgun.transfer.server import Application
 from railgun.transfer.serving import DonorServer
 from railgun.transfer.snapshots import Snapshots
+from railgun.wording import error_text
 
 # An order waits for the next step, and so does the unit for the end of its fetch.
 _STEP_S = 0.05
 # The leader's process may have been started again, and know nothing.
 _SERVING_S = 3.0
 _CERTIFICATES_S = 60.0
+# The port may be free then, the certificate renewed, or the name of the broker known.
+_SERVE_AGAIN_S = 5.0
 
 _log = logging.getLogger("railgun.transfer")
 
@@ -75,9 +78,13 @@ class TransferProcess:
         self._snapshots = Snapshots(data, self._ask_unit, self._cluster)
         tls = partial(_donors_tls, cluster)
         self._fetches = Fetches(
-            FetchSetting(self._addresses.of, self._cluster, tls, release, self._figures), send
+            FetchSetting(
+                self._addresses.of, self._addresses.serve_none, self._cluster, tls, release, self._figures
+            ),
+            send,
         )
         self._server: DonorServer | None = None
+        self._serving = Serving()
 
     def take(self, received: Received) -> None:
         """Take a message. Any thread may call this."""
@@ -85,55 +92,58 @@ class TransferProcess:
             case Fetch() as order:
                 self._fetches.order(received.sender, order)
             case StopFetch() as order:
-                self._fetches.stop(order)
+                self._fetches.stop(received.sender, order)
             case SnapshotMade(name, error) if self._server is not None:
                 self._server.call(self._snapshots.made, name, error)
             case _:
                 pass
 
     def run(self, stopped: threading.Event) -> None:
-        """Serve and fetch until asked to stop. Raises CertificateError, OSError; TransportFailedError if the client
-        that reads the addresses of other nodes has lost its brokers for good.
+        """Serve and fetch until asked to stop. It fetches also while it cannot serve.
+
+        Raises OSError, and TransportFailedError if the client that reads the addresses of other nodes has lost its
+        brokers for good.
         """
         self._snapshots.begin()
-        listening = _awaited_port(self._settings.cluster, stopped)
         catalog = Topics(self._settings.cluster.topic_prefix).catalog
         watchdog = ClientWatchdog(kafka_settings(self._settings), catalog, on_lost=stopped.set)
         with contextlib.ExitStack() as running:
-            tls = self._serve(listening, running)
             following = threading.Thread(target=self._follow, args=[stopped], name="nodes", daemon=True)
             following.start()
             watchdog.start()
             running.callback(watchdog.stop)
             running.callback(self._fetches.close)
-            self._step_until(stopped, Serving(listening.url, self._key, listening.reason), tls)
+            self._step_until(stopped, running)
         if watchdog.reason is not None:
             raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
-    def _serve(self, listening: Listening, running: contextlib.ExitStack) -> ssl.SSLContext | None:
-        """Start the server, if there is a port. Returns the TLS of the server."""
-        if listening.socket is None:
-            _log.warning("no snapshots are served to other nodes: %s", listening.reason)
-            return None
+    def _serve(self, running: contextlib.ExitStack) -> "_Renewal":
+        """Start the server, if the port and the certificate can be used. Returns what takes new certificates."""
         cluster = self._settings.cluster
-        tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
-        rate = Rate(cluster.transfer_rate_bytes)
-        application = Application(self._snapshots, self._key, rate, self._figures)
-        self._server = DonorServer(listening.socket, application, self._snapshots, tls)
-        running.enter_context(self._server)
-        _log.info("snapshots are served to other nodes at %s", listening.url)
-        return tls
+        listening, tls = _opened(cluster)
+        serving = Serving(listening.url, self._key, listening.reason)
+        if listening.socket is not None:
+            rate = Rate(cluster.transfer_rate_bytes)
+            application = Application(self._snapshots, self._key, rate, self._figures)
+            self._server = DonorServer(listening.socket, application, self._snapshots, tls)
+            running.enter_context(self._server)
+            _log.info("snapshots are served to other nodes at %s", listening.url)
+        elif serving != self._serving:
+            _log.warning("no snapshots are served to other nodes: %s", listening.reason)
+        self._serving = serving
+        return _Renewal(cluster, tls)
 
-    def _step_until(self, stopped: threading.Event, serving: Serving, tls: ssl.SSLContext | None) -> None:
-        said_s = renewed_s = -_CERTIFICATES_S
+    def _step_until(self, stopped: threading.Event, running: contextlib.ExitStack) -> None:
+        said_s = renewed_s = tried_s = -math.inf
         told: dict[str, int] | None = None
-        certificates = _Renewal(self._settings.cluster, tls)
         while not stopped.wait(_STEP_S if told is not None else 0.0):
             now_s = time.monotonic()
             self._fetches.step()
+            if self._server is None and now_s - tried_s >= _SERVE_AGAIN_S:
+                certificates, tried_s, said_s = self._serve(running), now_s, -math.inf
             if now_s - said_s >= _SERVING_S:
                 said_s = now_s
-                self._send(LEADER, serving)
+                self._send(LEADER, self._serving)
             if now_s - renewed_s >= _CERTIFICATES_S:
                 renewed_s = now_s
                 certificates.look()
@@ -183,15 +193,17 @@ class _Renewal:
         return [os.stat(each).st_mtime_ns for each in files if self._tls is not None and os.path.exists(each)]
 
 
-def _awaited_port(cluster: ClusterSettings, stopped: threading.Event) -> Listening:
-    """Open the port, once the name of the broker is known. Raises OSError if the port is in use."""
-    while True:
-        try:
-            return listen(cluster)
-        except socket.gaierror as error:
-            _log.warning("cluster.broker: %s: %s; it is asked again", cluster.broker, error)
-            if stopped.wait(5.0):
-                return Listening(None, "", "it stops")
+def _opened(cluster: ClusterSettings) -> tuple[Listening, ssl.SSLContext | None]:
+    """Open the port, and read the certificate. Where that fails there is no socket, and the reason says why."""
+    try:
+        tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
+    except (CertificateError, OSError) as error:
+        return Listening(None, "", f"the certificate cannot be used: {error_text(error)}"), None
+    try:
+        return listen(cluster), tls
+    except OSError as error:
+        where = f"cluster.transfer is {cluster.transfer}, cluster.broker is {cluster.broker}"
+        return Listening(None, "", f"the port cannot be opened: {error_text(error)} ({where})"), None
 
 
 def _own_tls(cluster: ClusterSettings) -> ssl.SSLContext:

@@ -24,6 +24,7 @@ from railgun.transfer.limits import FetchSlots, Rate
 from railgun.transfer.snapshots import NoSnapshotError, Snapshots
 
 _UNIT = re.compile(r"[0-9]{1,4}", re.ASCII)
+_OFFSET = re.compile(r"[0-9]{1,19}", re.ASCII)
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})", re.ASCII)
 _AGAIN_S = 2
 
@@ -73,8 +74,10 @@ class Application:
 
     async def _serve(self, request: _Request, receive: _Receive, send: _Send) -> None:
         match request.method, request.words:
-            case "GET", ["v1", "units", unit, "snapshots", task] if _UNIT.fullmatch(unit):
-                name = await self._snapshots.get(int(unit), task)
+            case "GET", ["v1", "units", unit, "snapshots", task, least] if _UNIT.fullmatch(
+                unit
+            ) and _OFFSET.fullmatch(least):
+                name = await self._snapshots.get(int(unit), task, int(least))
                 await _answer_when_made(
                     send, None if name is None else msgspec.json.encode({"name": name}), []
                 )

@@ -20,7 +20,7 @@ from railgun.host.data_folder import SNAPSHOTS
 from railgun.node.relay import MakeSnapshot
 from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
-from railgun.task.snapshot_file import SNAPSHOT
+from railgun.task.snapshot_file import read_snapshot
 from railgun.transfer.hashing import FileHashes
 from railgun.transfer.manifest import ClusterId, ManifestFile, make_manifest, read_manifest
 
@@ -48,13 +48,17 @@ class NoSnapshotError(Exception):
 
 @dataclass(slots=True)
 class _Snapshot:
+    """A snapshot. least: it is of no use at an earlier offset.  position: its offset, once it is made."""
+
     name: str
     unit: int
     task: str
+    least: int
     begun_s: float
     asked_s: float
     read_s: float
     is_made: bool = False
+    position: int = 0
     error: str = ""
     readers: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -86,12 +90,15 @@ class Snapshots:
         shutil.rmtree(self._folder, ignore_errors=True)
         make_private(self._folder)
 
-    async def get(self, unit: int, task: str) -> str | None:
-        """Return the name of a snapshot of a task; None if it is still being made. Raises SnapshotError."""
-        found = next((each for each in self._known.values() if self._is_fresh(each, unit, task)), None)
+    async def get(self, unit: int, task: str, least: int = 0) -> str | None:
+        """Return the name of a snapshot of a task; None if it is still being made. Raises SnapshotError.
+
+        least: a snapshot at an earlier offset is of no use.
+        """
+        found = next((each for each in self._known.values() if self._is_fresh(each, unit, task, least)), None)
         if found is None:
             now_s = self._now_s()
-            found = _Snapshot(secrets.token_hex(16), unit, task, now_s, now_s, now_s)
+            found = _Snapshot(secrets.token_hex(16), unit, task, least, now_s, now_s, now_s)
             self._known[found.name] = found
             self._order(unit, MakeSnapshot(task, found.name))
         elif not found.is_made and self._now_s() - found.asked_s >= _ASK_AGAIN_S:
@@ -163,18 +170,27 @@ class Snapshots:
             _log.warning("%s: room is short, so the snapshot of %s is deleted", self._folder, oldest.task)
             await self._delete(oldest)
 
-    def _is_fresh(self, each: _Snapshot, unit: int, task: str) -> bool:
+    def _is_fresh(self, each: _Snapshot, unit: int, task: str, least: int) -> bool:
         if (each.unit, each.task) != (unit, task) or each.error:
             return False
         self._look(each)
         age_s = self._now_s() - each.begun_s
-        return age_s < FRESH_S if each.is_made else age_s < _MAKING_S
+        if not each.is_made:
+            return age_s < _MAKING_S and least <= each.least
+        return age_s < FRESH_S and least <= each.position
 
     def _look(self, each: _Snapshot) -> None:
         """Note that a snapshot has been made: the unit's message may have been lost."""
-        if not each.is_made and (self._folder / each.name / SNAPSHOT).is_file():
-            each.is_made, each.read_s = True, self._now_s()
-            each.ended.set()
+        if each.is_made:
+            return
+        try:
+            each.position = read_snapshot(self._folder / each.name).position
+        except SnapshotError:
+            return
+        each.is_made, each.read_s = True, self._now_s()
+        if each.position < each.least:
+            each.error = f"its last checkpoint is at offset {each.position}, and {each.least} is needed"
+        each.ended.set()
 
     def _found(self, name: str) -> _Snapshot:
         found = self._known.get(name)

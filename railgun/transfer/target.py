@@ -13,6 +13,7 @@ import msgspec
 from railgun.history.durable_files import make_durable, write_whole
 from railgun.history.task_folder import current_folder
 from railgun.host.data_folder import FETCHED, fetching_folder
+from railgun.host.verified import is_verified
 from railgun.private_folder import make_private
 from railgun.task.errors import HistoryDamagedError
 from railgun.transfer.hashing import hash_of, new_hash
@@ -65,6 +66,8 @@ class TargetFolder:
 
     def verified(self) -> Manifest | None:
         """Return the manifest if all is there and verified already."""
+        if not is_verified(self.folder):
+            return None
         try:
             return read_manifest((self.folder / FETCHED).read_bytes())
         except (FileNotFoundError, ManifestError):
@@ -133,6 +136,8 @@ class TargetFolder:
         for folder in {(self.folder / each.path).parent for each in manifest.files}:
             make_durable(folder)
         make_durable(self.folder.parent)
+        # Its unit may have opened the task's own data, and deletes what has come.
+        self._check()
         write_whole(self.folder / FETCHED, msgspec.json.encode(manifest).decode())
 
     def delete(self) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from railgun.catalog.changes import Warm, change_to_json
 from railgun.history.request_files import OFFER, read_request
+from railgun.host.fetcher import ALWAYS, FetchRule
 from railgun.host.lanes import HostLanes
 from railgun.host.log_ids import LogIds
 from railgun.host.place import Place
@@ -109,7 +110,7 @@ class Hosting:
     environment: clocks, randomness and executor for the tasks.
     lanes: run long operations.
     copy: appended to folder names, so that units which share a folder of built history do not write to the same one.
-    after_records: a copy that lacks more records than this is fetched from another node, if one can give it.
+    rule: when the data of copies is fetched.
     timeout_s: if replies are not acknowledged within this time, the unit gives up and starts again. In operation it
         waits for them until it is asked to stop.
     """
@@ -123,9 +124,9 @@ class Hosting:
         copy: str = "",
         timeout_s: float = math.inf,
         clock: Clock = CLOCK,
-        after_records: int = 0,
+        rule: FetchRule = ALWAYS,
     ) -> None:
-        self._after_records = after_records
+        self._rule = rule
         self._transport, self._sending, self._environment = transport, sending, environment
         self._lanes, self._copy, self._timeout_s, self._clock = lanes, copy, timeout_s, clock
         self._ids = LogIds(transport, clock.now)
@@ -142,5 +143,5 @@ class Hosting:
             lambda: read_request(offer),
             self._lanes.next(),
             self._copy,
-            self._after_records,
+            self._rule,
         )

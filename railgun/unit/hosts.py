@@ -5,7 +5,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from railgun.catalog.task_key import TaskKey
@@ -27,6 +27,12 @@ from reservoir.executor import Job
 # Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
 # the log nor another node had its data.
 _LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
+# The last pause doubles each time that it has helped nothing, up to this: a fetch that fails costs its donor a
+# snapshot.
+_UNSERVED_MOST_S = 300.0
+# A fetch that waits ends if for this long nobody is heard who may give the data.
+_NO_DONOR_S = 10.0
+_LOOK_S = 1.0
 
 # Numbers, and random names. Errors that differ in these alone have one cause.
 _VARYING = re.compile(r"\b[0-9a-f]*[0-9][0-9a-f]*\b")
@@ -53,9 +59,12 @@ class UnitHosts:
     ) -> None:
         self._make, self._closed, self._clock = make, closed, clock
         self._fetcher = fetcher or NoFetcher()
-        self._fetching: set[TaskKey] = set()
+        # The tasks whose data is fetched, each with the last time when somebody was known who may give it.
+        self._fetching: dict[TaskKey, float] = {}
         # Failed hosts whose data may be had later, each with the time of the next look.
         self._unserved: dict[TaskKey, float] = {}
+        # How often hosts have failed for want of data since they were opened.
+        self._vain: dict[TaskKey, int] = {}
         # Why the data of tasks cannot be had, as far as it is logged already.
         self._said: dict[TaskKey, set[str]] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
@@ -83,6 +92,7 @@ class UnitHosts:
             if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
+            self._vain.pop(key, None)
             self._said.pop(key, None)
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
@@ -102,6 +112,8 @@ class UnitHosts:
                 self._opened(key, opening)
         for key in list(self._fetching):
             self._look_at_fetch(key)
+        if names := self._fetcher.unordered():
+            self._stop_fetches(names)
         for key in [key for key, look_s in self._unserved.items() if self._clock.now() >= look_s]:
             self._begin_again(key)
         for key, again_s in list(self._again.items()):
@@ -171,10 +183,11 @@ class UnitHosts:
             if host.state is HostState.FETCHING:
                 self._fetch(host)
                 return
+            self._vain.pop(key, None)
             self._said.pop(key, None)
+            # It was opened from its own data: an earlier fetch, also one that waits, is of no use any more.
+            self._fetcher.stop(key)
             if fetching_folder(host.place.folder).exists():
-                # It was opened from its own data: what an earlier fetch has left is of no use any more.
-                self._fetcher.stop(key)
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
@@ -183,7 +196,9 @@ class UnitHosts:
         """
         key = host.place.key
         if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
-            self._unserved[key] = self._clock.now() + _UNSERVED_S
+            vain = self._vain[key] = self._vain.get(key, 0) + 1
+            pause_s = min(_UNSERVED_S * 2.0 ** (vain - 1), _UNSERVED_MOST_S)
+            self._unserved[key] = self._clock.now() + pause_s
             stop_task(host, error, is_news=self._is_news(key, f"stopped: {error}"))
         else:
             stop_task(host, error)
@@ -198,19 +213,42 @@ class UnitHosts:
             if key not in self._said:
                 _log.info("%s: its data is fetched from another node", host.place.identity)
             self._fetcher.begin(host.place, order)
-            self._fetching.add(key)
+            self._fetching[key] = self._clock.now()
 
     def _look_at_fetch(self, key: TaskKey) -> None:
         host, found = self.by_key[key], self._fetcher.look(key)
         if not isinstance(found, FetchEnd):
             host.fetching = found
-            return
-        self._fetching.discard(key)
-        host.note_fetch(found)
+            if not self._has_no_donor(key, found):
+                return
+            self._fetcher.stop(key)
+            found = FetchEnd("it waited for its turn, and no copy is heard any more that could give it")
+        del self._fetching[key]
+        pause_s = host.note_fetch(found)
         host.fetching = Fetching()
         if found.error and self._is_news(key, found.error):
             _log.warning("%s: its data could not be fetched: %s", host.place.identity, found.error)
-        self._again[key] = self._clock.now() + (_AWAY_S if found.error else 0.0)
+        self._again[key] = self._clock.now() + pause_s
+
+    def _has_no_donor(self, key: TaskKey, found: Fetching) -> bool:
+        """Whether a fetch that has not begun waits in vain, because nobody has been known for a while who may give the
+        data.
+        """
+        now_s, known_s = self._clock.now(), self._fetching[key]
+        if now_s - known_s < _LOOK_S:
+            return False
+        if found.donor or self._fetcher.donors(key).known:
+            self._fetching[key] = now_s
+            return False
+        return now_s - known_s >= _NO_DONOR_S
+
+    def _stop_fetches(self, names: Collection[str]) -> None:
+        """Stop fetches for tasks that run: the message that stopped them was lost, or an earlier run of the unit has
+        ordered them.
+        """
+        for key, host in self.by_key.items():
+            if host.is_running and key.full_name in names:
+                self._fetcher.stop(key)
 
     def _begin_again(self, key: TaskKey) -> None:
         """Put a new host in the place of one that has failed because nothing had its data, if a donor is known now."""
@@ -238,8 +276,7 @@ class UnitHosts:
         self._again.pop(key, None)
         self._missed.pop(key, None)
         self._unserved.pop(key, None)
-        if key in self._fetching:
-            self._fetching.discard(key)
+        if self._fetching.pop(key, None) is not None:
             self._fetcher.stop(key)
         # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)

@@ -5,6 +5,7 @@ The data is kept for a while: the copy may come back, and would have less to cat
 
 import logging
 import math
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from pathlib import Path
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.plan import Plan
 from railgun.cluster.records import PlanReader
-from railgun.history.durable_files import remove_whole
+from railgun.history.durable_files import gone_name, is_set_aside, remove_whole
 from railgun.host.data_folder import fetching_folder, replaced_folder
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportError
@@ -85,9 +86,12 @@ class MovedCopies:
             self._is_deleting = self._run(lambda: self._delete_all(due))
 
     def _folders(self, key: TaskKey) -> list[Path]:
-        """The folders of a task that are there: its own, and those beside it that a fetch has left."""
+        """The folders of a task that are there: its own, those beside it that a fetch has left, and the remains of one
+        whose deletion a crash has cut off.
+        """
         own = self._folder(key)
-        return [each for each in (own, fetching_folder(own), replaced_folder(own)) if each.is_dir()]
+        names = own, fetching_folder(own), replaced_folder(own)
+        return [each for each in (*names, *map(gone_name, names)) if each.is_dir()]
 
     def _folder(self, key: TaskKey) -> Path:
         return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
@@ -110,6 +114,9 @@ class MovedCopies:
                 )
 
     def _delete(self, key: TaskKey, folder: Path) -> None:
+        if is_set_aside(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            return
         # A host that opens the task meanwhile begins again.
         remove_whole(folder)
         _log.info("%s: the data of a copy that has moved to other nodes is deleted", key)

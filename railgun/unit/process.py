@@ -13,6 +13,7 @@ from railgun.cluster.copies import CopyName
 from railgun.cluster.hearing import Timing
 from railgun.config.settings import Settings
 from railgun.host.data_folder import SNAPSHOTS
+from railgun.host.fetcher import FetchRule
 from railgun.host.lanes import HostLanes
 from railgun.host.memory import MemoryShares
 from railgun.host.place import Place
@@ -198,7 +199,7 @@ def _made(
         environment,
         lanes,
         f".{part.name.node}.{part.name.unit}",
-        after_records=cluster.transfer_after_records,
+        rule=FetchRule(cluster.transfer_after_records, cluster.replace_after_s / 2),
     )
 
     def make(places: Sequence[Place]) -> list[TaskHost]:

@@ -251,7 +251,8 @@ def _contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_what_is_on_its_way_between_nodes_is_no_task(tmp_path: Path) -> None:
-    places = ("tasks/s.1/k/0", "tasks/s.1/k/0.fetching", "tasks/s.1/k/0.replaced", "snapshots/0a")
+    beside = ("fetching", "replaced", "fetching.gone", "replaced.gone")
+    places = ("tasks/s.1/k/0", *(f"tasks/s.1/k/0.{each}" for each in beside), "snapshots/0a")
     for place in places:
         (tmp_path / place / "reservoir").mkdir(parents=True)
         (tmp_path / place / "state").mkdir()

@@ -150,7 +150,7 @@ def test_nodes_that_serve_no_data_are_named_if_others_live() -> None:
 
     assert named(_observed(None)) == []
     observed = _observed(None, silent="n3")
-    record = observed.nodes["n3"]
+    record, other = observed.nodes["n3"], observed.nodes["n2"]
     for why, reason in (
         ({}, "release 1 does not do that yet"),
         (
@@ -166,13 +166,14 @@ def test_nodes_that_serve_no_data_are_named_if_others_live() -> None:
         assert named(observed) == [
             f"n3 serves no data to other nodes, so no copy can be made from theirs: {reason}"
         ]
-    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], transfer=""), 0.0)
+    observed.take_statement(msgspec.structs.replace(other, transfer=""), 0.0)
     assert [each.split(" ")[0] for each in named(observed)] == ["n2", "n3"]
     reasons = {"transfer": "", "reads": READS, "transfer_reason": "there is no certificate"}
-    observed.take_statement(msgspec.structs.replace(observed.nodes["n2"], **reasons), 0.0)
+    observed.take_statement(msgspec.structs.replace(other, **reasons), 0.0)
     assert named(observed) == [
         "n2, n3 serve no data to other nodes, so no copy can be made from theirs: there is no certificate"
     ]
+    observed.take_statement(other, 0.0)
     observed.take_members(["n1", "n2"], 10.0)
     assert named(observed) == []
     observed.take_members(["n3"], 10.0)
@@ -210,13 +211,19 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
 
 
 LOG = LogRoom(0, None, None, None, None)
-SHORT = LogRoom(5, None, None, None, None)
+SHORT = LogRoom(5, None, None, None, None, 20)
+_AFTER_RECORDS = 10
 
 
 @pytest.mark.parametrize(
     ("lag", "donors", "log", "source"),
     [
         ({"n3": 7}, [HERE], SHORT, {"source": "own folder"}),
+        # The log begins behind what the node has, or the node lacks much.
+        ({"n3": 16}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
+        ({"n3": 16}, [], SHORT, {"source": "nothing"}),
+        ({"n3": 11}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
+        ({"n3": 11}, [], SHORT, {"source": "own folder"}),
         ({"n1": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
         ({}, [ELSEWHERE], LOG, {"source": "log"}),
         ({}, [], None, {"source": "log"}),
@@ -227,11 +234,9 @@ def test_where_the_data_of_a_new_copy_would_come_from(
     lag: dict[str, int], donors: list[CopyName], log: LogRoom | None, source: dict[str, Any]
 ) -> None:
     nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
-    view, logs = (
-        ClusterView(nodes, [TaskView(NAME, lag=lag)], ClusterPolicy(2)),
-        {} if log is None else {NAME: log},
-    )
-    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs)["made"]
+    view = ClusterView(nodes, [TaskView(NAME, lag=lag)], ClusterPolicy(2))
+    logs = {} if log is None else {NAME: log}
+    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs, _AFTER_RECORDS)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
 

@@ -32,11 +32,11 @@ def test_the_oldest_checkpoint_decides() -> None:
         _copy(A, checkpoint=900, checkpoint_ms=NOW_MS - 1_000),
         _copy(B, checkpoint=300, checkpoint_ms=NOW_MS - 2 * DAY_MS),
     ]
-    assert log_room(LOG, copies, NOW_MS) == LogRoom(10, 300, B, WEEK_MS, 5 * DAY_MS)
+    assert log_room(LOG, copies, NOW_MS) == LogRoom(10, 300, B, WEEK_MS, 5 * DAY_MS, 1_000)
 
 
 def test_a_copy_without_a_checkpoint_has_nothing_to_lose() -> None:
-    assert log_room(LOG, [_copy(checkpoint=0)], NOW_MS) == LogRoom(10, None, None, WEEK_MS, None)
+    assert log_room(LOG, [_copy(checkpoint=0)], NOW_MS) == LogRoom(10, None, None, WEEK_MS, None, 1_000)
     assert log_room(LOG, [], NOW_MS).needed is None
 
 

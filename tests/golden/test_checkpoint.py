@@ -79,6 +79,7 @@ PLACES = (
         "saved_rows",
         "topic_id",
         "gap",
+        "begun",
     ),
 )
 IDENTITY = TaskIdentity("s", "k", 0, bytes(range(16)))
@@ -135,7 +136,7 @@ def folder(tmp_path: Path) -> Path:
         task.history, task.topic_id = HISTORY, TOPIC_ID
         feed(task, log())
         # Now, so that the answers that it remembers are as ever.
-        task.gap = GAP
+        task.gap, task.begun = GAP, HISTORY
         task.checkpoints.take()
     finally:
         task.close()

@@ -1,5 +1,6 @@
 """Fetched data takes the place of a task's own at any crash, once it is verified and not before."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from railgun.history import durable_files
 from railgun.host import fetched
 from railgun.host.fetched import (
     FETCHED,
@@ -20,6 +22,7 @@ from railgun.host.fetched import (
 )
 from railgun.state.errors import StoreLockedError
 from railgun.state.lock import FolderLock
+from tests.host.fetched_folder import mark_verified
 
 _MOST_STEPS = 30
 
@@ -33,7 +36,7 @@ def _made(folder: Path, content: str, *, is_verified: bool = False) -> None:
     for number in range(3):
         (folder / "state" / f"{number}.sst").write_text(content)
     if is_verified:
-        (folder / FETCHED).write_text("{}")
+        mark_verified(folder)
 
 
 def _content(folder: Path) -> set[str]:
@@ -90,6 +93,71 @@ def test_own_data_returns_if_the_fetched_is_gone(folder: Path) -> None:
     assert _content(folder) == {"own"}
 
 
+def test_nobody_can_open_it_while_it_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit that does not know yet that another one has the copy."""
+    _made(folder, "own")
+    FolderLock(folder / "state").release()
+    _made(fetching_folder(folder), "fetched", is_verified=True)
+    rename, tries = Path.rename, list[Path]()
+
+    def renamed(path: Path, to: Path) -> Path:
+        if path == folder:
+            tries.append(path)
+            with pytest.raises(StoreLockedError):
+                FolderLock(folder / "state")
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    assert take_fetched(folder, was_ordered=True)
+    assert tries == [folder]
+
+
+@pytest.mark.parametrize("change", [lambda file: file.unlink(), lambda file: file.write_text("")])
+def test_data_of_which_files_are_gone_is_not_taken(folder: Path, change: Callable[[Path], object]) -> None:
+    """A unit that has opened the own data deletes what comes, also while the transfer process writes FETCHED."""
+    _made(folder, "own")
+    fetching = fetching_folder(folder)
+    _made(fetching, "fetched", is_verified=True)
+    change(fetching / "state" / "1.sst")
+    assert not take_fetched(folder, was_ordered=True)
+    assert _content(folder) == {"own"}
+
+
+def test_a_crash_while_it_is_forgotten_leaves_nothing_that_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(2):
+        _made(fetching_folder(folder), "fetched", is_verified=True)
+        with monkeypatch.context() as patch:
+            _crashing(patch, at)
+            with pytest.raises(_CrashError):
+                forget_fetch(folder)
+        found = fetching_folder(folder)
+        assert not found.exists() or len(list((found / "state").iterdir())) == 3
+        assert take_fetched(folder, was_ordered=True) is (at == 0)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_a_crash_leaves_is_whole_if_somebody_deletes_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documentation names that as a remedy."""
+    for at in range(_MOST_STEPS):
+        folder = tmp_path / str(at) / "0"
+        _made(folder, "own")
+        _made(replaced_folder(folder), "older")
+        _made(fetching_folder(folder), "fetched", is_verified=True)
+        with monkeypatch.context() as patch:
+            _crashing(patch, at)
+            with contextlib.suppress(_CrashError):
+                take_fetched(folder, was_ordered=True)
+                return
+        shutil.rmtree(folder, ignore_errors=True)
+        take_fetched(folder, was_ordered=True)
+        assert not folder.exists() or len(list((folder / "state").iterdir())) == 3
+    raise AssertionError("it has more steps")
+
+
 def _crashing(patch: pytest.MonkeyPatch, at: int) -> None:
     """Let the step of this number, and each after it, fail; a deletion of a folder has deleted a part."""
     left = at
@@ -111,7 +179,8 @@ def _crashing(patch: pytest.MonkeyPatch, at: int) -> None:
     patch.setattr(shutil, "rmtree", before(rmtree))
     patch.setattr(Path, "rename", before(Path.rename))
     patch.setattr(Path, "unlink", before(Path.unlink))
-    patch.setattr(fetched, "make_durable", before(fetched.make_durable))
+    for module in (fetched, durable_files):
+        patch.setattr(module, "make_durable", before(fetched.make_durable))
 
 
 @pytest.mark.parametrize("has_own", [False, True])

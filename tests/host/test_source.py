@@ -10,15 +10,17 @@ import pytest
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.donors import Donor, Donors
-from railgun.host.data_folder import FETCHED, fetching_folder
-from railgun.host.fetcher import FetchEnd, FetchOrder
+from railgun.host.data_folder import fetching_folder
+from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
 from railgun.host.place import Place
-from railgun.host.source import MOST_FETCHES, DataSource
+from railgun.host.source import MOST_FETCHES, PAUSES_S, DataSource
 from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
+from railgun.state.errors import StoreCorruptionError
 from railgun.task.environment import TaskEnvironment
 from railgun.task.errors import LogGapError
+from tests.host.fetched_folder import mark_verified
 from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import SMALL
 from tests.unit.test_unit_hosts import _DEFINITIONS
@@ -26,6 +28,7 @@ from tests.unit.test_unit_hosts import _DEFINITIONS
 _WHERE = TopicPartition("t", 0)
 _DONOR = CopyName("there", 0)
 _RECORDS, _FEW, _MANY = 42, 5, 1_000
+_WAIT_S = 100.0
 
 
 def _no_replies(before_offset: int) -> None:
@@ -36,10 +39,11 @@ def _no_replies(before_offset: int) -> None:
 class _Copy:
     log: EmbeddedLog
     place: Place
+    now_s: float = 0.0
 
     def source(self, after_records: int = _MANY) -> DataSource:
-        log = TaskLog(self.log, _WHERE, TaskEnvironment())
-        return DataSource(self.place, log, SMALL, after_records)
+        log = TaskLog(self.log, _WHERE, TaskEnvironment(now=lambda: self.now_s))
+        return DataSource(self.place, log, SMALL, FetchRule(after_records, _WAIT_S))
 
     def opened(self, source: DataSource, donors: Donors | None) -> int | None:
         """The position of the task; None if it is to be fetched."""
@@ -131,7 +135,7 @@ def test_what_was_fetched_is_opened_and_not_fetched_again(copy: _Copy) -> None:
     copy.processed(20, fetching)
     source = copy.source(_FEW)
     assert copy.opened(source, _donors(40)) is None
-    (fetching / FETCHED).write_text("{}")
+    mark_verified(fetching)
     assert copy.opened(source, _donors(40)) == 20
 
 
@@ -143,16 +147,27 @@ def test_of_what_an_earlier_start_has_left_and_the_own_the_newer_is_kept(
     fetching = fetching_folder(copy.place.folder)
     copy.processed(fetched, fetching)
     copy.processed(own)
-    (fetching / FETCHED).write_text("{}")
+    mark_verified(fetching)
     assert copy.opened(copy.source(), _donors()) == position
     assert fetching.exists() is (position != fetched or fetched == own)
+
+
+def test_own_data_that_is_damaged_is_not_replaced_by_what_an_earlier_start_has_left(copy: _Copy) -> None:
+    fetching = fetching_folder(copy.place.folder)
+    copy.processed(30, fetching)
+    copy.processed(20)
+    mark_verified(fetching)
+    (copy.place.folder / "state" / "end.mark").write_bytes(b"x" * 1_024)
+    with pytest.raises(StoreCorruptionError):
+        copy.source().open(_donors(40), _no_replies)
+    assert fetching.exists()
 
 
 def test_the_older_is_taken_where_the_own_will_not_do(copy: _Copy) -> None:
     fetching, cut = fetching_folder(copy.place.folder), Cut(15, 1)
     copy.processed(10, fetching)
     copy.processed(20)
-    (fetching / FETCHED).write_text("{}")
+    mark_verified(fetching)
     copy.log.trim(*_WHERE, 5)
     copy.place = replace(copy.place, cut=cut)
     source = copy.source()
@@ -172,18 +187,49 @@ def test_what_the_log_has_overtaken_is_fetched_thrice(copy: _Copy) -> None:
     for _ in range(MOST_FETCHES):
         assert copy.opened(source, _donors(40)) is None
         shutil.copytree(kept, fetching_folder(copy.place.folder))
-        (fetching_folder(copy.place.folder) / FETCHED).write_text("{}")
+        mark_verified(fetching_folder(copy.place.folder))
         source.note(FetchEnd())
     with pytest.raises(LogGapError, match="log_retention"):
         source.open(_donors(40), _no_replies)
 
 
-def test_after_three_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
+def test_a_copy_without_data_waits_a_while_for_one_that_had_it(copy: _Copy) -> None:
+    """Its node starts again, just now."""
+    source, away = copy.source(_FEW), Donors(last=Donor(_DONOR, 30))
+    for copy.now_s in (5.0, 80.0):
+        assert copy.opened(source, away) is None
+        assert source.order is None
+    assert copy.opened(source, _donors(40)) is None
+    assert source.order is not None
+    source.note(FetchEnd("it has gone again"))
+    for copy.now_s in (90.0, 80.0 + _WAIT_S):
+        assert copy.opened(source, away) is None
+    copy.now_s = 90.0 + _WAIT_S
+    assert copy.opened(source, away) == 0
+
+
+def test_it_does_not_wait_for_one_whose_data_would_not_do(copy: _Copy) -> None:
+    assert copy.opened(copy.source(_FEW), Donors(last=Donor(_DONOR, 30, "another topic"))) == 0
+    copy.processed(20)
+    assert copy.opened(copy.source(_FEW), Donors(last=Donor(_DONOR, 30))) == 20
+
+
+def test_an_end_that_is_final_is_not_tried_again(copy: _Copy) -> None:
     copy.processed(20)
     source = copy.source(_FEW)
-    for _ in range(MOST_FETCHES):
+    assert copy.opened(source, _donors(40)) is None
+    assert source.note(FetchEnd("nobody serves", is_final=True)) == 0.0
+    assert copy.opened(source, _donors(40)) == 20
+
+
+def test_after_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
+    copy.processed(20)
+    source = copy.source(_FEW)
+    for pause_s in (*PAUSES_S, 0.0):
         assert copy.opened(source, _donors(40)) is None
-        source.note(FetchEnd("there is no room"))
+        assert source.note(FetchEnd("there is no room")) == pause_s
+    # The address of a donor that was started again is known by then.
+    assert sum(PAUSES_S) >= 30.0
     assert copy.opened(source, _donors(40)) == 20
     copy.log.trim(*_WHERE, 30)
     with pytest.raises(LogGapError, match="there is no room"):

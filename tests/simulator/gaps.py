@@ -5,8 +5,9 @@ from types import SimpleNamespace
 from typing import cast
 from unittest.mock import patch
 
+from frontend.backend.cluster import GapOrder
 from frontend.kafka import accepted_gaps
-from frontend.kafka.accepted_gaps import Standing, found_gap, told_gap
+from frontend.kafka.accepted_gaps import Standing, found_gap, reached, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
@@ -100,7 +101,7 @@ class Operator:
         clock = SimpleNamespace(time_ns=lambda: now_ms * 1_000_000)
         try:
             with patch.object(accepted_gaps, "time", clock):
-                found = found_gap(client, where, task, standing, 1_000, node)
+                found = found_gap(client, where, task, standing, 1_000, GapOrder(node))
         except ProblemError:
             return False
         if isinstance(found, Gap):
@@ -193,7 +194,10 @@ def _standing(observed: ObservedCluster, task: TaskKey, now_s: float) -> Standin
     return Standing(
         heard,
         [each for each in copies if each not in heard],
-        disks - {each.copy.node for each in copies},
+        {
+            name: name in observed.members
+            for name in disks - {each.copy.node for each in copies if reached(each) > 0}
+        },
         observed.gaps.get(task),
     )
 

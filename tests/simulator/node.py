@@ -14,6 +14,7 @@ from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.host.data_folder import SNAPSHOTS
+from railgun.host.fetcher import FetchRule
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place, task_folder
 from railgun.host.reply_sink import ReplySink
@@ -146,7 +147,7 @@ class SimulatedUnit:
             f".{name.unit}",
             timeout_s=0.0,
             clock=clock,
-            after_records=AFTER_RECORDS,
+            rule=FetchRule(AFTER_RECORDS),
         )
 
         def make(place: Place) -> TaskHost:

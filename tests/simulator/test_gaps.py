@@ -51,6 +51,23 @@ def _all_are_away(simulation: Simulation) -> None:
             node.start()
 
 
+def _give_the_newest_up(simulation: Simulation, operator: Operator) -> None:
+    """The node with the newest states stays away, while gaps are accepted with the states of others."""
+    simulation.run(2.0, _EVENTS_PER_S)
+    newest, *others = simulation.chance.sample(simulation.nodes, len(simulation.nodes))
+    for node in others:
+        node.kill()
+    simulation.run(3.0, _EVENTS_PER_S)
+    newest.kill()
+    simulation.run(2.0, _EVENTS_PER_S)
+    lose_beginnings(simulation, 1.0)
+    for node in others:
+        node.start()
+    for _ in range(60):
+        simulation.run(0.1, _EVENTS_PER_S)
+        operator.look(gives_up=True)
+
+
 def play(folder: Path, seed: int) -> tuple[Operator, int, int]:
     """Returns who accepted gaps, how many replies were compared, and how many of them are partial. Raises Broken."""
     folder.mkdir()
@@ -69,10 +86,11 @@ def play(folder: Path, seed: int) -> tuple[Operator, int, int]:
                 lose_beginnings(simulation, 0.3)
             else:
                 chance.choice(_FAULTS)(simulation)
-            gives_up = chance.random() < 0.2
             for _ in range(chance.randrange(1, 15)):
                 simulation.run(0.1, _EVENTS_PER_S)
-                operator.look(gives_up=gives_up)
+                operator.look()
+        heal(simulation)
+        _give_the_newest_up(simulation, operator)
         heal(simulation)
 
         def all_is_answered() -> bool:

@@ -13,14 +13,19 @@ from tests.tidy.tree import Tree
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) \\$", re.MULTILINE)
 _PROJECT = Path("pyproject.toml")
 _PAGE = Path("docs/dependencies.md")
-# Of all of them `make setup` installs the packages; the image has those of the first.
-_EXTRAS = ("engine", "dev", "bench", "spark")
+# The extras whose packages each lock has: those of the image, of the demo, and of `make setup`.
+_LOCKS = {
+    "requirements.lock": ("engine",),
+    "requirements-demo.lock": ("engine", "demo"),
+    "requirements-dev.lock": ("engine", "demo", "dev", "bench", "spark"),
+}
+_EXTRAS = _LOCKS["requirements-dev.lock"]
 _INSTALLED_BY_NAME = re.compile(r"pip3? install [^\n`]*?(?<![\w./-])railgun(?:-engine)?(?![\w./-])")
 
 
 def pins(tree: Tree) -> Iterator[str]:
     """Each lock pins what the project asks for, in a version that it asks for."""
-    for lock, extras in (("requirements.lock", ("engine",)), ("requirements-dev.lock", _EXTRAS)):
+    for lock, extras in _LOCKS.items():
         pinned = {canonicalize_name(name): version for name, version in _PIN.findall(_text(tree, Path(lock)))}
         for requirement in _requirements(tree, extras):
             version = pinned.get(canonicalize_name(requirement.name))
@@ -30,7 +35,7 @@ def pins(tree: Tree) -> Iterator[str]:
 
 def locks_are_portable(tree: Tree) -> Iterator[str]:
     """A lock names no package index and no folder: they belong to whoever installs."""
-    for lock in ("requirements.lock", "requirements-dev.lock"):
+    for lock in _LOCKS:
         for number, line in enumerate(_text(tree, Path(lock)).splitlines(), 1):
             if re.match(r"\s*--(?!hash=)", line) or "://" in line or " @ " in line:
                 yield f"{lock}:{number}: {line.strip()}"

@@ -49,6 +49,7 @@ CLEAN = {
     "docs/dependencies.md": _PAGE,
     "pyproject.toml": _PROJECT,
     "requirements.lock": _LOCK,
+    "requirements-demo.lock": _LOCK,
     "requirements-dev.lock": _LOCK,
     "room/__pycache__/left.py": "no docstring, but nobody's source",
 }

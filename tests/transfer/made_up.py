@@ -80,7 +80,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 class MadeUpDonor:
     """A donor's server with a made-up unit. It counts the snapshots that were ordered.
 
-    change: is called with each snapshot's folder after it was made.
+    what: what the next snapshots are.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class MadeUpDonor:
         wrap: Callable[[Application], Application] = lambda application: application,
     ) -> None:
         self.key, self.figures, self.orders = new_key(), Figures(), list[MakeSnapshot]()
-        self._data, self._files, self._what, self._error = data, files, what or described(), error
+        self._data, self._files, self.what, self._error = data, files, what or described(), error
         self.snapshots = Snapshots(data, self._make, lambda: cluster)
         self.snapshots.begin()
         listening = socket.create_server(("127.0.0.1", 0))
@@ -113,7 +113,8 @@ class MadeUpDonor:
         if not self._error:
             folder = self._data / "snapshots" / order.name
             write_files(folder, self._files)
-            (folder / SNAPSHOT).write_bytes(msgspec.json.encode(self._what))
+            (folder / "new").write_bytes(msgspec.json.encode(self.what))
+            (folder / "new").rename(folder / SNAPSHOT)
         self.server.call(self.snapshots.made, order.name, self._error)
 
     @property
@@ -149,7 +150,15 @@ def fetch_of(
     free_bytes: Callable[[Path], int] = lambda folder: 100 * _GB,
 ) -> TaskFetch:
     context = tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    setting = FetchSetting(addresses.get, lambda: CLUSTER, lambda: context, RELEASE, Figures(), free_bytes)
+    setting = FetchSetting(
+        addresses.get,
+        lambda nodes: all(addresses.get(each, DonorAddress("", "")).url == "" for each in nodes),
+        lambda: CLUSTER,
+        lambda: context,
+        RELEASE,
+        Figures(),
+        free_bytes,
+    )
     return TaskFetch(ordered, setting)
 
 

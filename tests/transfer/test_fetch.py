@@ -218,7 +218,7 @@ _LIARS: dict[str, tuple[Callable[[Path], MadeUpDonor], str]] = {
     ),
     "too old a position": (
         lambda data: MadeUpDonor(data, _FILES, what=described(position=1)),
-        "ends at offset 1",
+        "409: its last checkpoint is at offset 1, and 100 is needed",
     ),
     "no copy": (lambda data: MadeUpDonor(data, _FILES, error="the task is not open"), "the task is not open"),
 }
@@ -312,6 +312,36 @@ def test_every_file_is_synced_before_the_fetch_counts(
     assert {path.relative_to(_fetching(folder)).as_posix() for path in synced if path.is_file()} == set(
         _FILES
     )
+
+
+def test_a_fetch_that_is_stopped_at_its_end_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its unit may delete what has come just now."""
+    folder, sync = tmp_path / "task", target_module.make_durable
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES)) as addresses:
+        fetch = fetch_of(order(folder, "n0"), addresses)
+
+        def stop(path: Path) -> None:
+            sync(path)
+            if path == tmp_path:
+                fetch.stop()
+
+        monkeypatch.setattr(target_module, "make_durable", stop)
+        with pytest.raises(StoppedError):
+            fetch.run()
+        assert not (_fetching(folder) / "FETCHED").exists()
+        monkeypatch.undo()
+        assert fetched(folder, addresses, "n0").bytes == 0
+
+
+def test_verified_data_of_which_a_file_is_gone_is_fetched_again(tmp_path: Path) -> None:
+    folder = tmp_path / "task"
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES)) as addresses:
+        assert not fetched(folder, addresses, "n0").error
+        (_fetching(folder) / "state/000012.sst").unlink()
+        assert fetched(folder, addresses, "n0").bytes == len(_FILES["state/000012.sst"])
+    assert _is_whole(folder)
 
 
 def test_a_file_that_cannot_be_synced_is_fetched_again(

@@ -9,9 +9,12 @@ import pytest
 
 from railgun.node.relay import Fetched, Fetching, Message, StopFetch
 from railgun.transfer import fetches as fetches_module
+from railgun.transfer.donor import DonorAddress
 from railgun.transfer.fetch import StoppedError
 from railgun.transfer.fetches import Fetches
 from tests.transfer.made_up import fetch_of, order
+
+_ADDRESSES = {name: DonorAddress(f"http://{name}:1", "00") for name in ("n0", "n1")}
 
 
 class _Held:
@@ -40,7 +43,7 @@ class _Node:
         _Held.made = []
         monkeypatch.setattr(fetches_module, "TaskFetch", _Held)
         self.now_s, self.said = 0.0, list[tuple[str, Message]]()
-        self.setting = fetch_of(order(Path("/data")), {})._setting
+        self.setting = fetch_of(order(Path("/data")), _ADDRESSES)._setting
         self.fetches = Fetches(self.setting, lambda to, message: self.said.append((to, message)), self._now)
 
     def _now(self) -> float:
@@ -101,7 +104,7 @@ def test_an_order_that_is_taken_back_ends_without_a_word(monkeypatch: pytest.Mon
         node.fetches.order("unit 0", order(Path("/data"), "n0", task=f"t{number}"))
     node.step()
     for number in (0, 2):
-        node.fetches.stop(StopFetch(f"t{number}"))
+        node.fetches.stop("unit 0", StopFetch(f"t{number}"))
     # It is ordered anew while the one before still ends.
     node.fetches.order("unit 0", order(Path("/data"), "n0", task="t0"))
     deadline_s = time.monotonic() + 10
@@ -125,4 +128,54 @@ def test_several_donors_give_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         _Held.made[ended].over.set()
         node.awaited()
     assert [each.order.task for each in _Held.made] == begun
+    node.fetches.close()
+
+
+def test_an_order_is_taken_back_only_by_the_unit_that_gave_it_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy has moved from unit 0 to unit 1."""
+    node = _Node(monkeypatch)
+    for task in ("t0", "t1", "t2"):
+        for unit in ("unit 0", "unit 1"):
+            node.fetches.order(unit, order(Path("/data"), "n0", task=task))
+            node.step()
+        node.fetches.stop("unit 0", StopFetch(task))
+    node.now_s = 10.0
+    assert {(to, message.task) for to, message in node.step() if isinstance(message, Fetching)} == {
+        ("unit 1", "t0"),
+        ("unit 1", "t1"),
+        ("unit 1", "t2"),
+    }
+    assert not any(each.is_stopped for each in _Held.made)
+    node.fetches.close()
+
+
+def test_orders_whose_donors_serve_nothing_end_without_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _Node(monkeypatch)
+    for number in range(4):
+        node.fetches.order(f"unit {number}", order(Path("/data"), "n7", "n8", task=f"t{number}"))
+    node.fetches.order("unit 4", order(Path("/data"), "n7", "n1", task="t4"))
+    # The donors may say within a moment where they serve.
+    node.step()
+    assert [each.order.task for each in _Held.made] == ["t4"]
+    node.now_s = 10.0
+    assert [each for each in node.step() if isinstance(each[1], Fetched)] == [
+        (f"unit {number}", Fetched(f"t{number}", "no donor serves snapshots: n7, n8", is_final=True))
+        for number in range(4)
+    ]
+    assert node.setting.figures.now()["fetches_failed_total"] == 4
+    node.fetches.close()
+
+
+def test_a_fetch_that_ends_by_an_unexpected_error_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = _Node(monkeypatch)
+
+    def run(fetch: _Held) -> Fetched:
+        raise ValueError("not\na URL")
+
+    monkeypatch.setattr(_Held, "run", run)
+    node.fetches.order("unit 0", order(Path("/data"), "n0", task="t0"))
+    said = list[tuple[str, Message]]()
+    while not any(isinstance(message, Fetched) for _, message in said):
+        said = node.awaited()
+    assert said[-1] == ("unit 0", Fetched("t0", "ValueError: not a URL"))
     node.fetches.close()

@@ -11,7 +11,8 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import Entry, TopicPartition
 from railgun.registry.cluster_topics import make_topics
 from railgun.registry.topics import Topics
-from railgun.transfer.donor import DonorAddress
+from railgun.transfer import nodes
+from railgun.transfer.donor import DonorAddress, DonorBusyError
 from railgun.transfer.nodes import NodeAddresses, follow_nodes
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
@@ -39,6 +40,22 @@ def test_the_newest_record_of_a_node_counts() -> None:
     assert known.of("c") is None
     with pytest.raises(RecordError):
         known.take(3, b"{}")
+
+
+def test_it_is_known_which_nodes_serve_nothing() -> None:
+    known = NodeAddresses()
+    assert not known.serve_none(["a"])
+    known.take(0, encode_statement(_record("a", "http://a:1", "00")))
+    known.take(0, encode_statement(_record("b", "", "")))
+    known.are_read()
+    assert known.serve_none(["b", "c"])
+    assert not known.serve_none(["b", "a"])
+
+
+def test_before_the_topic_was_read_a_donor_is_asked_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "_FIRST_S", 0.01)
+    with pytest.raises(DonorBusyError):
+        NodeAddresses().of("a")
 
 
 def test_a_question_waits_until_the_topic_was_read_once() -> None:

@@ -80,7 +80,7 @@ for line in sys.stdin.buffer:
 
 
 class _Node:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: Path | None) -> None:
         self.folder, self.serving_file = folder, folder / "serving"
         made = folder / "made"
         for path, body in _FILES.items():
@@ -91,24 +91,30 @@ class _Node:
         self.orders, self.told = folder / "orders", folder / "told"
         unit = [sys.executable, "-c", _UNIT, str(made), str(self.orders), str(self.told)]
         transfer = [sys.executable, "-m", "railgun.transfer", "--node-folder", str(folder), "--units", "1"]
+        configured = [] if config is None else ["--config", str(config)]
         self.supervisor = Supervisor(
             folder,
             [unit],
             leader=[sys.executable, "-c", _LEADER, str(self.serving_file)],
-            transfer=[*transfer, "--release", "1.0", "--broker", "127.0.0.1:1"],
+            transfer=[*transfer, "--release", "1.0", "--broker", "127.0.0.1:1", *configured],
         )
 
-    def serving(self) -> DonorAddress:
+    def said(self) -> Serving:
+        """What the process has said last of where it serves."""
         awaited(self.serving_file.is_file)
         found = msgspec.json.decode(self.serving_file.read_bytes(), type=Received).message
         assert isinstance(found, Serving)
+        return found
+
+    def serving(self) -> DonorAddress:
+        found = self.said()
         assert found.reason == ""
         return DonorAddress(found.address, found.key)
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[_Node]:
-    node, stopped, ended = _Node(folder), threading.Event(), list[bool]()
+def _running(folder: Path, config: Path | None = None) -> Iterator[_Node]:
+    node, stopped, ended = _Node(folder, config), threading.Event(), list[bool]()
     running = threading.Thread(target=lambda: ended.append(node.supervisor.run(stopped)))
     running.start()
     try:
@@ -164,10 +170,52 @@ def test_a_thousand_silent_clients_harm_no_fetch(tmp_path: Path) -> None:
 
 def test_a_unit_that_orders_is_told_how_it_ends(tmp_path: Path) -> None:
     with _running(tmp_path / "data") as node:
-        ordered = Fetch(TASK, [("n7", 0)], "topic", 0, FORMATS, str(tmp_path / "data" / "task"))
-        node.orders.write_bytes(msgspec.json.encode(ordered))
-        # Without a broker it knows no other node.
-        awaited(lambda: node.told.is_file() and b"n7/0: it serves no snapshots" in node.told.read_bytes())
+        _order_in_vain(node, tmp_path)
+        awaited(
+            lambda: node.told.is_file() and b"no donor has given it: none is known" in node.told.read_bytes()
+        )
+
+
+def _order_in_vain(node: _Node, tmp_path: Path) -> None:
+    """Have the unit order a fetch that ends at once."""
+    ordered = Fetch(TASK, [], "topic", 0, FORMATS, str(tmp_path / "data" / "task"))
+    node.orders.write_bytes(msgspec.json.encode(ordered))
+
+
+def test_it_fetches_while_its_port_is_in_use_and_serves_once_it_is_free(tmp_path: Path) -> None:
+    config = tmp_path / "railgun.toml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = "{}:{}".format(*taken.getsockname())
+        config.write_text(f'[cluster]\ntransfer = "{where}"\n')
+        with _running(tmp_path / "data", config) as node:
+            assert "the port cannot be opened: " in node.said().reason
+            assert where in node.said().reason
+            _order_in_vain(node, tmp_path)
+            awaited(lambda: node.told.is_file() and b"none is known" in node.told.read_bytes())
+            taken.close()
+            awaited(lambda: node.said().address == f"http://{where}")
+            transfer = node.supervisor.transfer
+            assert transfer is not None
+            assert transfer.starts == 1
+            assert _fetch(tmp_path / "one", node.serving()).run().error == ""
+
+
+def test_a_certificate_that_cannot_be_used_is_read_again(tmp_path: Path) -> None:
+    pair = Authority(tmp_path / "ca").pair()
+    cluster = replace(
+        Settings().cluster, transfer_certificate=str(pair.certificate), transfer_key=str(pair.key)
+    )
+    body = pair.certificate.read_bytes()
+    pair.certificate.write_text("not a certificate")
+    listening, tls = process_module._opened(cluster)
+    assert (listening.socket, listening.url, tls) == (None, "", None)
+    assert listening.reason.startswith("the certificate cannot be used: ")
+    pair.certificate.write_bytes(body)
+    listening, tls = process_module._opened(cluster)
+    assert listening.socket is not None
+    listening.socket.close()
+    assert listening.url.startswith("https://127.0.0.1:")
+    assert tls is not None
 
 
 def test_a_process_takes_the_messages_of_its_node(tmp_path: Path) -> None:

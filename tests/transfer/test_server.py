@@ -18,7 +18,7 @@ from railgun.transfer import serving, snapshots
 from railgun.transfer.donor import Donor, DonorAddress, DonorBusyError, DonorError
 from railgun.transfer.keys import FETCH_HEADER, SIGNATURE_HEADER, new_key, request_signature
 from tests.certificates import Authority
-from tests.transfer.made_up import TASK, MadeUpDonor, content, donors
+from tests.transfer.made_up import POSITION, TASK, MadeUpDonor, content, described, donors
 from tests.unit.local_units import awaited
 
 _FILES = content()
@@ -53,7 +53,7 @@ def _served(tmp_path: Path) -> Iterator[tuple[MadeUpDonor, _Asking, str]]:
     donor = MadeUpDonor(tmp_path, _FILES)
     asking = _Asking(donor)
     with donors(donor):
-        name = asking.get("/v1/units/0/snapshots/payments.0%2Fcard%2F3").json()["name"]
+        name = asking.get("/v1/units/0/snapshots/payments.0%2Fcard%2F3/0").json()["name"]
         assert asking.get(f"/v1/snapshots/{name}/manifest").status_code == 200
         yield donor, asking, f"/v1/snapshots/{name}"
     asking.close()
@@ -161,6 +161,21 @@ def test_a_snapshot_of_another_task_or_unit_is_another_one(tmp_path: Path) -> No
     assert {(each.task, each.name in names) for each in donor.orders} == {(TASK, True), ("other", True)}
 
 
+def test_one_that_is_too_old_is_not_shared(tmp_path: Path) -> None:
+    """The log of its fetcher has lost more meanwhile."""
+    donor = MadeUpDonor(tmp_path, _FILES)
+    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+        first = asking.snapshot(0, TASK, POSITION)
+        assert asking.snapshot(0, TASK, 0) == first
+        with pytest.raises(DonorError, match=f"at offset {POSITION}, and {POSITION + 1} is needed"):
+            asking.snapshot(0, TASK, POSITION + 1)
+        donor.what = described(position=POSITION + 5)
+        later = asking.snapshot(0, TASK, POSITION + 1)
+        assert asking.snapshot(0, TASK, POSITION + 5) == later
+        assert asking.manifest(later).snapshot.position == POSITION + 5
+    assert len(donor.orders) == 3
+
+
 def test_a_snapshot_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES, error="its disk is full")
     with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
@@ -196,7 +211,8 @@ def _unread(donor: MadeUpDonor, request: bytes) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     made.settimeout(2.0)
     made.connect((where.hostname, where.port))
-    with contextlib.suppress(TimeoutError):
+    # It takes no more, or has closed the connection by now.
+    with contextlib.suppress(OSError):
         while True:
             made.sendall(request)
     made.setblocking(False)
@@ -238,7 +254,13 @@ def test_a_file_is_read_no_more_once_its_fetcher_is_gone(tmp_path: Path) -> None
         with Donor(donor.address, "f", True, lambda: None) as asking:
             name = asking.snapshot(0, TASK)
             asking.manifest(name)
-            next(asking.content(name, _SEGMENT, 0))
+            path = f"/v1/snapshots/{name}/files/{_SEGMENT}"
+            headers = {
+                FETCH_HEADER: "f",
+                SIGNATURE_HEADER: request_signature(donor.key, "GET", path, "", "f"),
+            }
+            with httpx.stream("GET", donor.address.url + path, headers=headers, trust_env=False) as answer:
+                assert len(next(answer.iter_raw())) < size
         # At its rate it would have sent all by then.
         time.sleep(1.5)
         assert 0 < donor.figures.now()["served_bytes_total"] < size

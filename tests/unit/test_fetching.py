@@ -75,6 +75,39 @@ def test_it_asks_again_only_if_it_hears_nothing(unit: _Unit) -> None:
     assert unit.sent == [unit.sent[0]] * 2
 
 
+def test_a_process_that_says_nothing_is_given_up_after_a_minute(unit: _Unit) -> None:
+    for unit.now_s in range(10, 60, 10):
+        assert unit.fetcher.look(_KEY) == Fetching()
+    unit.now_s = 60.0
+    assert unit.fetcher.look(_KEY) == FetchEnd("the node's transfer process does not answer", is_final=True)
+    assert unit.sent == [unit.sent[0]] * 6 + [relay.StopFetch(_NAME)]
+
+
+def test_not_after_a_minute_in_which_the_unit_itself_stood_still(unit: _Unit) -> None:
+    unit.now_s = 100.0
+    assert unit.fetcher.look(_KEY) == Fetching()
+    for unit.now_s in range(110, 150, 10):
+        unit.fetcher.look(_KEY)
+    unit.fetcher.hear(relay.Fetching(_NAME))
+    for unit.now_s in range(150, 210, 10):
+        assert unit.fetcher.look(_KEY) == Fetching()
+
+
+def test_an_end_may_be_final(unit: _Unit) -> None:
+    unit.fetcher.hear(relay.Fetched(_NAME, "nobody serves", is_final=True))
+    assert unit.fetcher.look(_KEY) == FetchEnd("nobody serves", is_final=True)
+
+
+def test_a_fetch_that_was_not_ordered_is_noticed(unit: _Unit) -> None:
+    unit.fetcher.hear(relay.Fetching(_NAME))
+    unit.fetcher.hear(relay.Fetching("other"))
+    assert unit.fetcher.unordered() == {"other"}
+    assert unit.fetcher.unordered() == set()
+    unit.fetcher.stop(_KEY)
+    unit.fetcher.hear(relay.Fetching(_NAME))
+    assert unit.fetcher.unordered() == {_NAME}
+
+
 def test_a_fetch_that_is_stopped_is_taken_back(unit: _Unit) -> None:
     unit.fetcher.stop(_KEY)
     unit.fetcher.hear(relay.Fetched(_NAME))

@@ -89,6 +89,13 @@ def test_what_was_left_of_an_earlier_attempt_goes_too(node: Node) -> None:
     assert not left.exists()
 
 
+@pytest.mark.parametrize("name", ["0.gone", "0.fetching.gone", "0.replaced.gone"])
+def test_what_a_crash_left_of_the_deletion_goes_though_nothing_else_is_there(node: Node, name: str) -> None:
+    node.folder(MOVED).rename(node.folder(MOVED).with_name(name))
+    assert node.let_pass(KEPT_S + 120.0) == {OWN}
+    assert [each.name for each in node.folder(MOVED).parent.iterdir()] == ["1"]
+
+
 def test_what_cannot_be_deleted_is_said_and_harms_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

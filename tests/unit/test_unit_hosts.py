@@ -157,7 +157,7 @@ def test_data_that_cannot_be_had_is_logged_once_for_each_cause(
         first, why = said(), "there is no data, and the log begins at offset 1"
         assert [each.partition("the disk has")[0] for each in first] == [
             "s/k/0: its data could not be fetched: ",
-            f"s/k/0 is stopped: s/k/0: {copy.place.folder}: {why}. Another node's data could not be fetched: ",
+            f"s/k/0 is stopped: {copy.place.folder}: {why}. Another node's data could not be fetched: ",
         ]
         fetcher.why = "no donor has given it: n2/0: it has answered {}"
         awaited(lambda: not copy.is_open() and fetcher.ended > 20)

@@ -48,7 +48,8 @@ def test_a_cluster() -> None:
 
 
 def test_the_consequences_of_a_change() -> None:
-    view = _observed().view({NAME: False}, _PLAN, 10.0)
-    shown = what_if("copies=3", _PLAN, view, {})
+    observed = _observed()
+    view, donors = observed.view({NAME: False}, _PLAN, 10.0), {NAME: observed.donors(NAME, 10.0)}
+    shown = what_if("copies=3", _PLAN, view, {}, donors)
     assert [(each["source"], each["donors"]) for each in shown["made"]] == [("copies", ["n2/0"])]
     assert Consequences.model_validate(shown).model_dump(exclude_unset=True) == shown
