@@ -32,22 +32,12 @@ class CatalogReaders:
 
         known: by name, the streams before the changes.
         """
-        new = [
-            field
-            for change in changes
-            if isinstance(change, PutStream)
-            for field in change.stream.fields[
-                len(known[change.stream.name].fields) if change.stream.name in known else 0 :
-            ]
-            if field.says_where
-        ]
-        if not new:
-            return
-        laggards = self._laggards()
+        new = [name for change in changes if isinstance(change, PutStream) for name in _placed(change, known)]
+        laggards = self._laggards() if new else []
         if laggards:
             raise DefinitionsError(
-                f"from and unit (here of {listed([field.name for field in new])}) are not read by "
-                f"{listed(laggards)} yet; upgrade them, then register this again"
+                f"from and unit (here of {listed(new)}) are not read by {listed(laggards)} yet; upgrade them, then "
+                "register this again"
             )
 
     def _laggards(self) -> list[str]:
@@ -85,6 +75,13 @@ class CatalogReaders:
                 elif isinstance(said, FrontEndRecord):
                     front_ends[self._topics.replies(said.number)] = said
         return nodes, front_ends
+
+
+def _placed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[str]:
+    """Return the names of the new fields that have a path or a unit. known: the streams before the change."""
+    before = known.get(change.stream.name)
+    new = change.stream.fields[0 if before is None else len(before.fields) :]
+    return [field.name for field in new if field.says_where]
 
 
 def _reads(reads: Mapping[str, int]) -> bool:
