@@ -39,7 +39,8 @@ from tests.unit.processes import write_config
 
 _FILES = content()
 
-# A unit that makes snapshots of the folder in its first argument, and orders what is in its second.
+# A unit that makes snapshots of the folder in its first argument, once there is no `hold` beside it, and orders what
+# is in its second.
 _UNIT = """
 import shutil, sys, threading, time
 from pathlib import Path
@@ -60,8 +61,12 @@ for line in sys.stdin.buffer:
     if found is None:
         continue
     if isinstance(found.message, MakeSnapshot):
+        (made.parent / "ordered").write_text(found.message.name)
+        while (made.parent / "hold").exists():
+            time.sleep(0.05)
         shutil.copytree(made, made.parent / "snapshots" / found.message.name)
         say(SnapshotMade(found.message.name))
+        (made.parent / "finished").touch()
     else:
         with told.open("ab") as to:
             to.write(line)
@@ -151,6 +156,24 @@ def test_it_serves_what_a_unit_makes_and_is_started_again_with_another_key(tmp_p
         assert _fetch(tmp_path / "two", node.serving()).run().error == ""
         # What the process that was killed has left was deleted.
         assert len(list((tmp_path / "data" / "snapshots").iterdir())) == 1
+
+
+def test_a_snapshot_that_a_killed_process_has_ordered_is_deleted(tmp_path: Path) -> None:
+    with _running(tmp_path / "data") as node:
+        first, transfer = node.serving(), node.supervisor.transfer
+        assert transfer is not None
+        assert transfer.pid is not None
+        (node.folder / "hold").touch()
+        fetch = _fetch(tmp_path / "one", first)
+        asking = threading.Thread(target=fetch.run)
+        asking.start()
+        awaited((node.folder / "ordered").is_file)
+        os.kill(transfer.pid, signal.SIGKILL)
+        asking.join()
+        awaited(lambda: node.serving() != first)
+        (node.folder / "hold").unlink()
+        awaited((node.folder / "finished").is_file)
+        awaited(lambda: not list((node.folder / "snapshots").iterdir()))
 
 
 def test_a_thousand_silent_clients_harm_no_fetch(tmp_path: Path) -> None:
