@@ -449,4 +449,4 @@ def test_orders_of_another_position_do_not_take_what_is_there(tmp_path: Path) ->
         later = TaskFetch(
             order(folder, "n0", log_start=POSITION + 1), fetch_of(order(folder), addresses)._setting
         )
-        assert "a later one is needed" in later.run().error
+        assert "701 is needed" in later.run().error
