@@ -69,6 +69,30 @@ def time_text(time_ms: int) -> str:
 _SECONDS_LEAST, _SECONDS_END = 1_000_000_000, 10_000_000_000
 
 
+# Nanoseconds in one of each unit; and the times from 1990 to 2100, in ms.
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_USUAL_LEAST_MS, _USUAL_END_MS = 631_152_000_000, 4_133_980_800_000
+
+
+def unit_doubt(time_ms: int, unit: str) -> str | None:
+    """Return a doubt about the time of an event that is before 1990 or after 2100, with the unit that is likely.
+
+    unit: `s`, `ms`, `us` or `ns`, in which it was read. Returns None for other times.
+    """
+    if _is_usual(time_ms):
+        return None
+    doubt = f"an event is of {time_text(time_ms)}, as the numbers of its time are taken for {unit} since 1970"
+    for other, size in _NANOSECONDS.items():
+        meant_ms = time_ms * size // _NANOSECONDS[unit]
+        if _is_usual(meant_ms):
+            return f'{doubt}; in {other} it would be of {time_text(meant_ms)[:4]}: is its unit "{other}"?'
+    return f"{doubt}; is that right?"
+
+
+def _is_usual(time_ms: int) -> bool:
+    return _USUAL_LEAST_MS <= time_ms < _USUAL_END_MS
+
+
 def seconds_doubt(time_ms: int) -> str | None:
     """Return a doubt about the time of an event that looks like seconds since 1970; None if it does not."""
     if not _SECONDS_LEAST <= time_ms < _SECONDS_END:

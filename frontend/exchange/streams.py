@@ -21,17 +21,21 @@ from railgun.wire.validator import Roles
 class StreamIntake:
     """Checks the texts of events against one definition of a stream. Not to be shared between threads.
 
+    incoming: the schema of what comes in, with the places of the fields.
+    of_records_alone: why only records of the stream's input topic can be its events; None if others can.
     before: the intake that this one replaces. Its ids and arrival times go on, and what it has warned of.
     """
 
     def __init__(self, entry: StreamEntry, before: "StreamIntake | None" = None) -> None:
         self.entry = entry
-        stream, schema = entry.stream, entry.schema
+        stream = entry.stream
+        self.incoming = stream.incoming(entry.schema.version)
+        self.of_records_alone = stream.of_records_alone
         partitioners = tuple(name for name in stream.partitioners if name != ALL)
-        roles = Roles(schema, stream.time, stream.id, partitioners)
-        self._intake = Intake(stream, schema, roles, Router(stream))
+        roles = Roles(self.incoming, stream.time, stream.id, partitioners)
+        self._intake = Intake(stream, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
-        self._time_unit: TimeUnit = TimeUnit(stream.name) if before is None else before._time_unit
+        self._time_unit: TimeUnit = TimeUnit(stream) if before is None else before._time_unit
 
     def take(self, texts: Sequence[EventText], now_ms: int, ids: Ids | None = None) -> AcceptedBatch:
         """Check texts and return the events that are accepted.

@@ -170,9 +170,9 @@ def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
         (each, f"is {each.status.state}", _MEND) for each in standing.heard if each.status.left_behind is None
     ]
     for copy, how, remedy in others:
-        if reached(copy) > state.position:
+        if _reached(copy) > state.position:
             raise _may_serve(
-                f"{copy.copy}, which {how}, has a checkpoint of {task} at offset {reached(copy):,}, and the newest "
+                f"{copy.copy}, which {how}, has a checkpoint of {task} at offset {_reached(copy):,}, and the newest "
                 f"state that can go on behind the gap needs offset {state.position:,} next",
                 remedy,
             )
@@ -188,8 +188,13 @@ def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
         )
 
 
-def reached(copy: ReportedCopy) -> int:
-    """Return the offset that a copy's durable state needs next, as far as it has said; 0 if it has not."""
+def has_said_how_far(copy: ReportedCopy) -> bool:
+    """Whether a copy has said how far its durable state came. One that is not open yet reports no checkpoint."""
+    return copy.status.left_behind is not None or copy.status.checkpoint > 0
+
+
+def _reached(copy: ReportedCopy) -> int:
+    """Return the offset that a copy's durable state needs next; 0 if it has none, or has not said that."""
     left = copy.status.left_behind
     return copy.status.checkpoint if left is None else left.position
 

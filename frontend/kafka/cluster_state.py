@@ -8,7 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from frontend.backend.cluster import GapOrder
-from frontend.kafka.accepted_gaps import GapOutcome, Standing, found_gap, reached, shown_before, told_gap
+from frontend.kafka.accepted_gaps import (
+    GapOutcome,
+    Standing,
+    found_gap,
+    has_said_how_far,
+    shown_before,
+    told_gap,
+)
 from frontend.kafka.accepted_losses import accepted_loss, check_goes_on
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
@@ -234,7 +241,7 @@ class ClusterState:
             [each for each in copies if each not in heard],
             {
                 name: name in observed.members
-                for name in disks - {each.copy.node for each in copies if reached(each) > 0}
+                for name in disks - {each.copy.node for each in copies if has_said_how_far(each)}
             },
             observed.gaps.get(task),
         )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from frontend.exchange.exchange import Exchange
+from frontend.exchange.front_end import made_up
 from frontend.exchange.streams import StreamIntakes
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.configuration import FrontEndConfiguration
+from frontend.kafka.introduction import introduce
 from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
@@ -84,12 +86,13 @@ def open_parts(
             )
         )
         transport = opening.enter_context(KafkaTransport(cluster.kafka))
+        front_end = cluster.front_end or made_up()
+        # Before its reply topic is there, by which others see that it lives.
+        opening.callback(introduce(front_end, transport, registry.topics, is_away))
         task_states = TaskStates(transport, registry.topics, is_away, cluster.deadlines.silent_s)
         opening.callback(task_states.close)
         unanswered = UnansweredTasks(task_states.reports, cluster.deadlines.silent_s)
-        exchange = opening.enter_context(
-            Exchange(cluster.kafka, registry.topics, cluster.front_end, cluster.limits)
-        )
+        exchange = opening.enter_context(Exchange(cluster.kafka, registry.topics, front_end, cluster.limits))
         intakes = StreamIntakes(exchange)
         if definitions is not None:
             registry.change(lambda catalog: evolution.missing(catalog, definitions))

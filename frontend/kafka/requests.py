@@ -96,6 +96,8 @@ class Requests:
         intake = self._intakes.now.intakes.get(stream)
         if intake is None:
             raise refusal(404, f"there is no stream {stream[:80]!r}")
+        if intake.of_records_alone is not None:
+            raise refusal(422, intake.of_records_alone, [((), intake.of_records_alone)])
         record = self._recording.stream(stream)
         timer = record.stage_timer()
         began_s = perf_counter()

@@ -8,8 +8,8 @@ from fastapi import Request
 
 from frontend.problems import of_no_json, refusal
 from railgun.catalog.errors import DefinitionError
-from railgun.ingest.intake import LONG_INTEGER
 
+LONG_INTEGER = "it has an integer of more digits than can be read"
 _decode = msgspec.json.Decoder().decode
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {

@@ -209,7 +209,7 @@ class StreamInput:
         timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
         intake = self._current_intake()
-        found = events_of(messages, self._avro, intake.entry.schema)
+        found = events_of(messages, self._avro, intake.incoming)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)

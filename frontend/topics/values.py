@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from frontend.topics.schemas import SchemaId, Schemas, UnknownSchemaError
 from frontend.topics.windows import Letter
-from railgun.files.avro_source import Convert, converter, without_logical_types
+from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import ColumnError
-from railgun.ingest.intake import EventText, ParsedEvent
+from railgun.ingest.intake import EventText, ParsedEvent, RecordEvent
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
+from railgun.wire.finding import NO_TIME_MS, EventRecord
 from railgun.wire.schema import Schema
 
 _MARK, _GUID_MARK = 0, 1
@@ -30,10 +31,10 @@ class AvroError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Decodes records of one schema. plain: the schema that decodes them.  converters: for some fields, by name."""
+    """Decodes records of one schema. plain: the schema that decodes them."""
 
     plain: Any
-    converters: Mapping[str, Convert]
+    conversions: Conversions
 
 
 class AvroValues:
@@ -89,17 +90,12 @@ def _reading(schema_id: SchemaId, written: Any, fields: Schema) -> _Reading:
         raise AvroError(f"schema {schema_id} is no record; events are records")
     try:
         plain = fastavro.parse_schema(without_logical_types(written))
-        types = {field["name"]: field["type"] for field in written["fields"]}
-        made = {
-            field.name: converter(f"schema {schema_id}", field, types[field.name])
-            for field in fields.fields
-            if field.name in types
-        }
+        conversions = Conversions(f"schema {schema_id}", written, fields)
     except ColumnError as error:
         raise AvroError(str(error)) from error
     except Exception as error:  # a foreign schema makes a parser fail in any way
         raise AvroError(f"schema {schema_id} cannot be read: {error}") from error
-    return _Reading(plain, {name: convert for name, convert in made.items() if convert is not None})
+    return _Reading(plain, conversions)
 
 
 def _decoded(reading: _Reading, value: bytes, start: int) -> dict[str, Any]:
@@ -110,10 +106,7 @@ def _decoded(reading: _Reading, value: bytes, start: int) -> dict[str, Any]:
         event: Any = fastavro.schemaless_reader(
             data, reading.plain, None, handle_unicode_errors="surrogateescape"
         )
-        for name, convert in reading.converters.items():
-            found = event[name]
-            if found is not None:
-                event[name] = convert(found)
+        reading.conversions.convert(event)
     except Exception as error:  # foreign bytes make a decoder fail in any way
         raise AvroError(f"no Avro of its schema: {error or type(error).__name__}") from error
     if data.tell() != len(value):
@@ -141,9 +134,13 @@ class Events:
 
 
 def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> Events:
-    """Return the events of records. Raises TransportUnavailableError if a schema cannot be read now."""
+    """Return the events of records. Raises TransportUnavailableError if a schema cannot be read now.
+
+    fields: the schema of what comes in.
+    """
     values = list(map(Message.value, messages))
-    if None not in values and not any(map(_may_be_avro, values, messages)):
+    with_records = any(field.path is not None and field.path.of_record for field in fields.fields)
+    if not with_records and None not in values and not any(map(_may_be_avro, values, messages)):
         return Events(values)  # type: ignore[arg-type]
     texts: list[EventText] = []
     rows: list[int] = []
@@ -157,9 +154,17 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
         except (AvroError, UnknownSchemaError) as error:
             refused[row] = str(error)
             continue
-        texts.append(value if event is None else event)
+        text = value if event is None else event
+        texts.append(RecordEvent(text, _record_of(message)) if with_records else text)
         rows.append(row)
     return Events(texts, rows, refused)
+
+
+def _record_of(message: Message) -> EventRecord:
+    headers: Any = message.headers() or ()
+    kind, time_ms = message.timestamp()
+    key: Any = message.key()
+    return EventRecord(key, dict(headers), NO_TIME_MS if kind == TIMESTAMP_NOT_AVAILABLE else time_ms)
 
 
 def _may_be_avro(value: bytes | None, message: Message) -> bool:

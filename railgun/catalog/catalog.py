@@ -22,7 +22,8 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
-from railgun.catalog.model import Definitions, MetricDefinition, StreamDefinition
+from railgun.catalog.field_reading import field_text
+from railgun.catalog.model import Definitions, FieldDefinition, MetricDefinition, StreamDefinition
 from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import check_partitioner_names, definition_to_json, stream_to_json
 from railgun.catalog.task_key import TaskKey
@@ -290,8 +291,19 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(
                 f"{old.name}: {what} is fixed at creation: {_describe(before)}, not {_describe(after)}"
             )
+    for before, after in zip(old.fields, new.fields):
+        if (before.name, before.type) == (after.name, after.type) and before != after:
+            raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
+
+
+def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
+    """Returns the error about a field that is to be found elsewhere, or in another unit, than is registered."""
+    return (
+        f"from and unit of the field {registered.name} cannot be changed: it is {field_text(registered)}, not "
+        f"{field_text(wanted)}; add a field with another name, or make another stream"
+    )
 
 
 def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Change], list[Difference]]:
@@ -370,12 +382,13 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
-    types = old.types
+    known = {each.name: each for each in old.fields}
     for each in wanted.fields:
-        if each.name in types and types[each.name] != each.type:
+        registered = known.get(each.name, each)
+        if registered != each:
             what = f"field {each.name}"
-            differences.append(Difference(old.name, what, str(types[each.name]), str(each.type)))
-    added = tuple(each for each in wanted.fields if each.name not in types)
+            differences.append(Difference(old.name, what, field_text(registered), field_text(each)))
+    added = tuple(each for each in wanted.fields if each.name not in known)
     return dataclasses.replace(old, fields=old.fields + added), differences
 
 

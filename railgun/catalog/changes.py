@@ -22,6 +22,8 @@ from railgun.language.zones import Zone, zone_from_json
 class PutStream:
     """Creates a stream, or changes its fields or settings. It has the whole definition.
 
+    Its body is what tasks know of the definition (`stream_to_json`).
+
     schema_version: of its fields. It is above the stream's previous version if the fields differ, else equal to it.
     """
 

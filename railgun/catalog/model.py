@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
 from railgun.language.types import Kind, Type
+from railgun.wire.path import Path
 from railgun.wire.schema import Field, FieldType, Schema, WireKind
 
 ALL = "*"
@@ -28,10 +29,23 @@ class LatePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldDefinition:
-    """A field of a stream."""
+    """A field of a stream.
+
+    path: where events that come in have it; None: under its name.
+    unit: what a timestamp's numbers count; empty if only whole milliseconds are taken.
+
+    Only what takes in events knows path and unit. Records and tasks have fields.
+    """
 
     name: str
     type: Type
+    path: Path | None = None
+    unit: str = ""
+
+    @property
+    def says_where(self) -> bool:
+        """Whether the definition says more than name and type."""
+        return self.path is not None or self.unit != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,33 @@ class StreamDefinition:
     def schema(self, version: int) -> Schema:
         """Returns the schema under which records carry the fields."""
         return Schema(version, tuple(Field(field.name, wire_type(field.type)) for field in self.fields))
+
+    def incoming(self, version: int) -> Schema:
+        """Returns the same schema for what takes in events: with the places of the fields, and the units of times."""
+        return Schema(
+            version,
+            tuple(
+                Field(each.name, replace(wire_type(each.type), unit=each.unit), each.path)
+                for each in self.fields
+            ),
+        )
+
+    @property
+    def of_records_alone(self) -> str | None:
+        """Returns why only records of the stream's input topic can be its events; None if others can.
+
+        That is so if its time, its id or a partitioner's field is something that such a record has beside its value.
+        """
+        roles = [("time", self.time), ("id", self.id), *(("partitioner", each) for each in self.partitioners)]
+        paths = {field.name: field.path for field in self.fields}
+        for role, name in roles:
+            path = None if name is None else paths.get(name)
+            if path is not None and path.of_record:
+                return (
+                    f"events of {self.name} come from its input topic alone: its {role} {name} is the {path} of a "
+                    "record"
+                )
+        return None
 
 
 @dataclass(frozen=True, slots=True)

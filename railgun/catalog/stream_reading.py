@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from railgun.catalog.errors import DefinitionError, Location, meant
-from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
-from railgun.catalog.names import check_name, check_stream_name, column_name
+from railgun.catalog.field_reading import field_to_json, fields_from_table
+from railgun.catalog.model import ALL, LOGS_FOREVER, LatePolicy, StreamDefinition
+from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
 from railgun.language.duration import format_duration
-from railgun.language.types import Kind, Type, TypeTextError, parse_type
+from railgun.language.types import Kind, Type
 
 PARTITIONS_LIMIT = 4_096
 PARTITIONERS_LIMIT = 32
 DEDUP_EVENTS_LIMIT = 100_000_000
-FIELDS_LIMIT = 1_000
 LOG_RETENTION_LEAST_MS = 3_600_000
 
 KEYS = (
@@ -52,7 +52,8 @@ def stream_from_json(body: object) -> StreamDefinition:
 def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     """Returns a body from which `stream_from_json` reads an equal definition."""
     kept = stream.log_retention_ms
-    return stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
+    body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
+    return body | {"fields": {field.name: field_to_json(field) for field in stream.fields}}
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -78,7 +79,9 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, which older releases would refuse."""
+    """Returns the body of a stream as tasks know it: without `log_retention`, and with no more of fields than types.
+    Older releases would refuse the rest.
+    """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
         body["time"] = stream.time
@@ -117,25 +120,6 @@ def _stream(name: str, table: Table) -> StreamDefinition:
     )
     check_stream(stream, table.loc)
     return stream
-
-
-def fields_from_table(body: object, loc: Location) -> tuple[FieldDefinition, ...]:
-    """Reads fields from a table of types by name. Raises DefinitionError."""
-    if not isinstance(body, Mapping):
-        raise DefinitionError(loc, "a table of field types by name belongs here")
-    if len(body) > FIELDS_LIMIT:
-        raise DefinitionError(loc, f"a stream has at most {FIELDS_LIMIT} fields, not {len(body)}")
-    return tuple(_field(name, text, (*loc, str(name)[:80])) for name, text in body.items())
-
-
-def _field(name: object, text: object, loc: Location) -> FieldDefinition:
-    checked = check_name(name, "field", loc)
-    if not isinstance(text, str):
-        raise DefinitionError(loc, "a field's type is text", 'as in "string" or "decimal(12,2)"')
-    try:
-        return FieldDefinition(checked, parse_type(text))
-    except TypeTextError as error:
-        raise DefinitionError(loc, error.message, error.hint) from None
 
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:

@@ -201,7 +201,7 @@ def run(job: Job, make_scorer: Callable[[], Scorer], watch: Watch) -> Summary:
     The file of results appears when it is complete.
     """
     began = time.perf_counter()
-    schema, summary = job.stream.schema(1), Summary()
+    schema, summary = job.stream.incoming(1), Summary()
     checks = EventChecks(job.stream, schema, time.time_ns() // 1_000_000)
     with EventFiles(job.events, schema) as files:
         watch.start(files.size_bytes, files.rows)

@@ -54,6 +54,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     definitions = load_definitions(arguments.definitions)
     stream = the_stream(definitions, arguments.stream, arguments.definitions)
+    if stream.of_records_alone is not None:
+        raise UsageError(stream.of_records_alone)
     metrics = definitions.metrics_of(stream.name)
     events, out = [Path(each) for each in arguments.events], Path(arguments.out)
     writable_format(out)
@@ -98,8 +100,9 @@ RUN = Command(
         "was late (rewritten, discarded) and duplicate (true, false), both null where the event was not sent\n"
         "there, the partitioner's field being null.\n\n"
         "Columns that are no fields are left out; a missing one, or one of a type that its field cannot be,\n"
-        "is an error before anything is scored. Times are integer ms, RFC 3339 text, or Arrow timestamps of\n"
-        "any unit (UTC where they name no zone). In CSV an unquoted empty value is null.\n\n"
+        "is an error before anything is scored. What a path (`from`) does not meet is null, a missing column\n"
+        "too; in CSV a path has one step. Times are integer ms (or of the field's unit), RFC 3339 text, or\n"
+        "Arrow timestamps of any unit (UTC where they name no zone). In CSV an unquoted empty value is null.\n\n"
         "Without an id field the id is the row's number, from 0 on over all files."
     ),
     example="railgun run definitions.toml events.parquet --stream payments --out scores.parquet",

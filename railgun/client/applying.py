@@ -8,7 +8,7 @@ from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream
 from railgun.catalog.definitions import definitions_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions
-from railgun.catalog.stream_reading import definition_to_json, stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.client.client import Client
 
 
@@ -49,7 +49,7 @@ def carry_out(client: Client, change: Change) -> str:
             client.create_stream(definition_to_json(change.stream))
             return f"stream {change.stream.name}"
         case PutStream():
-            client.evolve_stream(change.stream.name, {"fields": stream_to_json(change.stream)["fields"]})
+            client.evolve_stream(change.stream.name, {"fields": definition_to_json(change.stream)["fields"]})
             return f"stream {change.stream.name}, fields"
         case AddMetric():
             client.add_metrics(change.metric.stream, change.metric.sql)

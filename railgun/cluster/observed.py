@@ -11,7 +11,14 @@ from railgun.cluster.lost_copies import Losses
 from railgun.cluster.plan import Copies, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.progress import Progress
-from railgun.cluster.records import AcceptedCut, AcceptedGap, DrainOrder, NodeRecord, Statement
+from railgun.cluster.records import (
+    AcceptedCut,
+    AcceptedGap,
+    DrainOrder,
+    FrontEndRecord,
+    NodeRecord,
+    Statement,
+)
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.cluster.silence import ADVANCES_S, WELL_AGAIN
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
@@ -60,6 +67,9 @@ class ObservedCluster:
             return
         if isinstance(record, AcceptedGap):
             self.gaps[record.task] = record.gap.after(self.gaps.get(record.task))
+            return
+        if isinstance(record, FrontEndRecord):
+            # Only who changes the catalogue asks what front-ends read.
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from railgun.catalog.task_key import TaskKey
+from railgun.catalog.version import CATALOG_VERSION
 from railgun.cluster.copies import CopyName, Cut, Gap
 from railgun.cluster.plan import Copies, Drain, LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
@@ -19,7 +20,12 @@ from railgun.messaging.errors import UnreadableRecordError
 
 VERSION: Final = 1
 _PLAN_KEY: Final = b"plan"
-READS: Final = {"nodes": VERSION, "plan": VERSION, "reports": REPORT_VERSION}
+READS: Final = {
+    "nodes": VERSION,
+    "plan": VERSION,
+    "reports": REPORT_VERSION,
+    "catalog": CATALOG_VERSION,
+}
 """The newest version of each kind of record that this release reads."""
 
 
@@ -142,7 +148,28 @@ class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
         return f"{self.task.full_name}/gap".encode()
 
 
-Statement = NodeRecord | DrainOrder | AcceptedCut | AcceptedGap
+def front_end_key(number: int) -> bytes:
+    """The key of what a front-end says of itself. No node has it for a name."""
+    return f"frontend/{number}".encode()
+
+
+class FrontEndRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="frontend"):
+    """A front-end's record about itself, which it writes at its start. The keys are those of FORMAT.md."""
+
+    version: int = VERSION
+    said_ms: int
+    number: int
+    name: str
+    release: str
+    reads: dict[str, int] = {}
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return front_end_key(self.number)
+
+
+Statement = NodeRecord | DrainOrder | AcceptedCut | AcceptedGap | FrontEndRecord
 """A record of the topic `nodes`."""
 
 

@@ -296,8 +296,16 @@ class Engine:
         """Drop a metric."""
         self._changed(lambda: [evolution.dropped_metric(self._streams.catalog, stream, name)], origin)
 
-    def add_field(self, stream: str, name: str, type: str) -> None:  # noqa: A002 - what definitions call it
-        """Add a field at the end of a stream's; it is null for all events before."""
+    def add_field(
+        self,
+        stream: str,
+        name: str,
+        type: str | Mapping[str, str],  # noqa: A002 - what definitions call it
+    ) -> None:
+        """Add a field at the end of a stream's; it is null for all events before.
+
+        type: a type, or what a definitions file has of a field: `{"type": …, "from": …, "unit": …}`.
+        """
         self._changed(lambda: [evolution.added_field(self._streams.catalog, stream, name, type)])
 
     def set_lateness(self, stream: str, lateness: str) -> None:

@@ -28,6 +28,7 @@ from railgun.ingest.time_unit import TimeUnit
 from railgun.ingest.value_queries import KeyValues, Places, QueryReader, ValueRequest, key_values
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.telemetry.recording import StreamRecord
+from railgun.wire.arrow_paths import field_columns
 from railgun.wire.columns import EventColumns
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_columns
@@ -80,7 +81,7 @@ class LiveStream:
             feeds[host.place.key.partitioner].append(host.process)
         self._tasks = StreamTasks(feeds, threads)
         self._arrived_ms = max(host.task.admission.clock_ms for host in hosts)
-        self._time_unit = TimeUnit(entry.stream.name)
+        self._time_unit = TimeUnit(entry.stream)
         self._validators_of: tuple[StreamDefinition, Schema] | None = None
         self.refresh()
 
@@ -95,9 +96,11 @@ class LiveStream:
             return
         self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
         partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
-        roles = Roles(self._schema, self._stream.time, self._stream.id, partitioners)
+        self._of_records_alone = self._stream.of_records_alone
+        incoming = self._stream.incoming(self._schema.version)
+        roles = Roles(incoming, self._stream.time, self._stream.id, partitioners)
         self._table_validator = TableValidator(roles)
-        self._intake = Intake(self._stream, self._schema, roles, self._router)
+        self._intake = Intake(self._stream, roles, self._router)
 
     def tell(self, changes: Sequence[Change]) -> None:
         """Put changes of the catalogue into force, in every task."""
@@ -133,6 +136,7 @@ class LiveStream:
             return self._score(texts, now_ms, each=each)
 
     def _score(self, texts: Sequence[EventText], now_ms: int, *, each: bool) -> ScoredBatch:
+        self._check_taken()
         arrival_ms = self._arrival(now_ms) if self._stream.time is None else 0
         timer = self._record.stage_timer()
         accepted = self._intake.take(texts, self._ids, now_ms, arrival_ms)
@@ -220,6 +224,7 @@ class LiveStream:
 
     def _blocks(self, table: pa.Table, now_ms: int) -> list[EventColumns]:
         """Check all rows of a table, and return them in blocks. There is at least one block."""
+        self._check_taken()
         self._table_validator.check_types(table.schema)
         latest_ms, first = now_ms + self._stream.future_limit_ms, 0
         found: list[EventColumns] = []
@@ -229,13 +234,19 @@ class LiveStream:
             n = batch.num_rows
             ids = self._ids.column(max(0, now_ms), n) if self._stream.id is None else None
             times = np.full(n, self._arrival(now_ms), np.int64) if self._stream.time is None else None
-            admitted = self._table_validator.admit(batch, latest_ms, ids, times)
+            fields = field_columns(batch, self._table_validator.roles.schema)
+            admitted = self._table_validator.admit(fields, latest_ms, ids, times)
             if admitted.first_bad is not None:
                 raise bad_row(first, admitted.first_bad)
             check_record_sizes(self._schema.version, admitted.events, first)
             found.append(admitted.events)
             first += n
         return found
+
+    def _check_taken(self) -> None:
+        """Raise EventError if the stream takes events from its input topic alone."""
+        if self._of_records_alone is not None:
+            raise EventError([FieldError((), self._of_records_alone)])
 
     def _arrival(self, now_ms: int) -> int:
         """Return the arrival time of an event without a time field. It is never less than that of the event before."""

@@ -64,7 +64,7 @@ class OfflineRun:
         self._names = [each.name for each in metrics] + [each.name for each in derived]
         self._derived = DerivedMetrics(derived)
         self._forms = forms_of(stream.partitioners, self._metrics)
-        self._router, self._time_unit = Router(stream), TimeUnit(stream.name)
+        self._router, self._time_unit = Router(stream), TimeUnit(stream)
         self._schema = stream.schema(_SCHEMA_VERSION)
         self._temporary = Path(tempfile.mkdtemp(prefix="railgun-run-")) if folder is None else None
         self._folder = self._temporary or Path(folder or "")

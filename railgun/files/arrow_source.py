@@ -12,6 +12,8 @@ from railgun.files.errors import TruncatedFileError, UnreadableFileError
 from railgun.files.formats import ARROW_FILE_MAGIC
 from railgun.files.selection import check_arrow_columns
 from railgun.files.source import Block, block_rows
+from railgun.wire.arrow_paths import field_columns
+from railgun.wire.finding import steps_of
 from railgun.wire.schema import Schema
 
 # The last bytes of a Parquet file, and of one whose footer is encrypted.
@@ -34,8 +36,8 @@ class ParquetSource:
         self.ignored = check_arrow_columns(self.file, self._parquet.schema_arrow, schema)
 
     def blocks(self) -> Iterator[Block]:
-        names, done = [field.name for field in self._schema.fields], 0
-        batches = self._parquet.iter_batches(block_rows(len(names)), columns=names)
+        names, done = _columns(self._parquet.schema_arrow, self._schema), 0
+        batches = self._parquet.iter_batches(block_rows(len(self._schema.fields)), columns=names)
         while True:
             try:
                 batch = next(batches, None)
@@ -46,11 +48,22 @@ class ParquetSource:
             if batch is None:
                 break
             read_bytes = self.size_bytes * (done + len(batch)) // max(self.rows or 0, 1)
-            yield Block(self.file, batch.select(names), done, (), read_bytes)
+            yield Block(self.file, _fields(batch, names, self._schema), done, (), read_bytes)
             done += len(batch)
 
     def close(self) -> None:
         self._parquet.close()
+
+
+def _columns(found: pa.Schema, schema: Schema) -> list[str]:
+    """Return the names of the columns in which fields are, in the order of the fields."""
+    names = dict.fromkeys(str(steps[0]) for steps in map(steps_of, schema.fields) if steps)
+    return [name for name in names if name in found.names]
+
+
+def _fields(batch: pa.RecordBatch, names: list[str], schema: Schema) -> pa.RecordBatch:
+    """Return a column for each field. names: of the columns in which they are."""
+    return field_columns(batch, schema) if schema.has_paths else batch.select(names)
 
 
 def _check_end(path: Path, size_bytes: int) -> None:
@@ -94,12 +107,12 @@ class ArrowSource:
 
     def blocks(self) -> Iterator[Block]:
         names, done, size = (
-            [field.name for field in self._schema.fields],
+            _columns(self._reader.schema, self._schema),
             0,
             block_rows(len(self._schema.fields)),
         )
         for number, batch in enumerate(self._batches()):
-            chosen, end = batch.select(names), self._end(number)
+            chosen, end = _fields(batch, names, self._schema), self._end(number)
             for start in range(0, len(chosen), size):
                 part = chosen.slice(start, size)
                 yield Block(self.file, part, done, (), end)

@@ -1,69 +1,17 @@
 """Reads Avro files block by block. Decimals and times are read as the integers that are stored for them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Context, Decimal
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import fastavro
 
-from railgun.files.errors import ColumnError, TruncatedFileError, UnreadableFileError
-from railgun.files.python_columns import read_columns
+from railgun.files.avro_conversion import Conversions, without_logical_types
+from railgun.files.errors import TruncatedFileError, UnreadableFileError
+from railgun.files.python_columns import read_events
 from railgun.files.selection import check_columns
 from railgun.files.source import Block, block_rows
-from railgun.wire.schema import Field, Schema, WireKind
-
-Convert = Callable[[Any], Any]
-
-_TICKS_PER_MS = {"millis": 1, "micros": 1_000, "nanos": 1_000_000}
-_TIMESTAMPS = {
-    f"{prefix}timestamp-{unit}": ticks for unit, ticks in _TICKS_PER_MS.items() for prefix in ("", "local-")
-}
-# Logical types that events take as the type that is stored.
-_PLAIN = ("uuid",)
-_EXACT = Context(prec=100)
-
-
-def without_logical_types(schema: Any) -> Any:
-    """Return a schema for the same bytes with only primitive and complex types."""
-    if isinstance(schema, list):
-        return [without_logical_types(branch) for branch in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: value for key, value in schema.items() if key not in ("logicalType", "precision", "scale")}
-    for key in ("type", "items", "values"):
-        if key in kept:
-            kept[key] = without_logical_types(kept[key])
-    if "fields" in kept:
-        kept["fields"] = [{**field, "type": without_logical_types(field["type"])} for field in kept["fields"]]
-    return kept
-
-
-def converter(file: str, field: Field, schema: Any) -> Convert | None:
-    """Return the function that turns a column's stored values into those for the validator; None if none is needed.
-
-    Raises ColumnError for a logical type that the field cannot have.
-    """
-    branches = [branch for branch in (schema if isinstance(schema, list) else [schema]) if branch != "null"]
-    logical = [branch for branch in branches if isinstance(branch, dict) and branch.get("logicalType")]
-    logical = [branch for branch in logical if branch["logicalType"] not in _PLAIN]
-    if not logical:
-        return None
-    name = str(logical[0]["logicalType"])
-    if len(branches) == 1 and field.type.kind is WireKind.TIMESTAMP and name in _TIMESTAMPS:
-        ticks = _TIMESTAMPS[name]
-        return lambda value: value // ticks
-    if len(branches) == 1 and field.type.kind is WireKind.DECIMAL and name == "decimal":
-        scale = int(logical[0].get("scale", 0))
-        return lambda value: Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
-    types = " or ".join(_describe(branch) for branch in branches)
-    raise ColumnError(file, f"column {field.name} is {types} and cannot be {field.type}; convert it before")
-
-
-def _describe(branch: Any) -> str:
-    if isinstance(branch, dict):
-        return str(branch.get("logicalType") or branch.get("name") or branch.get("type"))
-    return str(branch)
+from railgun.wire.schema import Schema
 
 
 class AvroSource:
@@ -91,11 +39,8 @@ class AvroSource:
             ) from error
         if not isinstance(written, Mapping) or written.get("type") != "record":
             raise UnreadableFileError(self.file, "its schema is no record; events are records")
-        types = {field["name"]: field["type"] for field in written["fields"]}
-        self.ignored = check_columns(self.file, list(types), self._schema)
-        self._converters = {
-            field.name: converter(self.file, field, types[field.name]) for field in self._schema.fields
-        }
+        self.ignored = check_columns(self.file, [field["name"] for field in written["fields"]], self._schema)
+        self._conversions = Conversions(self.file, written, self._schema)
 
     def blocks(self) -> Iterator[Block]:
         done, size = 0, block_rows(len(self._schema.fields))
@@ -137,15 +82,9 @@ class AvroSource:
         record: Mapping[str, Any] = fastavro.schemaless_reader(
             data, self._plain, None, handle_unicode_errors="surrogateescape"
         )
+        self._conversions.convert(record)
         return record
 
     def _block(self, records: list[Mapping[str, Any]], done: int) -> Block:
-        columns = []
-        for field in self._schema.fields:
-            values = [record[field.name] for record in records]
-            convert = self._converters[field.name]
-            if convert is not None:
-                values = [None if value is None else convert(value) for value in values]
-            columns.append(values)
-        batch, refused = read_columns(columns, self._schema, len(records))
+        batch, refused = read_events(records, self._schema)
         return Block(self.file, batch, done, tuple(refused), self._input.tell())

@@ -14,6 +14,7 @@ import pyarrow.csv as pacsv
 from railgun.files.errors import ColumnError, EncodingError, TooManyBadRowsError, UnreadableFileError
 from railgun.files.selection import check_columns
 from railgun.files.source import TEXT_BLOCK_BYTES, Block, Refusal, block_rows
+from railgun.wire.finding import steps_of
 from railgun.wire.schema import Schema
 
 _BAD_ROWS_MAX = 100_000
@@ -35,10 +36,11 @@ class CsvSource:
         except ColumnError:
             _check_separator(self.file, self._header)
             raise
+        self._columns = self._columns_of_fields()
         self._input = _CountingFile(path)
         self._misshapen = _MisshapenRows()
         # The validator refuses bytes that are not UTF-8, row by row. So Arrow is told not to check them.
-        self._text_schema = pa.schema([(field.name, pa.string()) for field in schema.fields])
+        self._text_schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(self._columns) if name])
 
     def blocks(self) -> Iterator[Block]:
         done, size = 0, block_rows(len(self._schema.fields))
@@ -55,7 +57,8 @@ class CsvSource:
                     for each in refused
                     if start <= each.row < start + len(part)
                 )
-                yield Block(self.file, part, done + start, within, self._input.read_bytes, is_text=True)
+                fields = self._fields(part)
+                yield Block(self.file, fields, done + start, within, self._input.read_bytes, is_text=True)
             done += len(rows)
         if self._input.quotes % 2:
             raise UnreadableFileError(
@@ -65,6 +68,31 @@ class CsvSource:
 
     def close(self) -> None:
         self._input.close()
+
+    def _columns_of_fields(self) -> list[str]:
+        """Return for each field the name of its column; empty if the file has none for its path.
+
+        Raises ColumnError for a path that goes on within a column.
+        """
+        found: list[str] = []
+        for field in self._schema.fields:
+            steps = steps_of(field)
+            name = str(steps[0]) if steps and str(steps[0]) in self._header else ""
+            if name and len(steps) > 1:
+                raise ColumnError(
+                    self.file,
+                    f"column {name} is text and has no {field.place}; a CSV file has nothing nested",
+                )
+            found.append(name)
+        return found
+
+    def _fields(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a column for each field."""
+        if not self._schema.has_paths:
+            return batch
+        absent = pa.nulls(len(batch), pa.string())
+        columns = [batch.column(name) if name else absent for name in self._columns]
+        return pa.RecordBatch.from_arrays(columns, [field.name for field in self._schema.fields])
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if not self._has_rows:
@@ -78,7 +106,7 @@ class CsvSource:
                 pacsv.ConvertOptions(
                     check_utf8=False,
                     column_types=self._text_schema,
-                    include_columns=[field.name for field in self._schema.fields],
+                    include_columns=self._text_schema.names,
                     null_values=[""],
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,

@@ -1,14 +1,15 @@
 """Makes columns of Python values, one value at a time: for Avro, and for rows that fast paths cannot take."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from railgun.files.source import Refusal
+from railgun.wire.finding import finder
 from railgun.wire.schema import FieldType, Schema, WireKind
-from railgun.wire.values import MisfitError, reader
+from railgun.wire.values import MisfitError
 
 ARROW_TYPES = {
     WireKind.STRING: pa.string(),
@@ -23,26 +24,27 @@ def arrow_type(type_: FieldType) -> pa.DataType:
     """Return the Arrow type of a field's values."""
     if type_.kind is WireKind.DECIMAL:
         return pa.decimal128(type_.precision, type_.scale)
-    return ARROW_TYPES[type_.kind]
+    # Whole numbers would be taken for numbers of the unit.
+    return pa.timestamp("ms") if type_.unit else ARROW_TYPES[type_.kind]
 
 
-def read_columns(
-    columns: Sequence[Sequence[Any]], schema: Schema, rows: int
-) -> tuple[pa.RecordBatch, list[Refusal]]:
-    """Return a batch from values by field, as the validator takes them, and the refusals. Refused values are null."""
+def read_events(events: Sequence[Mapping[str, Any]], schema: Schema) -> tuple[pa.RecordBatch, list[Refusal]]:
+    """Return the fields of events, as the validator of single events reads them, and the refusals. Refused values are
+    null.
+    """
     refused: dict[int, Refusal] = {}
     arrays = []
-    for field, values in zip(schema.fields, columns):
-        read = reader(field.type)
+    for field in schema.fields:
+        find = finder(field)
         taken: list[Any] = []
-        for row, value in enumerate(values):
+        for row, event in enumerate(events):
             try:
-                taken.append(None if value is None else read(value))
+                taken.append(find(event))
             except MisfitError as error:
                 taken.append(None)
-                refused.setdefault(row, Refusal(row, field.name, str(error)))
+                refused.setdefault(row, Refusal(row, field.place, str(error)))
         arrays.append(array_of(taken, field.type))
-    return batch_of(arrays, schema, rows), [refused[row] for row in sorted(refused)]
+    return batch_of(arrays, schema, len(events)), [refused[row] for row in sorted(refused)]
 
 
 def batch_of(arrays: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:

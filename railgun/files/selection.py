@@ -6,18 +6,23 @@ import pyarrow as pa
 
 from railgun.files.errors import ColumnError
 from railgun.language.errors import nearest
+from railgun.wire.arrow_paths import PathTypeError, field_types
 from railgun.wire.arrow_types import column_type_errors
+from railgun.wire.finding import top_level_names
 from railgun.wire.schema import Schema
 from railgun.wording import listed
 
 
 def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """Return the names of columns that are no fields. Raises ColumnError for a field that is missing or there twice."""
-    requested = {field.name for field in schema.fields}
+    """Return the names of columns in which no fields are. Raises ColumnError for one that is missing or there twice.
+
+    A column in which a path begins may be missing: what the path does not meet is null.
+    """
+    requested = top_level_names(schema)
     for name in columns:
         if name in requested and columns.count(name) > 1:
             raise ColumnError(file, f"two columns are named {name}; rename or remove one")
-    missing = [field.name for field in schema.fields if field.name not in columns]
+    missing = [field.name for field in schema.fields if field.path is None and field.name not in columns]
     if missing:
         raise ColumnError(file, _missing(missing, [name for name in columns if name not in requested]))
     return tuple(name for name in columns if name not in requested)
@@ -26,7 +31,10 @@ def check_columns(file: str, columns: Sequence[str], schema: Schema) -> tuple[st
 def check_arrow_columns(file: str, found: pa.Schema, schema: Schema) -> tuple[str, ...]:
     """Do the same for columns with types. Raises ColumnError also if no value of a column can be its field's."""
     ignored = check_columns(file, found.names, schema)
-    wrong = column_type_errors(found, schema)
+    try:
+        wrong = column_type_errors(field_types(found, schema), schema)
+    except PathTypeError as error:
+        raise ColumnError(file, str(error)) from None
     if wrong is not None:
         raise ColumnError(file, wrong)
     return ignored

@@ -3,6 +3,7 @@
 Many texts are checked together, column by column. Few are checked one by one.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -18,19 +19,19 @@ from railgun.ingest.routing import Router, Share
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.encode import encode_values
+from railgun.wire.finding import NO_RECORD, EventRecord
 from railgun.wire.json_error import json_error
 from railgun.wire.partition import NOT_SENT
-from railgun.wire.schema import Schema
 from railgun.wire.table_validator import AdmittedTable, TableValidator
+from railgun.wire.typed_validator import TypedValidator
 from railgun.wire.validator import (
     EventRefusedError,
-    EventValidator,
     FieldError,
     Roles,
-    TypedValidator,
     ValidatedEvent,
+    event_validator,
 )
-from railgun.wire.values import decode_json
+from railgun.wire.values import decode_any_json
 
 JsonText = bytes | msgspec.Raw
 
@@ -50,13 +51,24 @@ class ParsedEvent:
         return self.size_bytes
 
 
-EventText = JsonText | ParsedEvent
+class RecordEvent:
+    """An event that a record of a topic has, where fields of the stream are in the record beside its value."""
+
+    __slots__ = ("record", "text")
+
+    def __init__(self, text: JsonText | ParsedEvent, record: EventRecord) -> None:
+        self.text, self.record = text, record
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+EventText = JsonText | ParsedEvent | RecordEvent
 
 # With fewer texts than this for each field, columns cost more than checking one text after another.
 _WORTH_A_COLUMN = 24
 # A record may be larger than its event's text by this much: by its head, and by numbers that are shorter as text.
 HEAD_BYTES, VALUE_BYTES = 256, 16
-LONG_INTEGER = "it has an integer of more digits than can be read"
 _LARGEST = Correlation((1 << 31) - 1, 1 << 62, 1 << 62, [((1 << 31) - 1, 1 << 62, 1 << 62)])
 
 
@@ -67,24 +79,19 @@ class MalformedEventError(EventRefusedError):
 class Intake:
     """Accepts texts of one stream under one schema. Not thread-safe.
 
-    ignored_values: how many values of unknown fields were left out so far.
+    roles: with the schema of what comes in, which has the places of the fields. Its version is that of records.
     """
 
-    def __init__(self, stream: StreamDefinition, schema: Schema, roles: Roles, router: Router) -> None:
-        self._stream, self._schema, self._router = stream, schema, router
+    def __init__(self, stream: StreamDefinition, roles: Roles, router: Router) -> None:
+        schema = roles.schema
+        self._stream, self._schema, self._router = stream, stream.schema(schema.version), router
         self._validator, self._table_validator, self._typed_validator = (
-            EventValidator(roles),
+            event_validator(roles),
             TableValidator(roles),
             TypedValidator(roles),
         )
         self._fast = FastReader(schema)
         self._id_place = -1 if stream.id is None else schema.index(stream.id)
-        self._ignored_values = 0
-
-    @property
-    def ignored_values(self) -> int:
-        """How many values of unknown fields were left out so far."""
-        return self._ignored_values + self._validator.ignored_values
 
     def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> AcceptedBatch:
         """Check texts, and return the events that can be recorded and the errors of the others.
@@ -127,8 +134,6 @@ class Intake:
         refused = self._why(texts, admitted, latest_ms)
         if refused is None:
             return None
-        whole = texts if rows is None else [texts[row] for row in rows.tolist()]
-        self._ignored_values += self._fast.unknown_values(whole)
         shares = self._router.shares(good)
         if made is not None:
             known: list[str | int] = list(_made_texts(good.ids))
@@ -199,28 +204,33 @@ class Intake:
             shares[home].append(Share(self._router.partitioners[home], partition, own))
         return AcceptedBatch(rows, known, times, shares, events, self._schema, self._router, refused)
 
-    def _admit(self, text: EventText, latest_ms: int) -> ValidatedEvent | EventRefusedError:
+    def _admit(
+        self, text: EventText, latest_ms: int, record: EventRecord = NO_RECORD
+    ) -> ValidatedEvent | EventRefusedError:
+        if isinstance(text, RecordEvent):
+            self._typed_validator.record = text.record
+            return self._admit(text.text, latest_ms, text.record)
         if not isinstance(text, ParsedEvent):
             admitted = self._typed_validator.admit(text, latest_ms)
             if admitted is not None:
                 return admitted
         try:
-            event = text.event if isinstance(text, ParsedEvent) else decode_json(text)
-        except msgspec.ValidationError:
-            return EventRefusedError([FieldError((), LONG_INTEGER)])
+            event = text.event if isinstance(text, ParsedEvent) else decode_any_json(text)
+        except json.JSONDecodeError as error:
+            return MalformedEventError([FieldError((), f"no JSON that can be read: {error}")])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             assert not isinstance(text, ParsedEvent)
             return MalformedEventError([json_error(text, error)])
         except RecursionError:
             return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
         try:
-            return self._validator.admit(event, latest_ms)
+            return self._validator.admit(event, latest_ms, record)
         except EventRefusedError as error:
             return error
 
 
 def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:
-    return ParsedEvent not in set(map(type, texts))
+    return {ParsedEvent, RecordEvent}.isdisjoint(map(type, texts))
 
 
 def _too_large(size_bytes: int) -> EventRefusedError:

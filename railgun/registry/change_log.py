@@ -17,6 +17,7 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
+from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json
 from railgun.registry.origin import Made
@@ -105,7 +106,7 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
         for key in dict.fromkeys((*before, *after))
         if key != "fields" and before.get(key) != after.get(key)
     ]
-    added = [f"{name} {type_}" for name, type_ in after["fields"].items() if name not in before["fields"]]
+    added = [f"{each.name} {field_text(each)}" for each in new.fields if each.name not in before["fields"]]
     return "; ".join([*parts, *([f"fields added: {', '.join(added)}"] if added else [])]) or "put again"
 
 

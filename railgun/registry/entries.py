@@ -22,18 +22,21 @@ from railgun.catalog.changes import (
     change_to_json,
 )
 from railgun.catalog.errors import CatalogError, DefinitionError
+from railgun.catalog.field_reading import place_to_json, with_place
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
+from railgun.catalog.version import CATALOG_VERSION
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
 from railgun.registry.origin import Made
 
-VERSION = 1
 KEY_BYTES = 16
+# The version of entries that say nothing which a release before would have to know.
+_FIRST = 1
 # For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
-_KEPT = "log_retention"
+_KEPT, _PLACES = "log_retention", "fields"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -81,8 +84,8 @@ class CatalogState:
             version = int(entry["version"])
         except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
             raise CatalogDamagedError(self._log_name, offset, str(error)) from error
-        if version > VERSION:
-            raise CatalogVersionError(self._log_name, offset, version, VERSION)
+        if version > CATALOG_VERSION:
+            raise CatalogVersionError(self._log_name, offset, version, CATALOG_VERSION)
         try:
             self._take(entry)
         except (DefinitionError, CatalogError, KeyError, TypeError) as error:
@@ -105,7 +108,7 @@ class CatalogState:
         if isinstance(change, Warm):
             raise CatalogError("it belongs into a task's log")
         if isinstance(change, PutStream):
-            change = self._with_log_retention(change, entry)
+            change = _with_places(self._with_log_retention(change, entry), entry)
         name = change_stream(change)
         if "key" in entry:
             self.keys[name] = bytes.fromhex(entry["key"])
@@ -136,6 +139,16 @@ class CatalogState:
         self.pending = [change for change in self.pending if change.place > place]
 
 
+def _with_places(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
+    """Return a change with what its entry says beside it of the places of fields. Raises DefinitionError."""
+    said = Table(entry.get(_PLACES, {}), (_PLACES,), change.stream.types)
+    fields = [
+        with_place(field, said.get(field.name), said.at(field.name)) if said.has(field.name) else field
+        for field in change.stream.fields
+    ]
+    return replace(change, stream=replace(change.stream, fields=tuple(fields)))
+
+
 def check(catalog: Catalog, changes: Sequence[Change]) -> None:
     """Raise CatalogError if changes, one after another, do not fit a catalogue."""
     trial = catalog.copy()
@@ -158,8 +171,12 @@ def begin_entry(
     due_ms: see `Removal`.
     before: the stream as it is registered; None if it is new, or the change is not about its definition.
     """
-    entry: dict[str, Any] = {"version": VERSION, "change": change_to_json(change), **made.to_json()}
+    entry: dict[str, Any] = {"version": _FIRST, "change": change_to_json(change), **made.to_json()}
     if isinstance(change, PutStream):
+        places = {each.name: place_to_json(each) for each in change.stream.fields if each.says_where}
+        if places:
+            # A release that passed over it would take other values for the fields. So it has to refuse the entry.
+            entry |= {"version": CATALOG_VERSION, _PLACES: places}
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
         if change.stream.log_retention_ms is not None:
             entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
@@ -176,12 +193,12 @@ def begin_entry(
 
 def done_entry(place: int) -> bytes:
     """Return the entry which says that all tasks were told of all changes up to a place."""
-    return _encode({"version": VERSION, "done": place})
+    return _encode({"version": _FIRST, "done": place})
 
 
 def removed_entry(place: int) -> bytes:
     """Return the entry which says that the topics of the stream dropped at a place are gone."""
-    return _encode({"version": VERSION, "removed": place})
+    return _encode({"version": _FIRST, "removed": place})
 
 
 def change_stream(change: Change) -> str:

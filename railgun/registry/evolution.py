@@ -9,14 +9,16 @@ from railgun.catalog.catalog import (
     Difference,
     StreamEntry,
     check_evolution,
+    fixed_place,
     missing_changes,
     next_version,
 )
 from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, DropStream, PutStream
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
-from railgun.catalog.model import Definitions, StreamDefinition
-from railgun.catalog.stream_reading import definition_to_json, stream_from_json, stream_to_json
+from railgun.catalog.field_reading import field_text, field_to_json, fields_from_table
+from railgun.catalog.model import Definitions, FieldDefinition, StreamDefinition
+from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.registry.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
@@ -102,11 +104,16 @@ def dropped_stream(catalog: Catalog, stream: str) -> Change:
     return DropStream(catalog.last_place + 1, stream)
 
 
-def added_field(catalog: Catalog, stream: str, name: str, type_: str) -> Change:
-    """Return the change that adds a field at the end of a stream's. Raises DefinitionError, UnknownNameError."""
-    fields = stream_to_json(stream_entry(catalog, stream).stream)["fields"]
-    if name in fields:
-        raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
+def added_field(catalog: Catalog, stream: str, name: str, type_: str | Mapping[str, str]) -> Change:
+    """Return the change that adds a field at the end of a stream's. Raises DefinitionError, UnknownNameError.
+
+    type_: a type, or a table of `type`, `from` and `unit`.
+    """
+    known = stream_entry(catalog, stream).stream.fields
+    for field in known:
+        if field.name == name:
+            raise _there_already(stream, field)
+    fields = {field.name: field_to_json(field) for field in known}
     return evolved(catalog, stream, {"fields": {**fields, name: type_}})
 
 
@@ -116,14 +123,26 @@ def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -
     Raises as `evolved` does.
     """
     entry = stream_entry(catalog, stream)
-    fields = stream_to_json(entry.stream)["fields"]
+    fields = {field.name: field_to_json(field) for field in entry.stream.fields}
     added = settings.get("fields", {})
-    for name in added if isinstance(added, Mapping) else ():
-        if name in fields and fields[name] != added[name]:
-            raise DefinitionError(("fields", name), f"{stream} has a field {name} already: {fields[name]}")
-    requested = {**settings, "fields": {**fields, **added} if isinstance(added, Mapping) else added}
+    if isinstance(added, Mapping):
+        requested_fields = {field.name: field for field in fields_from_table(added, ("fields",))}
+        for field in entry.stream.fields:
+            wanted = requested_fields.get(field.name, field)
+            if (wanted.name, wanted.type) == (field.name, field.type) and wanted != field:
+                raise DefinitionError(("fields", field.name), fixed_place(field, wanted))
+            if wanted != field:
+                raise _there_already(stream, field)
+        added = {**fields, **added}
+    requested = {**settings, "fields": added}
     change = evolved(catalog, stream, requested)
     return [] if change.stream == entry.stream else [change]
+
+
+def _there_already(stream: str, field: FieldDefinition) -> DefinitionError:
+    return DefinitionError(
+        ("fields", field.name), f"{stream} has a field {field.name} already: {field_text(field)}"
+    )
 
 
 def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutStream:

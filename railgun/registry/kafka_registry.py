@@ -38,6 +38,7 @@ from railgun.registry.entries import (
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.origin import UNNAMED, Made, Origin
+from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
 from railgun.registry.topics import PREFIX, Topics
 
@@ -86,6 +87,7 @@ class KafkaRegistry:
         try:
             self._transport.create_topic(self._where.topic, 1, TopicSettings(is_compacted=True))
             self._position = self._transport.start_offset(*self._where)
+            self._readers = CatalogReaders(settings, self._topics, self._transport)
             self._telling = Telling(self._transport, self._topics, TopicSettings(log_retention_ms))
             self.snapshot()
         except BaseException:
@@ -237,6 +239,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            self._readers.check(changes, catalog.definitions)
             self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)
             cancellation.begin()

@@ -34,12 +34,16 @@ _HOLDS: Mapping[WireKind, tuple[Callable[[pa.DataType], bool], ...]] = {
     WireKind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer, is_text),
     WireKind.TIMESTAMP: (pa.types.is_timestamp, pa.types.is_integer, is_text),
 }
+# Numbers that are times where a unit says of what.
+_TIMES = (pa.types.is_floating, pa.types.is_decimal)
 
 
 def holds(found: pa.DataType, type_: FieldType) -> bool:
     """Whether a column of an Arrow type can have values for a field's type. A column of the null type always can."""
     if pa.types.is_dictionary(found):
         found = found.value_type
+    if type_.unit and any(is_one(found) for is_one in _TIMES):
+        return True
     return pa.types.is_null(found) or any(is_one(found) for is_one in _HOLDS[type_.kind])
 
 
@@ -49,7 +53,7 @@ def column_type_errors(found: pa.Schema, requested: Schema) -> str | None:
     found: must have each of the fields once. Other columns are ignored.
     """
     wrong = [
-        f"column {field.name} is {found.field(field.name).type} and cannot be {field.type}, "
+        f"column {field.place} is {found.field(field.name).type} and cannot be {field.type}, "
         f"which takes {TAKEN[field.type.kind]}"
         for field in requested.fields
         if not holds(found.field(field.name).type, field.type)

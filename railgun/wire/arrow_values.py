@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from railgun.wire.arrow_types import holds
+from railgun.wire.arrow_types import holds, is_text
 from railgun.wire.columns import REF_LENGTH_BITS, Column
 from railgun.wire.msgpack import is_ascii, is_utf8
 from railgun.wire.rfc3339 import parse_column
@@ -155,7 +155,9 @@ def _double_of_integers(typed: Typed) -> None:
 
 def _timestamp(typed: Typed) -> None:
     array = typed.array
-    if pa.types.is_integer(array.type):
+    if typed.type.unit and not pa.types.is_timestamp(array.type) and not is_text(array.type):
+        _time_of_numbers(typed)
+    elif pa.types.is_integer(array.type):
         _long(typed)
     elif pa.types.is_timestamp(array.type):
         unit = array.type.unit
@@ -169,6 +171,27 @@ def _timestamp(typed: Typed) -> None:
         typed.words = (np.where(wrong, 0, values) * 1_000).view(np.uint64)
     else:
         timestamp_of_text(typed)
+
+
+def _time_of_numbers(typed: Typed) -> None:
+    """Read numbers that count a unit: whole ones together, if all fit, otherwise one by one."""
+    array = typed.array.fill_null(0) if typed.has_nulls else typed.array
+    if pa.types.is_integer(array.type) and not pa.types.is_uint64(array.type):
+        if time_of_integers(typed, array.cast(pa.int64()).to_numpy()):
+            return
+    typed.by_row()
+
+
+def time_of_integers(typed: Typed, integers: NDArray[np.int64]) -> bool:
+    """Read integers that count a unit. Returns False, doing nothing, if one is beyond 64 bits in milliseconds."""
+    unit = typed.type.unit
+    if unit != "s":
+        typed.words = (integers // _PER_MILLISECOND[unit]).view(np.uint64)
+        return True
+    if ((integers > _SECONDS_LIMIT) | (integers < -_SECONDS_LIMIT)).any():
+        return False
+    typed.words = (integers * 1_000).view(np.uint64)
+    return True
 
 
 def timestamp_of_text(typed: Typed) -> None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from railgun.wire.path import Path
+
 PRECISION_LIMIT = 18
 STRING_LIMIT_BYTES = 65_535  # what state can hold: its lengths have 16 bits
 FIELDS_LIMIT = 4096
@@ -30,11 +32,16 @@ class FieldTypeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A field's type. `precision` and `scale` are 0 except for decimals."""
+    """A field's type. `precision` and `scale` are 0 except for decimals.
+
+    unit: what numbers count that come in as times: `s`, `ms`, `us` or `ns`; empty if only whole milliseconds are taken.
+        Records have milliseconds, so the types in their schemas say no unit.
+    """
 
     kind: WireKind
     precision: int = 0
     scale: int = 0
+    unit: str = ""
 
     def __str__(self) -> str:
         if self.kind is WireKind.DECIMAL:
@@ -67,10 +74,19 @@ def decimal_type(precision: int, scale: int) -> FieldType:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named, typed field of a schema."""
+    """A named, typed field of a schema.
+
+    path: where an event that comes in has the field; None: under its name. Records have fields and no paths.
+    """
 
     name: str
     type: FieldType
+    path: Path | None = None
+
+    @property
+    def place(self) -> str:
+        """What errors about an event call the field: where the sender has put it."""
+        return self.name if self.path is None else self.path.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,11 @@ class Schema:
             raise ValueError(f"a schema has at most {FIELDS_LIMIT} fields, not {len(self.fields)}")
         if len({field.name for field in self.fields}) != len(self.fields):
             raise ValueError(f"schema version {self.version} names a field twice")
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether any field is elsewhere than under its name."""
+        return any(field.path is not None for field in self.fields)
 
     def index(self, name: str) -> int:
         """Return the index of a field among the values of a record; -1 if the schema lacks it."""

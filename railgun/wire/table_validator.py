@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from railgun.wire.arrow_paths import PathTypeError, field_types
 from railgun.wire.arrow_types import column_type_errors
 from railgun.wire.arrow_values import Typed, read_array
 from railgun.wire.columns import Column, EventColumns
+from railgun.wire.finding import steps_of
 from railgun.wire.long_text import longs_as_text
 from railgun.wire.schema import EVENT_TIME_MIN_MS, LONG, FieldType, WireKind
 from railgun.wire.validator import NO_ID, NO_TIME, Roles, time_error
@@ -79,12 +81,17 @@ class TableValidator:
 
     def check_types(self, found: pa.Schema) -> None:
         """Raise TableError if a column is missing, is there twice, or has a type that cannot hold its
-        field's values.
+        field's values. A column in which a path begins may be missing.
         """
         schema = self.roles.schema
         for field in schema.fields:
-            _place(found, field.name)
-        wrong = column_type_errors(found, schema)
+            for name in map(str, steps_of(field)[:1]):
+                if field.path is None or name in found.names:
+                    _place(found, name)
+        try:
+            wrong = column_type_errors(field_types(found, schema), schema)
+        except PathTypeError as error:
+            raise TableError(str(error)) from None
         if wrong is not None:
             raise TableError(wrong)
 
@@ -95,7 +102,7 @@ class TableValidator:
         ids: Column | None = None,
         times: NDArray[np.int64] | None = None,
     ) -> AdmittedTable:
-        """Validate n rows. Columns that the schema lacks are ignored.
+        """Validate n rows, with a column for each field (`field_columns`). Others are ignored.
 
         ids: a string column without nulls (`row_number_ids`), if the stream has no id field.
         times: int64[n] in ms, if the stream has no time field.
@@ -110,12 +117,12 @@ class TableValidator:
             if typed.bad.any():
                 row = int(typed.bad.argmax())
                 found.append(
-                    Complaint(f"no {field.type}", typed.bad, BadRow(row, field.name, typed.explain(row)))
+                    Complaint(f"no {field.type}", typed.bad, BadRow(row, field.place, typed.explain(row)))
                 )
             if typed.has_nulls and field.name in (roles.id, roles.time):
                 why = NO_TIME if field.name == roles.time else NO_ID
                 found.append(
-                    Complaint("null", typed.nulls, BadRow(int(typed.nulls.argmax()), field.name, why))
+                    Complaint("null", typed.nulls, BadRow(int(typed.nulls.argmax()), field.place, why))
                 )
         for complaint in found:
             bad |= complaint.rows
@@ -147,8 +154,9 @@ class TableValidator:
         bad |= ahead.view(np.uint8)
         row = int(ahead.argmax())
         assert self.roles.time is not None
-        why = time_error(int(times[row]), latest_ms)
-        return Complaint("out of range", ahead.view(np.uint8), BadRow(row, self.roles.time, why))
+        schema, why = self.roles.schema, time_error(int(times[row]), latest_ms)
+        place = schema.fields[schema.index(self.roles.time)].place
+        return Complaint("out of range", ahead.view(np.uint8), BadRow(row, place, why))
 
 
 def row_number_ids(first: int, n: int) -> Column:

@@ -19,6 +19,7 @@ from railgun.wire.arrow_values import (
     decimal_of_text,
     string,
     string_refs,
+    time_of_integers,
     timestamp_of_text,
 )
 from railgun.wire.schema import FieldType, WireKind
@@ -30,6 +31,7 @@ from railgun.wire.values import (
     read_double,
     read_long,
     read_string,
+    read_time,
     read_timestamp,
 )
 
@@ -58,6 +60,8 @@ def text_reader(type_: FieldType) -> Reader:
     """
     if type_.kind is WireKind.DECIMAL:
         return lambda text: read_decimal(text, type_)
+    if type_.unit:
+        return lambda text: read_time(_text_number(text), type_.unit)
     return _TEXT_READERS[type_.kind]
 
 
@@ -81,6 +85,13 @@ def _text_boolean(text: str) -> bool:
 
 def _text_timestamp(text: str) -> int:
     return _text_long(text) if re.fullmatch(_LONG, text, re.ASCII) else read_timestamp(text)
+
+
+def _text_number(text: str) -> Any:
+    """Return the number in a text; the text itself if it is none."""
+    if re.fullmatch(_LONG, text, re.ASCII):
+        return int(text)
+    return JsonNumber(text) if re.fullmatch(_DOUBLE, text, re.ASCII) else text
 
 
 def _long(typed: Typed) -> None:
@@ -109,6 +120,9 @@ def _boolean(typed: Typed) -> None:
 def _timestamp(typed: Typed) -> None:
     string_refs(typed)
     array = typed.sound()
+    if typed.type.unit:
+        _time(typed, array)
+        return
     whole = pc.match_substring_regex(array, _LONG).fill_null(False)
     if pc.any(whole).as_py() is not True:
         timestamp_of_text(typed)
@@ -116,6 +130,17 @@ def _timestamp(typed: Typed) -> None:
         _cast(typed, _LONG, pa.int64())
     else:
         typed.by_row()
+
+
+def _time(typed: Typed, array: pa.Array) -> None:
+    """Read times that count a unit: together if all are whole numbers, otherwise one by one."""
+    try:
+        if all_match(array, _LONG):
+            if time_of_integers(typed, array.cast(pa.int64()).fill_null(0).to_numpy()):
+                return
+    except pa.ArrowInvalid:
+        pass
+    typed.by_row()
 
 
 def _cast(typed: Typed, pattern: str, type_: Any) -> None:

@@ -1,16 +1,14 @@
-"""Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors.
+"""Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors."""
 
-If every value has its field's JSON type, one call decodes the event, three times as fast.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from railgun.wire.schema import EVENT_TIME_MIN_MS, STRING_LIMIT_BYTES, Schema, WireKind
-from railgun.wire.values import LONG_MAX, LONG_MIN, MisfitError, decode_json, read_timestamp, reader
+from railgun.wire.finding import NO_RECORD, EventRecord, RecordFields, finder
+from railgun.wire.schema import EVENT_TIME_MIN_MS, Schema, WireKind
+from railgun.wire.values import MisfitError, decode_json, reader
 
 Location = tuple[str | int, ...]
 
@@ -73,15 +71,11 @@ class Roles:
 
 
 class EventValidator:
-    """Validates events of one stream under one schema.
-
-    ignored_values: how many values of unknown fields were left out so far.
-    """
+    """Validates events of one stream under one schema."""
 
     def __init__(self, roles: Roles) -> None:
         schema = roles.schema
         self.roles = roles
-        self.ignored_values = 0
         self._fields = [(field.name, reader(field.type)) for field in schema.fields]
         self._time = -1 if roles.time is None else schema.index(roles.time)
         self._id = -1 if roles.id is None else schema.index(roles.id)
@@ -94,51 +88,84 @@ class EventValidator:
             raise EventRefusedError([FieldError((), f"no JSON: {error}")]) from None
         return self.admit(event, latest_ms)
 
-    def admit(self, event: Any, latest_ms: int | None = None) -> ValidatedEvent:
+    def admit(
+        self, event: Any, latest_ms: int | None = None, record: EventRecord = NO_RECORD
+    ) -> ValidatedEvent:
         """Validate an event: a mapping of field names to JSON values (`decode_json`) or their Python equivalents.
 
-        latest_ms: the latest time that is accepted; None for no limit. Raises EventRefusedError.
+        latest_ms: the latest time that is accepted; None for no limit.
+        record: that of the topic which has the event.
+        Raises EventRefusedError.
         """
         if not isinstance(event, Mapping):
             raise EventRefusedError([FieldError((), "an event is a JSON object")])
-        values: list[Any] = []
-        known = 0
-        get = event.get
         try:
-            for name, read in self._fields:
-                value = get(name)
-                if value is None:
-                    values.append(None)
-                    known += name in event
-                else:
-                    values.append(read(value))
-                    known += 1
+            values = self._values(event, record)
         except MisfitError:
-            raise self._refused(event, latest_ms) from None
+            raise self._refused(event, latest_ms, record) from None
         time_ms = None if self._time < 0 else values[self._time]
         event_id = None if self._id < 0 else values[self._id]
         if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
-            raise self._refused(event, latest_ms)
-        self.ignored_values += len(event) - known
+            raise self._refused(event, latest_ms, record)
         return ValidatedEvent(None if event_id is None else str(event_id), time_ms, values)
 
-    def _refused(self, event: Mapping[str, Any], latest_ms: int | None) -> EventRefusedError:
+    def _values(self, event: Mapping[str, Any], record: EventRecord) -> list[Any]:
+        """Return the values of the fields in an event. Raises MisfitError."""
+        values: list[Any] = []
+        get = event.get
+        for name, read in self._fields:
+            value = get(name)
+            values.append(None if value is None else read(value))
+        return values
+
+    def _value(self, event: Mapping[str, Any], place: int, record: EventRecord) -> Any:
+        """Return the value of one field. Raises MisfitError."""
+        name, read = self._fields[place]
+        value = event.get(name)
+        return None if value is None else read(value)
+
+    def _refused(
+        self, event: Mapping[str, Any], latest_ms: int | None, record: EventRecord
+    ) -> EventRefusedError:
         """Return the error with everything that is wrong with an event."""
         errors: list[FieldError] = []
-        for i, (name, read) in enumerate(self._fields):
-            value = event.get(name)
+        for i, field in enumerate(self.roles.schema.fields):
+            where = (field.place,)
             try:
-                checked = None if value is None else read(value)
+                checked = self._value(event, i, record)
             except MisfitError as error:
-                errors.append(FieldError((name,), str(error)))
+                errors.append(FieldError(where, str(error)))
                 continue
             if checked is None and i == self._time:
-                errors.append(FieldError((name,), NO_TIME))
+                errors.append(FieldError(where, NO_TIME))
             elif checked is None and i == self._id:
-                errors.append(FieldError((name,), NO_ID))
+                errors.append(FieldError(where, NO_ID))
             elif i == self._time and not is_time(checked, latest_ms):
-                errors.append(FieldError((name,), time_error(checked, latest_ms)))
+                errors.append(FieldError(where, time_error(checked, latest_ms)))
         return EventRefusedError(errors)
+
+
+class PathValidator(EventValidator):
+    """Validates events of a stream whose fields have paths."""
+
+    def __init__(self, roles: Roles) -> None:
+        super().__init__(roles)
+        self._finders = [finder(field) for field in roles.schema.fields]
+        self._of_record = RecordFields.of(roles.schema.fields)
+
+    def _values(self, event: Mapping[str, Any], record: EventRecord) -> list[Any]:
+        values = [find(event) for find in self._finders]
+        return values if self._of_record is None else self._of_record.put(values, record)
+
+    def _value(self, event: Mapping[str, Any], place: int, record: EventRecord) -> Any:
+        if self._of_record is not None and place in self._of_record:
+            return self._of_record.value(place, record)
+        return self._finders[place](event)
+
+
+def event_validator(roles: Roles) -> EventValidator:
+    """Return the validator of a stream's events."""
+    return PathValidator(roles) if roles.schema.has_paths else EventValidator(roles)
 
 
 def is_time(time_ms: int | None, latest_ms: int | None) -> bool:
@@ -154,99 +181,3 @@ def time_error(time_ms: Any, latest_ms: int | None) -> str:
         return f"{time_ms} stands for minus infinity; the least time of an event is {EVENT_TIME_MIN_MS}"
     ahead = f"{time_ms} is {time_ms - latest_ms} ms further ahead than the stream's max_future allows"
     return f"{ahead}; is the sender's clock right, and is it in ms?"
-
-
-# Every integer between these limits has a double of its own, so none is rounded silently.
-_EXACT_MIN, _EXACT_MAX = -(2.0**53), 2.0**53
-_Long = Annotated[int, msgspec.Meta(ge=LONG_MIN, le=LONG_MAX)]
-_SHAPES: dict[WireKind, tuple[Any, Any]] = {
-    WireKind.STRING: (str | None, None),
-    WireKind.LONG: (_Long | None, None),
-    WireKind.DOUBLE: (Annotated[float, msgspec.Meta(gt=_EXACT_MIN, lt=_EXACT_MAX)] | None, None),
-    WireKind.BOOLEAN: (bool | None, None),
-    WireKind.TIMESTAMP: (_Long | str | None, None),
-    WireKind.DECIMAL: (msgspec.Raw, msgspec.Raw(b"null")),
-}
-# After k misses in a row, the next k - 1 texts are not tried, up to this many. If all texts have an unknown field,
-# trying is useless.
-_UNTRIED_MAX = 63
-_MINUS = b"-"
-
-
-class TypedValidator:
-    """A faster validator of JSON texts. It gives the same result as `EventValidator`, or None. One thread uses it."""
-
-    def __init__(self, roles: Roles) -> None:
-        schema = roles.schema
-        names = [f"f{place}" for place in range(len(schema.fields))]
-        shape = msgspec.defstruct(
-            "Event",
-            [(name, *_SHAPES[field.type.kind]) for name, field in zip(names, schema.fields)],
-            rename=dict(zip(names, (field.name for field in schema.fields))),
-            gc=False,
-            forbid_unknown_fields=True,
-        )
-        self._decode = msgspec.json.Decoder(shape).decode
-        self._time = -1 if roles.time is None else schema.index(roles.time)
-        self._id = -1 if roles.id is None else schema.index(roles.id)
-        kinds = [field.type.kind for field in schema.fields]
-        self._doubles = _places(kinds, WireKind.DOUBLE)
-        self._times = _places(kinds, WireKind.TIMESTAMP)
-        self._decimals: Mapping[int, Callable[[Any], Any]] = {
-            place: reader(schema.fields[place].type) for place in _places(kinds, WireKind.DECIMAL)
-        }
-        self._misses = self._untried = 0
-
-    def admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> ValidatedEvent | None:
-        """Return what `EventValidator.admit` would return for a JSON text; None if that validator has to check it."""
-        if self._untried:
-            self._untried -= 1
-            return None
-        admitted = self._admit(text, latest_ms)
-        if admitted is None:
-            self._misses += 1
-            self._untried = min(self._misses - 1, _UNTRIED_MAX)
-        else:
-            self._misses = 0
-        return admitted
-
-    def _admit(self, text: bytes | msgspec.Raw, latest_ms: int | None) -> ValidatedEvent | None:
-        if len(text) > STRING_LIMIT_BYTES:
-            return None
-        try:
-            values = msgspec.structs.astuple(self._decode(text))
-            if self._decimals:
-                values = self._with_decimals(values)
-            for place in self._times:
-                if type(values[place]) is str:
-                    values = _put(values, place, read_timestamp(values[place]))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MisfitError):
-            return None
-        if _MINUS in bytes(text):
-            for place in self._doubles:
-                if values[place] == 0.0:
-                    # Not -0.0.
-                    values = _put(values, place, 0.0)
-        time_ms = None if self._time < 0 else values[self._time]
-        event_id = None if self._id < 0 else values[self._id]
-        if (self._time >= 0 and not is_time(time_ms, latest_ms)) or (self._id >= 0 and event_id is None):
-            return None
-        return ValidatedEvent(None if event_id is None else str(event_id), time_ms, values)
-
-    def _with_decimals(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        made = list(values)
-        for place, read in self._decimals.items():
-            number = decode_json(made[place])
-            made[place] = None if number is None else read(number)
-        return tuple(made)
-
-
-def _put(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
-    """Return the values with another one at a place. They stay a tuple: the garbage collector does not track tuples
-    of plain values.
-    """
-    return (*values[:place], value, *values[place + 1 :])
-
-
-def _places(kinds: Sequence[WireKind], kind: WireKind) -> list[int]:
-    return [place for place, each in enumerate(kinds) if each is kind]

@@ -4,10 +4,11 @@ A JSON number with a point or an exponent is kept as its own text (`JsonNumber`)
 that were sent, and a double is rounded once.
 """
 
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import msgspec
@@ -40,6 +41,31 @@ decode_json = msgspec.json.Decoder(float_hook=JsonNumber).decode
 """JSON to Python: exact integers, other numbers as JsonNumber. Raises MsgspecError and RecursionError."""
 
 
+# The longest integer that Python reads from digits.
+_INTEGER_DIGITS = 4_300
+
+
+def decode_any_json(text: bytes | msgspec.Raw) -> Any:
+    """Do the same for a text that may have integers of very many digits, which become JsonNumber.
+
+    Raises json.JSONDecodeError, MsgspecError, UnicodeDecodeError and RecursionError.
+    """
+    try:
+        return decode_json(text)
+    except msgspec.ValidationError:
+        return json.loads(
+            bytes(text).decode(), parse_int=_integer, parse_float=JsonNumber, parse_constant=_no_constant
+        )
+
+
+def _integer(digits: str) -> int | JsonNumber:
+    return int(digits) if len(digits) <= _INTEGER_DIGITS else JsonNumber(digits)
+
+
+def _no_constant(name: str) -> None:
+    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+
+
 def reader(type_: FieldType) -> Reader:
     """Return a function that reads values of a type that are not null, and raises MisfitError.
 
@@ -47,12 +73,14 @@ def reader(type_: FieldType) -> Reader:
     """
     if type_.kind is WireKind.DECIMAL:
         return lambda value: read_decimal(value, type_)
+    if type_.unit:
+        return lambda value: read_time(value, type_.unit)
     return _READERS[type_.kind]
 
 
 def read_string(value: Any) -> str:
     if type(value) is not str and (isinstance(value, JsonNumber) or not isinstance(value, str)):
-        raise _misfit(value, "a string")
+        raise misfit(value, "a string")
     if value.isascii():
         size_bytes = len(value)
     else:
@@ -67,7 +95,7 @@ def read_string(value: Any) -> str:
 
 def read_long(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _misfit(value, "a long")
+        raise misfit(value, "a long")
     if not LONG_MIN <= value <= LONG_MAX:
         raise MisfitError(f"{_shown(value)} is beyond 64 bits")
     return int(value)
@@ -81,7 +109,7 @@ def read_double(value: Any) -> float:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = _exact_double(value)
     else:
-        raise _misfit(value, "a double")
+        raise misfit(value, "a double")
     if number - number != 0.0:
         raise MisfitError(
             f"{_shown(value)} is beyond the doubles" if number == number else "NaN is no double"
@@ -102,7 +130,7 @@ def _exact_double(value: int) -> float:
 
 def read_boolean(value: Any) -> bool:
     if value is not True and value is not False:
-        raise _misfit(value, "true or false")
+        raise misfit(value, "true or false")
     return bool(value)
 
 
@@ -119,8 +147,60 @@ def read_timestamp(value: Any) -> int:
             raise MisfitError(f"the datetime {value} has no time zone: give it one, as in tzinfo=UTC")
         return (value - _EPOCH) // _MILLISECOND
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _misfit(value, "integer milliseconds or RFC 3339 text")
+        raise misfit(value, "integer milliseconds or RFC 3339 text")
     return read_long(value)
+
+
+# How far the point moves to the right when a number of a unit becomes milliseconds.
+_SHIFTS = {"s": 3, "ms": 0, "us": -3, "ns": -6}
+_LONG_DIGITS = 19
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+class Milliseconds(int):
+    """A time whose own type says what it is: it is of no other unit."""
+
+    __slots__ = ()
+
+
+def read_time(value: Any, unit: str) -> int:
+    """Return a time in milliseconds, floored. Numbers count the unit. A double is its shortest decimal."""
+    if isinstance(value, Milliseconds):
+        return read_long(value)
+    if isinstance(value, JsonNumber | float | Decimal):
+        return _floored(value, unit)
+    if not isinstance(value, int) or isinstance(value, bool):
+        if isinstance(value, str | datetime):
+            return read_timestamp(value)
+        raise misfit(value, f"a number of {unit} or RFC 3339 text")
+    shift = _SHIFTS[unit]
+    time_ms: int = int(value) * 10**shift if shift >= 0 else int(value) // 10**-shift
+    if not LONG_MIN <= time_ms <= LONG_MAX:
+        raise beyond_64_bits(value, unit)
+    return time_ms
+
+
+def _floored(value: JsonNumber | float | Decimal, unit: str) -> int:
+    """Return a number with a point or an exponent in milliseconds, floored."""
+    text = repr(value) if isinstance(value, float) else str(value)
+    if _NUMBER.fullmatch(text) is None:
+        raise misfit(value, f"a number of {unit} or RFC 3339 text")
+    number, shift = Decimal(text), _SHIFTS[unit]
+    if number and number.adjusted() + shift > _LONG_DIGITS:
+        raise beyond_64_bits(value, unit)
+    if number and number.adjusted() + shift < 0:
+        # Less than a millisecond. Its digits may be very many places behind the point.
+        return -1 if number < 0 else 0
+    time_ms = int(number.scaleb(shift, _EXACT).to_integral_value(ROUND_FLOOR))
+    if not LONG_MIN <= time_ms <= LONG_MAX:
+        raise beyond_64_bits(value, unit)
+    return time_ms
+
+
+def beyond_64_bits(value: Any, unit: str) -> MisfitError:
+    """Return the error for a time that no field can hold."""
+    return MisfitError(f"{_shown(value)} {unit} are milliseconds beyond 64 bits")
 
 
 def read_decimal(value: Any, type_: FieldType) -> int:
@@ -137,13 +217,13 @@ def read_decimal(value: Any, type_: FieldType) -> int:
         return _unscaled(str(value), _SCIENTIFIC, value, type_)
     if isinstance(value, float):
         raise MisfitError(f"a binary float is no exact {type_}: send a string, or in Python a Decimal")
-    raise _misfit(value, str(type_))
+    raise misfit(value, str(type_))
 
 
 def _unscaled(text: str, pattern: re.Pattern[str], value: Any, type_: FieldType) -> int:
     match = pattern.fullmatch(text)
     if match is None:
-        raise _misfit(value, str(type_))
+        raise misfit(value, str(type_))
     fraction = match[3] or ""
     digits = (match[2] + fraction).lstrip("0")
     significant = digits.rstrip("0")
@@ -164,7 +244,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _misfit(value: Any, expected: str) -> MisfitError:
+def misfit(value: Any, expected: str) -> MisfitError:
+    """Return the error for a value that is not what is expected."""
     shown = {True: "true", False: "false"}[value] if isinstance(value, bool) else _shown(value)
     return MisfitError(f"{_sort(value)} {shown} is not {expected}")
 

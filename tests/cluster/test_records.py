@@ -10,9 +10,11 @@ from railgun.cluster.copies import CopyName, CopyState, Cut, Gap, LogPoint
 from railgun.cluster.plan import Drain, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import (
+    READS,
     AcceptedCut,
     AcceptedGap,
     DrainOrder,
+    FrontEndRecord,
     NodeRecord,
     PlanReader,
     RecordError,
@@ -54,6 +56,16 @@ def test_of_several_copies_the_one_that_answers_stands_for_the_task() -> None:
     table.take(encode_report(report()), 3.0)
     assert [heard.copy for heard in table.copies(NAME)] == [THERE]
     assert table.newest(TaskKey("other", 1, "k", 0)) is None
+
+
+def test_what_a_front_end_says_comes_back() -> None:
+    said = FrontEndRecord(said_ms=7, number=5, name="f", release="0.1.0", reads=READS)
+    assert decode_statement(encode_statement(said)) == said
+    assert msgspec.json.decode(encode_statement(said)) == {
+        "kind": "frontend", "version": 1, "said_ms": 7, "number": 5, "name": "f", "release": "0.1.0",
+        "reads": {"nodes": 1, "plan": 1, "reports": 2, "catalog": 2},
+    }  # fmt: skip
+    assert said.key == b"frontend/5"
 
 
 def test_a_node_and_an_order_come_back() -> None:

@@ -85,7 +85,7 @@ class EnginePlayer:
     def drop_metric(self, name: str) -> None:
         self.engine.drop_metric(self.stream, name)
 
-    def add_field(self, name: str, declared: str) -> None:
+    def add_field(self, name: str, declared: Any) -> None:
         self.engine.add_field(self.stream, name, declared)
 
     def set_lateness(self, duration: str) -> None:

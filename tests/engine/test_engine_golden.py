@@ -77,7 +77,7 @@ def newer_row(database: Rdict) -> None:
 
 def newer_entry(database: Rdict) -> None:
     """The catalogue's topic is the first that a log has."""
-    (_, block), *_ = make_blocks([Records.of([msgspec.json.encode({"version": 2, "done": 99})])])
+    (_, block), *_ = make_blocks([Records.of([msgspec.json.encode({"version": 3, "done": 99})])])
     last = max(key for key in database.keys() if key.startswith(block_key(1, 0, 0)[:9]))  # noqa: SIM118
     end = int.from_bytes(last[9:], "big") + int.from_bytes(database[last][4:8], "little")
     database[block_key(1, 0, end)] = block

@@ -119,13 +119,6 @@ def test_bad_values_among_columns(engine: Engine) -> None:
 
 
 @pytest.mark.usefixtures("worth_columns")
-def test_values_of_unknown_fields_are_counted(engine: Engine) -> None:
-    engine.score_each("s", texts(GOOD))
-    live = engine._streams.live("s")
-    assert live._intake.ignored_values == 2
-
-
-@pytest.mark.usefixtures("worth_columns")
 def test_ids_and_times_are_made(engine: Engine) -> None:
     found = replies(engine, "bare", texts([{"x": 1}, {"x": 2}, {"x": 3}]))
     assert [reply["metrics"]["sx"] for reply in found] == [1, 3, 6]

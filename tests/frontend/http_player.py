@@ -12,7 +12,7 @@ import httpx
 
 from railgun.catalog.changes import Warm
 from railgun.catalog.definitions import parse_definitions
-from railgun.catalog.stream_reading import stream_to_json
+from railgun.catalog.stream_reading import definition_to_json
 from railgun.engine.engine import Engine
 from railgun.task.settings import TaskSettings
 from tests.engine.player import as_reply
@@ -59,7 +59,7 @@ class HttpRequests(ABC):
     def apply(self, definitions: str) -> None:
         read = parse_definitions(definitions)
         for stream in read.streams.values():
-            self._pending("POST", "/v1/streams", stream_to_json(stream))
+            self._pending("POST", "/v1/streams", definition_to_json(stream))
         for metric in (*read.metrics, *read.derived):
             self._pending("POST", f"/v1/streams/{metric.stream}/metrics", {"sql": metric.sql})
         self._wait_until_warm()
@@ -89,7 +89,7 @@ class HttpRequests(ABC):
     def drop_metric(self, name: str) -> None:
         self._pending("DELETE", f"{self.place}/metrics/{name}")
 
-    def add_field(self, name: str, declared: str) -> None:
+    def add_field(self, name: str, declared: Any) -> None:
         self._pending("PATCH", self.place, {"fields": {name: declared}})
 
     def set_lateness(self, duration: str) -> None:

@@ -14,6 +14,7 @@ from railgun.plan.hot import text_of
 from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
 from railgun.registry.origin import Made, Origin
 from railgun.wire.control_records import decode_control, encode_control
+from railgun.wire.path import parse_path
 from tests.golden.promises import expected, held
 from tests.golden.stream import DEFINITIONS, changes
 
@@ -91,7 +92,15 @@ def entries() -> dict[str, bytes]:
         "a stream takes back how long its logs are kept": begin_entry(
             put, Made(), before=keeping(put, 604_800_000).stream
         ),
+        "a stream begins that says where events have its fields": begin_entry(placed(put), Made(), KEY),
     }
+
+
+def placed(put: PutStream) -> PutStream:
+    """The change with a path and a unit."""
+    first, second, *others = put.stream.fields
+    fields = (replace(first, path=parse_path("a[0]['b-c']")), replace(second, unit="s"), *others)
+    return replace(put, stream=replace(put.stream, fields=fields))
 
 
 def keeping(put: PutStream, kept_ms: int | None) -> PutStream:
@@ -124,6 +133,15 @@ def test_entries_are_read_back() -> None:
     assert [(each.place, each.due_ms) for each in state.removals] == [(10, DUE_MS)]
     take("topics are removed")
     assert state.removals == []
+
+
+def test_where_events_have_fields_is_read_back() -> None:
+    state = CatalogState("place")
+    body = expected("catalogue_entries.json")["a stream begins that says where events have its fields"]
+    state.take(0, msgspec.json.encode(body))
+    put = changes()[0]
+    assert isinstance(put, PutStream)
+    assert state.catalog.streams["payments"].stream == placed(put).stream
 
 
 def test_who_made_a_change_is_read_back() -> None:

@@ -9,6 +9,8 @@ import railgun
 from frontend.exchange.streams import StreamIntake
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.stream_reading import stream_from_json
 from railgun.cli.status import as_text
 from railgun.engine.offline import OfflineRun
 from railgun.ingest.ids import IdMaker
@@ -27,9 +29,18 @@ sql = "SELECT count(*) AS n FROM s OVER INFINITE"
 """
 _SECONDS = 1_700_000_000
 _WARNING = (
-    "stream s: the time 1700000000 of an event is 1970-01-20T16:13:20Z, as times are milliseconds since 1970; if it "
-    "was meant as seconds, send 1700000000000"
+    "stream s: an event is of 1970-01-20T16:13:20Z, as the numbers of its time are taken for ms since 1970; in s it "
+    'would be of 2023: is its unit "s"?'
 )
+_OF_STATUS = (
+    "the time 1700000000 of an event is 1970-01-20T16:13:20Z, as times are milliseconds since 1970; if it was meant as "
+    "seconds, send 1700000000000"
+)
+
+
+def _stream(unit: str = "") -> StreamDefinition:
+    said = {"type": "timestamp", "unit": unit} if unit else "timestamp"
+    return stream_from_json({"name": "s", "time": "ts", "fields": {"ts": said}})
 
 
 @pytest.mark.parametrize("time_ms", [-1, 0, 8_999_999, 999_999_999, 10_000_000_000, 1_700_000_000_000])
@@ -38,10 +49,43 @@ def test_times_that_are_no_seconds_of_this_century(time_ms: int) -> None:
 
 
 def test_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    unit = TimeUnit("s")
+    unit = TimeUnit(_stream())
     for times in ([], [1_700_000_000_000, _SECONDS], [_SECONDS], [_SECONDS + 1]):
         unit.look(times)
     assert caplog.messages == [_WARNING]
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "unit", "likely"),
+    [
+        (631_151_999_999, "ms", None),
+        (631_152_000_000, "ms", ""),
+        (4_133_980_799_999, "ms", ""),
+        (4_133_980_800_000, "ms", None),
+        (0, "ms", None),
+        (1_700_000_000, "ms", "s"),
+        (1_700_000_000_000_000, "ms", "us"),
+        (1_700_000_000_000_000_000, "ms", "ns"),
+        (1_700_000_000_000_000, "s", "ms"),
+        (1_700_000_000, "us", "ms"),
+        (1_700_000, "us", "s"),
+        (1_700_000_000, "ns", "us"),
+        (-1, "ns", None),
+    ],
+)
+def test_the_unit_that_is_likely(
+    caplog: pytest.LogCaptureFixture, time_ms: int, unit: str, likely: str | None
+) -> None:
+    """likely: None: there is none.  Empty: nothing is wrong."""
+    TimeUnit(_stream(unit)).look([time_ms])
+    said = "\n".join(caplog.messages)
+    if likely == "":
+        assert not said
+    elif likely is None:
+        assert said.endswith("is that right?")
+    else:
+        assert f"taken for {unit} since 1970; in {likely} it would be of 2023" in said
+        assert said.endswith(f'is its unit "{likely}"?')
 
 
 @pytest.mark.parametrize("count", [1, 100])
@@ -57,7 +101,7 @@ def test_an_engine_warns_and_its_status_does(
         assert caplog.messages == [_WARNING]
         (task,) = engine.status().streams[0].tasks
         status = {"streams": [{"name": "s", "tasks": [{"partitioner": "*", **_shown(task)}]}]}
-        assert f"  WARNING: {_WARNING.removeprefix('stream s: ')}" in as_text(status).splitlines()
+        assert f"  WARNING: {_OF_STATUS}" in as_text(status).splitlines()
         engine.score("s", {"ts": 1_700_000_000_000})
         (task,) = engine.status().streams[0].tasks
         status = {"streams": [{"name": "s", "tasks": [{"partitioner": "*", **_shown(task)}]}]}

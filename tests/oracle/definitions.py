@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tests.oracle.derived import DerivedMetric, names_in
 from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.errors import DefinitionRefused
+from tests.oracle.paths import Source, parse_field
 from tests.oracle.syntax import Derived, Metric
 from tests.oracle.types import Type, parse_type
 
@@ -35,6 +36,11 @@ class Stream:
     retention_ms: int | None = 30 * 86_400_000
     partitions: int = 1
     dedup_events: int = 1_000_000
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    def source(self, name: str) -> Source:
+        """Where a field lies in an event: under its own name where nothing else is said."""
+        return self.sources.get(name, Source((name,), None))
 
     @property
     def future_limit_ms(self) -> int:
@@ -130,9 +136,11 @@ def _stream(name: str, body: Mapping[str, object]) -> Stream:
         raise DefinitionRefused(f"{name}: fields are a table, partitioners a list")
     if not isinstance(partitions, int) or not isinstance(dedup_events, int):
         raise DefinitionRefused(f"{name}: partitions and dedup_events are integers")
+    declared = {key: parse_field(key, value) for key, value in fields.items()}
     return Stream(
         name=name,
-        fields={key: parse_type(str(value)) for key, value in fields.items()},
+        fields={key: parse_type(type_) for key, (type_, _) in declared.items()},
+        sources={key: source for key, (_, source) in declared.items()},
         time=_optional_text(body, "time"),
         id=_optional_text(body, "id"),
         partitioners=tuple(partitioners),
@@ -182,8 +190,10 @@ def _check_roles(stream: Stream) -> None:
             raise DefinitionRefused(f"partitioner {name!r} is no string or long field")
 
 
-def with_field(stream: Stream, name: str, declared: str) -> Stream:
-    """The stream with one field more; raises DefinitionRefused."""
+def with_field(stream: Stream, name: str, declared: object) -> Stream:
+    """The stream with one field more; raises DefinitionRefused. declared: its type, or a table with it."""
     if name in stream.fields:
         raise DefinitionRefused(f"field {name!r} is taken")
-    return checked(replace(stream, fields={**stream.fields, name: parse_type(declared)}))
+    type_, source = parse_field(name, declared)
+    fields = {**stream.fields, name: parse_type(type_)}
+    return checked(replace(stream, fields=fields, sources={**stream.sources, name: source}))

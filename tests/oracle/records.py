@@ -54,10 +54,10 @@ class DropMetric:
 
 @dataclass(frozen=True)
 class AddField:
-    """A schema with one field more; `declared` is its type as the definitions write it."""
+    """A schema with one field more; `declared` is what the definitions say of it."""
 
     name: str
-    declared: str
+    declared: object
 
 
 @dataclass(frozen=True)

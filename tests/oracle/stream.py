@@ -11,6 +11,7 @@ from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.errors import EventRefused, QueryRefused
 from tests.oracle.live_metric import LiveMetric
 from tests.oracle.murmur2 import partition
+from tests.oracle.paths import read_field
 from tests.oracle.query import parse_statement
 from tests.oracle.records import (
     AddField,
@@ -176,7 +177,7 @@ class StreamOracle:
         """The front-end's part: types checked, id and time found, unknown fields left out."""
         fields: Row = {}
         for name, declared in self.stream.fields.items():
-            value = read_value(event.get(name), declared, name)
+            value = read_field(event, self.stream.source(name), declared, name)
             if value is not None:
                 fields[name] = value
         identity = made_id if self.stream.id is None else fields.get(self.stream.id)
@@ -259,7 +260,7 @@ class StreamOracle:
         if metric is not None:
             self._tell(home(self.stream, metric), DropMetric(name))
 
-    def add_field(self, name: str, declared: str) -> None:
+    def add_field(self, name: str, declared: Any) -> None:
         self.catalogue.check_unread(name)
         self._evolve(with_field(self.stream, name, declared), AddField(name, declared))
 

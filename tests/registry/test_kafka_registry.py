@@ -448,7 +448,7 @@ def test_a_change_that_begins_meanwhile_is_among_the_definitions(
         (b"{", CatalogDamagedError),
         (b'{"version": 1}', CatalogDamagedError),
         (b'{"version": 1, "change": {"kind": "drop_stream", "place": 1, "name": "s"}}', CatalogDamagedError),
-        (b'{"version": 2}', CatalogVersionError),
+        (b'{"version": 3}', CatalogVersionError),
     ],
 )
 def test_entries_that_cannot_be_read(kafka: str, prefix: str, entry: bytes, error: type[Exception]) -> None:

@@ -54,7 +54,7 @@ _COMMANDS: tuple[tuple[str, Callable[[str], Step | Restart]], ...] = (
     ("add metric ", AddMetrics),
     ("warm ", WarmMetric),
     ("drop metric ", DropMetric),
-    ("add field ", lambda rest: AddField(*rest.split(maxsplit=1))),
+    ("add field ", lambda rest: _add_field(*rest.split(maxsplit=1))),
     ("set lateness ", SetLateness),
     ("set retention ", SetRetention),
     ("set clock ", lambda rest: SetClock(int(rest))),
@@ -67,6 +67,11 @@ def _ask(text: str) -> AskValues:
     if not names:
         return AskValues(json.loads(text))
     return AskValues(json.loads("{" + key), tuple(name.strip() for name in names.split(",")))
+
+
+def _add_field(name: str, declared: str) -> AddField:
+    """`NAME TYPE`, or `NAME {table}`."""
+    return AddField(name, json.loads(declared) if declared.startswith("{") else declared)
 
 
 def read_script(path: Path) -> Script:

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from frontend.backend.cluster import GapOrder
 from frontend.kafka import accepted_gaps
-from frontend.kafka.accepted_gaps import Standing, found_gap, reached, told_gap
+from frontend.kafka.accepted_gaps import Standing, found_gap, has_said_how_far, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
@@ -196,7 +196,7 @@ def _standing(observed: ObservedCluster, task: TaskKey, now_s: float) -> Standin
         [each for each in copies if each not in heard],
         {
             name: name in observed.members
-            for name in disks - {each.copy.node for each in copies if reached(each) > 0}
+            for name in disks - {each.copy.node for each in copies if has_said_how_far(each)}
         },
         observed.gaps.get(task),
     )

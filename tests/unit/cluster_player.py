@@ -94,7 +94,7 @@ class ClusterPlayer:
     def drop_metric(self, name: str) -> None:
         self._change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, name)])
 
-    def add_field(self, name: str, declared: str) -> None:
+    def add_field(self, name: str, declared: Any) -> None:
         self._change(lambda catalog: [evolution.added_field(catalog, STREAM, name, declared)])
 
     def set_lateness(self, duration: str) -> None:

@@ -7,6 +7,18 @@ The routes of this folder and `frontend/http/openapi.py` name the models, which 
 from pydantic import BaseModel, Field
 
 
+class FieldPlace(BaseModel):
+    """A field with more than its type."""
+
+    type: str = Field(examples=["timestamp"])
+    from_: str | None = Field(
+        None,
+        alias="from",
+        description="where events have it, as in header.created, items[0].sku, a['b-c'], @key; else its name",
+    )
+    unit: str | None = Field(None, description="what a timestamp's numbers count: s, ms, us or ns")
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -24,8 +36,8 @@ class Stream(BaseModel):
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
-    fields: dict[str, str] = Field(
-        description="types by name: string, long, double, boolean, decimal(p,s), timestamp",
+    fields: dict[str, str | FieldPlace] = Field(
+        description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
     )
 
@@ -33,7 +45,9 @@ class Stream(BaseModel):
 class StreamChange(BaseModel):
     """What of a stream can be changed."""
 
-    fields: dict[str, str] | None = Field(None, description="fields to add: types by name")
+    fields: dict[str, str | FieldPlace] | None = Field(
+        None, description="fields to add: types by name, or tables with more"
+    )
     lateness: str | None = Field(None, description="how late events may be")
     retention: str | None = Field(None, description="how long events are kept, or forever")
     log_retention: str | None = Field(

@@ -157,7 +157,7 @@ class _RunReading:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         stream = self.defined.stream
-        schema = stream.schema(1)
+        schema = stream.incoming(1)
         checks = EventChecks(stream, schema, self.now_ms)
         replies = _InStep(ReplyFile(Path(self.files.out), self.defined.file_columns))
         ids = reply_column(id_column(stream))

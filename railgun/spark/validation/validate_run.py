@@ -54,7 +54,7 @@ def check_files(files: RunFiles) -> None:
             "is written nowhere, so its results cannot be computed again; give it a time field"
         )
     ReplyFile(Path(files.out), defined.file_columns)
-    EventFiles([Path(each) for each in files.events], stream.schema(1)).close()
+    EventFiles([Path(each) for each in files.events], stream.incoming(1)).close()
 
 
 def check_sample(sample: float | None) -> None:

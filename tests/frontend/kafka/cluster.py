@@ -17,7 +17,7 @@ from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, Unanswere
 from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions
-from railgun.catalog.stream_reading import stream_to_json
+from railgun.catalog.stream_reading import definition_to_json
 from railgun.config.settings import HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
 from tests.broker.own_topics import own_prefix
@@ -137,7 +137,7 @@ def define(client: httpx.Client, toml: str) -> None:
     """Make the streams and metrics of definitions, which are not there yet."""
     definitions = parse_definitions(toml)
     for stream in definitions.streams.values():
-        assert client.post("/v1/streams", json=stream_to_json(stream)).status_code == 201
+        assert client.post("/v1/streams", json=definition_to_json(stream)).status_code == 201
     for metric in (*definitions.metrics, *definitions.derived):
         place = f"/v1/streams/{metric.stream}/metrics"
         assert client.post(place, json={"sql": metric.sql}).status_code == 201
