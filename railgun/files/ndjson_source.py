@@ -22,7 +22,7 @@ from railgun.wire.shapes import RAW, Leaf, Shape, shape_of
 from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_any_json
 
-_RAW_NULL = b"null"
+_RAW_NULL = msgspec.Raw(b"null")  # one never equals bytes
 # Numbers with an exponent, which decimals may have, are read one by one.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
 _RAW_INTEGER = r"^-?[0-9]{1,19}$"
