@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from frontend.backend.cluster import GapOrder
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
@@ -117,7 +118,7 @@ class Cluster:
                     raise
 
     def accept_gap(self) -> dict[str, Any]:
-        return self._state.accept_gap(self.task, self.player.registry, "", is_asked=False)
+        return self._state.accept_gap(self.task, self.player.registry, GapOrder())
 
     def trim(self, before: int) -> None:
         """Let the log's retention delete its beginning."""
