@@ -194,11 +194,9 @@ def test_the_log_has_lost_its_beginning_too(tmp_path: Path) -> None:
         end = cluster.lose(50)
         cluster.await_states([CopyState.FAILED, CopyState.FAILED])
         cluster.trim(end - 20)
-        for _ in range(2):
-            with pytest.raises(
-                ProblemError, match=r"loss is accepted.*`railgun cluster accept-gap s/card/0`"
-            ):
-                cluster.accept()
+        with pytest.raises(ProblemError, match=r"loss is accepted.*`railgun cluster accept-gap s/card/0`"):
+            cluster.accept()
+        # They begin again meanwhile, and may go on for all that is known.
         awaited(lambda: all(copy.left_behind is not None for copy in cluster.copies()))
         assert all("accept-gap s/card/0" in copy.failure for copy in cluster.copies())
         with pytest.raises(ProblemError, match=r"loss is accepted.*`railgun cluster accept-gap s/card/0`"):
