@@ -20,8 +20,6 @@ import pytest
 from railgun.config.loading import settings_of
 from railgun.config.settings import Settings
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka import watchdog as kafka_watchdog
-from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.node.identity import keep_catalogue
 from railgun.node.relay import Fetch, Received, Serving, SnapshotMade
@@ -31,6 +29,7 @@ from railgun.transfer.donor import DonorAddress, DonorError
 from railgun.transfer.fetch import TaskFetch
 from railgun.transfer.process import TransferProcess
 from railgun.transfer.serving import CONNECTIONS_MAX
+from tests.broker.lost_brokers import lose_brokers
 from tests.broker.own_topics import own_prefix
 from tests.certificates import Authority
 from tests.transfer.made_up import CLUSTER, FORMATS, TASK, content, described, fetch_of, files_in, order
@@ -257,12 +256,7 @@ def test_it_ends_if_its_client_has_lost_the_brokers_for_good(
 ) -> None:
     """It would know no new address of a node ever after."""
 
-    def asked(client: Client, topic: str, within_s: float) -> int | None:
-        return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
-
-    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
-    monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+    lose_brokers(monkeypatch)
     config = write_config(tmp_path, kafka, own_prefix("t"))
     sent, stopped = list[object](), threading.Event()
     transfer = TransferProcess(
