@@ -34,8 +34,9 @@ class Losses:
     ) -> dict[str, LostCopy]:
         """Return the nodes that have lost their copy of a task.
 
-        A loss is forgotten when its node is started again. A copy that nobody else could have is not lost. Of copies
-        that failed by an error of the task only one is: the others would follow it from node to node.
+        A loss is forgotten when its node is started again. A copy that nobody else could have is not lost: each lost
+        copy needs a node of its own. Of copies that failed by an error of the task only one is lost: the others would
+        follow it from node to node.
 
         planned: the task's copies in the present plan.
         before: the losses that the present plan names.
@@ -56,6 +57,8 @@ class Losses:
                 continue
             failed = has_failed(copy)
             wanders = failed and any(other.has_failed for other in lost.values())
-            if not wanders and set(self.able) - nodes - set(lost) - set(unable):
+            others = set(self.able) - nodes - set(lost) - set(unable)
+            replaced = sum(other.copy.node in lost and not other.is_going for other in planned)
+            if not wanders and len(others) > replaced:
                 lost[node] = LostCopy(self.incarnations.get(node, 0), failed)
         return lost

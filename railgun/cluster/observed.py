@@ -140,7 +140,7 @@ class ObservedCluster:
                     name,
                     plan,
                     losses,
-                    unable.get(name, frozenset()) | (shaky - self._planned_nodes(name, plan)),
+                    unable.get(name, frozenset()) | self._too_shaky(name, shaky, plan),
                     is_new=is_new,
                     now_s=now_s,
                 )
@@ -188,6 +188,18 @@ class ObservedCluster:
             if nodes and not self.donors(task, now_s):
                 found[task] = nodes - self._lag(task).keys() - self._planned_nodes(task, plan)
         return {task: nodes for task, nodes in found.items() if nodes}
+
+    def _too_shaky(self, task: TaskKey, shaky: frozenset[str], plan: Plan) -> frozenset[str]:
+        """Return which of the nodes whose units begin again and again get no copy of a task.
+
+        One that has data of it gets one if all copies of the plan have failed: its data may be what the task needs.
+        """
+        planned = {each.copy for each in plan.copies.get(task, ())}
+        failed = {each.copy for each in self.reports.copies(task) if each.status.state is CopyState.FAILED}
+        shaky -= self._planned_nodes(task, plan)
+        if planned <= failed:
+            return frozenset(name for name in shaky if task not in self._on_disk.get(name, frozenset()))
+        return shaky
 
     def _planned_nodes(self, task: TaskKey, plan: Plan) -> set[str]:
         """The nodes on which the plan names a copy of a task, but not those that have another data folder now."""
