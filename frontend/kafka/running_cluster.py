@@ -10,9 +10,9 @@ from typing import TypeVar
 from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
+from frontend.kafka.abandonable_call import call_abandonably
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
-from frontend.kafka.left_behind import left_behind
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
@@ -73,7 +73,7 @@ class RunningCluster:
     async def open(self) -> Parts:
         """Wait for the broker as long as it takes; read the catalogue; make the reply topic. Raises EngineError."""
         self._watchdog.start()
-        parts = self.parts = await left_behind(self._open)
+        parts = self.parts = await call_abandonably(self._open)
         return parts
 
     @as_registry_errors()
@@ -188,7 +188,7 @@ class RunningCluster:
         self._watchdog.stop()
         parts, self.parts = self.parts, None
         try:
-            await asyncio.wait_for(left_behind(partial(self._let_go, end)), within_s)
+            await asyncio.wait_for(call_abandonably(partial(self._let_go, end)), within_s)
         except TimeoutError:
             _log.error(
                 "it ends as it is, %g s after the last request: the broker does not answer. Of %s it is not "

@@ -73,7 +73,7 @@ class UnansweredTasks:
 
     def _is_answered(self, stream: _Stream, task: TaskKey, since_s: float) -> bool:
         """Whether a copy of a task was reported to answer, or the stream became known, after `since_s`."""
-        return max(stream.known_s, self._reports.answering_s(task)) > since_s
+        return max(stream.known_s, self._reports.answered_at_s(task)) > since_s
 
 
 def listed(tasks: Sequence[TaskKey]) -> list[dict[str, Any]]:

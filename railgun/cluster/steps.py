@@ -26,8 +26,8 @@ from railgun.cluster.view import ClusterView, TaskView
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do. Its fields are explained at `Plan`."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
-    # An operator may have given two orders to accept one loss. A new leader may have read only the later one, and the
-    # plan tells it of the first.
+    # An operator may have given two orders to accept one loss. A new leader may have read only the later order; the
+    # plan has the first one.
     cuts = {
         task.task: view.cuts[task.task].after(plan.cuts.get(task.task))
         for task in view.tasks

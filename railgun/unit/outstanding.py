@@ -70,7 +70,7 @@ class Outstanding:
                     )
 
     def give_up(self, at_s: float = -math.inf) -> None:
-        """Let `wait` fail from a time on, in seconds of the monotonic clock."""
+        """From this time on `wait` fails. at_s: seconds of the monotonic clock."""
         self._given_up_s = min(self._given_up_s, at_s)
 
 

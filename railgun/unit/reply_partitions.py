@@ -30,7 +30,9 @@ class RepliesGivenUpError(Exception):
 
 
 class _Reply(Future[list[int]]):
-    """The outcome of a reply that a transport has: what the transport's future says, unless it is given up before."""
+    """The outcome of a reply that was handed to a transport: the one of the transport's future `sent`, unless the reply
+    is given up before.
+    """
 
     def __init__(self, sent: Sent) -> None:
         super().__init__()
@@ -38,14 +40,14 @@ class _Reply(Future[list[int]]):
         sent.add_done_callback(self._end)
 
     def result(self, timeout: float | None = None) -> list[int]:
-        # It waits through the transport's future. A transport without threads may need that to go on.
+        # Wait for the transport's future: a transport without threads may work only while a caller waits for it.
         if not self.done():
             with contextlib.suppress(Exception):
                 self.sent.result(timeout)
         return super().result(0.0 if not self.sent.done() else timeout)
 
     def give_up(self) -> None:
-        """End it, unless it has ended."""
+        """Let the reply fail, unless it has an outcome."""
         with contextlib.suppress(InvalidStateError):
             self.set_exception(RepliesGivenUpError("its partition takes none"))
 

@@ -248,7 +248,7 @@ class KafkaTopics:
                 )
                 self._await(topic, exists=True)
                 # The broker may have decided on the replication.
-                self._alter(topic, topic_settings.for_new(self._replicas(topic)))
+                self._alter(topic, topic_settings.settings_of_new(self._replicas(topic)))
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]
