@@ -1,4 +1,6 @@
-"""The reservoir of one task: it stores accepted events in sealed chunks, and cursors read them again. A thin facade."""
+"""The reservoir of one task, for `TaskProcessor`: it stores accepted events in sealed chunks, and cursors read them
+again. It writes segments in the task's folder. This file is a thin facade.
+"""
 
 import weakref
 from collections import deque

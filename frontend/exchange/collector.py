@@ -1,4 +1,4 @@
-"""The thread that reads a front-end's reply topic and finishes pending requests."""
+"""The thread that reads a front-end's reply topic and finishes pending requests. `Exchange` has one."""
 
 import logging
 import threading

@@ -1,4 +1,7 @@
-"""Sends the events of a front-end to the topics of their tasks on Kafka, and has the answers gathered."""
+"""Sends the events of a front-end to the topics of their tasks on Kafka, and has the answers gathered.
+
+A front-end has one `Exchange`. HTTP requests and input topics publish their events by it.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future

@@ -1,4 +1,7 @@
-"""A request: events that were published together and wait for the answers of all their partitioners."""
+"""A request: events that were published together and wait for the answers of all their partitioners. It does no I/O.
+
+`Exchange` makes it and keeps it in the pending table; the collector hands it the answers.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

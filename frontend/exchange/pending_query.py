@@ -1,4 +1,6 @@
-"""A value query that was sent to tasks and waits for their answers."""
+"""A value query that was sent to tasks and waits for their answers. `QuerySender` makes it; the collector hands it the
+answers.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

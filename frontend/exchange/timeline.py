@@ -1,6 +1,7 @@
-"""The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to.
+"""The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to. It does no
+I/O.
 
-A place is the number of a change of the catalogue.
+`Exchange` keeps one for each stream. A place is the number of a change of the catalogue.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

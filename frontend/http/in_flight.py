@@ -1,4 +1,6 @@
-"""Counts the events and bytes that were taken and not answered yet, over all requests, and bounds them."""
+"""Counts the events and bytes that were taken and not answered yet, over all HTTP requests, and bounds them. It does no
+I/O.
+"""
 
 import asyncio
 from collections import deque

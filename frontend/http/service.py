@@ -1,4 +1,7 @@
-"""Runs a server over a backend: listens, handles signals, starts the backend, and ends in order."""
+"""Runs an HTTP server over a backend: listens, handles signals, starts the backend, and ends in order.
+
+`railgun serve` and `railgun frontend` run it, through serving.py of the backend.
+"""
 
 import asyncio
 import contextlib

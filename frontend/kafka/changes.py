@@ -1,4 +1,5 @@
-"""Makes changes of the catalogue, one after another, without waiting long for a broker that is away.
+"""Makes changes of the catalogue for `RunningCluster`, one after another, without waiting long for a broker that is
+away.
 
 A change that had not begun when its caller stopped waiting never takes effect.
 """

@@ -1,4 +1,7 @@
-"""What a front-end knows of its cluster, and the orders that it passes on to the node that leads the cluster."""
+"""Shows what a front-end knows of its cluster, and passes on orders to the node that leads the cluster.
+
+operations.py calls it in threads: each call reads what is new from the broker.
+"""
 
 import math
 import threading

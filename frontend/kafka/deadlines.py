@@ -1,4 +1,4 @@
-"""The times that a front-end of a cluster waits for a broker and for units."""
+"""The times that a front-end of a cluster waits for a broker and for units. The configuration has them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Follows the plan of the cluster for a front-end."""
+"""Follows the plan of the cluster for a front-end. The thread of `TaskStates` reads it from the broker."""
 
 import logging
 import math

@@ -1,4 +1,6 @@
-"""Says to the cluster that a front-end is there, and which records it reads."""
+"""Tells the cluster that a front-end is there, and which records it reads. parts.py calls it when the front-end starts.
+It writes to the topic of nodes.
+"""
 
 import contextlib
 import time

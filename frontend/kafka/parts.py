@@ -1,4 +1,4 @@
-"""The parts of a front-end of a cluster, and how they are opened."""
+"""Opens the parts of a front-end of a cluster, and keeps them together. `RunningCluster` opens and closes them."""
 
 import dataclasses
 import logging

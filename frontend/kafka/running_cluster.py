@@ -1,4 +1,8 @@
-"""Opens the parts of a front-end of a cluster, calls them, closes them, and says whether requests are taken."""
+"""Opens the parts of a front-end of a cluster, calls them, closes them, and says whether requests are taken.
+
+`KafkaBackend` has one `RunningCluster`, which its scoring, catalogue and operations share. Calls to the broker run in
+threads.
+"""
 
 import asyncio
 import logging

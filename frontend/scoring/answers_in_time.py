@@ -1,4 +1,6 @@
-"""How a backend scores a request in a thread, waits for the answers, and what it says and notes if none come."""
+"""Lets a backend score requests in a thread and wait for the answers, and says and notes what happened if none come.
+Both backends use it.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod

@@ -1,4 +1,7 @@
-"""The thread that scores the events of all requests. It takes those that have arrived together: one or thousands."""
+"""The thread that scores the events of all requests. It takes those that have arrived together: one or thousands.
+
+Both backends have one.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses.
+"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses. They do
+no I/O.
 
 A task has copies on several nodes, in units (processes that run tasks). One of them answers.
 """

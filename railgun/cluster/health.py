@@ -1,4 +1,6 @@
-"""Tells what is wrong with a cluster, for monitoring and for people who look at it."""
+"""Tells what is wrong with a cluster. The leader shows it as metrics, and front-ends as warnings in the overview. It
+does no I/O.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

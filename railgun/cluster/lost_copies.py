@@ -1,4 +1,6 @@
-"""Finds copies of tasks that are lost though their nodes live, so that they are made elsewhere."""
+"""Finds copies of tasks that are lost though their nodes live, so that the plan has them made elsewhere.
+`ObservedCluster` calls it; it does no I/O.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Collects what the leader knows of the cluster from nodes, units and Kafka's group. Pure: times are handed in."""
+"""Collects what nodes, units and Kafka's group say of the cluster. Pure: times are handed in.
+
+The leader plans by it, and front-ends show it. The caller reads the records, and hands them over.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

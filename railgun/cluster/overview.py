@@ -1,4 +1,6 @@
-"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way."""
+"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way. Front-ends show it. It
+does no I/O.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""Computes what another set of nodes, or another number of copies, would move. Nothing is changed."""
+"""Computes what another set of nodes, or another number of copies, would move. Front-ends show it. It changes nothing
+and does no I/O.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
+"""The data folder of an engine: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
 
 import logging
 import shutil

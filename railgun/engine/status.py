@@ -1,4 +1,6 @@
-"""The status of an engine as plain data: its streams, their tasks and metrics, and the disk."""
+"""The status of an engine as plain data: its streams, their tasks and metrics, and the disk. `Engine.status` returns
+it.
+"""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
-"""The hosts of a stream's tasks, together with their logs. Records are made durable and processed at
-the same time.
+"""The hosts of a stream's tasks in an engine, together with their logs. Records are made durable and processed at the
+same time.
+
+`LiveStream` appends records by it.
 """
 
 import math

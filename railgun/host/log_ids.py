@@ -1,4 +1,7 @@
-"""The ids of the topics of tasks' logs. A topic that was deleted and made again under its name has another id."""
+"""Asks for the ids of the topics of tasks' logs. A topic that was deleted and made again under its name has another id.
+
+A host compares the id when it opens a task, and a unit does now and then.
+"""
 
 import threading
 from collections.abc import Callable

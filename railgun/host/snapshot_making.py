@@ -1,4 +1,7 @@
-"""Makes snapshots (copies of the last checkpoint) of one host's task, one at a time, while the task continues."""
+"""Makes snapshots (copies of the last checkpoint) of one host's task, one at a time, while the task continues.
+
+`TaskHost` has one `SnapshotMaking`. A thread of its own links and copies the files.
+"""
 
 from concurrent.futures import Future
 from pathlib import Path

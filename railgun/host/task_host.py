@@ -1,5 +1,5 @@
-"""Hosts one copy of a task: opens it from its folder, feeds it from its log, does its background work, and replaces
-it.
+"""Hosts one copy of a task: opens it from its folder, feeds it from its log, does its background work, and replaces it.
+`StreamHosts` (of engines) and `UnitHosts` have one for each task.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""The log of one task in a transport: reads it for recovery, lets the task catch up with it, and trims it."""
+"""The log of one task in a transport: reads it for recovery, lets the task catch up with it, and trims it.
+
+The task's host uses it. It reads the log, and deletes its records in `trim`.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,5 @@
-"""Takes events as JSON texts, and accepts or refuses each by itself.
+"""Takes events as JSON texts, and accepts or refuses each by itself. Engines and front-ends have one `Intake` for each
+stream. It does no I/O.
 
 Many texts are checked together, column by column. Few are checked one by one.
 """

@@ -1,4 +1,6 @@
-"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused."""
+"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused. Engines and front-ends call
+it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

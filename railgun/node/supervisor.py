@@ -1,4 +1,7 @@
-"""Supervises the units of one node: starts them, restarts those that die or hang, and stops them together."""
+"""Supervises the child processes of one node: starts them, restarts those that die or hang, and stops them together.
+
+`railgun node` runs it. The children are the units, the leader's process and the transfer process.
+"""
 
 import logging
 import threading

@@ -1,4 +1,7 @@
-"""Tells listeners of every change of the catalogue, when it begins and when it is done, in a thread of its own."""
+"""Tells listeners of every change of the catalogue, when it begins and when it is done, in a thread of its own.
+
+`KafkaRegistry.follow` makes one for a unit, a front-end or a leader. The thread reads the catalogue's topic.
+"""
 
 import logging
 import random

@@ -1,4 +1,4 @@
-"""Makes sure that every process of a cluster reads a change of the catalogue, before it is written."""
+"""Makes sure that every process of a cluster reads a change of the catalogue, before `KafkaRegistry` writes it."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,6 @@
-"""Brings changes of the catalogue to the tasks: makes topics, writes changes to the tasks' logs, deletes topics."""
+"""Brings changes of the catalogue to the tasks, for `KafkaRegistry`: makes topics, writes changes to the tasks' logs,
+deletes topics.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

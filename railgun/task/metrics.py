@@ -1,6 +1,6 @@
 """The metrics of a task and their states: added, filling (old events are read into it), warm (it answers) or dropped.
 
-Also the part of a checkpoint that keeps them.
+`TaskProcessor` changes them by the control records of its log, and checkpoints keep them. It does no I/O.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""Processes one task: records of its log go in, replies come out. It owns the reservoir, the state and the plan, and
-does not know the transport.
+"""Processes one task: records of its log go in, replies come out. It owns the reservoir, the state and the plan.
+
+`TaskHost` feeds it, and calls `work` between batches. It writes in the task's folder, and does not know the transport.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified.
+
+`Fetches` runs each in a thread. It asks donors over HTTP and writes a folder beside the task's.
+"""
 
 import logging
 import secrets

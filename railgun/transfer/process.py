@@ -1,4 +1,6 @@
-"""Runs the transfer process of a node: serves snapshots, and fetches them as units order."""
+"""Runs the transfer process of a node: serves snapshots, and fetches them as units order. `python -m railgun.transfer`
+calls it.
+"""
 
 import contextlib
 import logging

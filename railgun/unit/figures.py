@@ -1,4 +1,7 @@
-"""Counts the records that a unit takes and the replies that it sends, and times each stage of a batch."""
+"""Counts the records that a unit takes and the replies that it sends, and times each stage of a batch.
+
+`Sending` and the tasks' sinks count; telemetry.py shows the figures as metrics. It does no I/O.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,6 +1,7 @@
 """The loop of a processor unit, a process that runs copies of tasks.
 
-Each round processes the records that were read from logs, task by task, and does other work that is due.
+Each round processes the records that were read from logs, task by task, and does other work that is due. `process.py`
+runs the rounds.
 """
 
 import contextlib

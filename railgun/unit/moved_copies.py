@@ -1,4 +1,4 @@
-"""Deletes the data of copies of tasks that have moved to other nodes. One unit of each node does it.
+"""Deletes the data of copies of tasks that have moved to other nodes. The loop of one unit of each node calls it.
 
 The data is kept for a while: the copy may come back, and would have less to catch up.
 """

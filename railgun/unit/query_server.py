@@ -1,6 +1,8 @@
-"""Answers value queries to the tasks of a unit, between batches of events (docs/decisions/0027).
+"""Answers value queries to the tasks of a unit, between batches of events (docs/decisions/0027). The unit's loop calls
+it.
 
-The queries are read from topics of their own. Only copies that answer events answer them.
+A value query asks for the present values of metrics by keys, without an event. The queries are read from topics of
+their own. Only copies that answer events answer them.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Gives up the replies to front-ends whose partition takes none for a while, though the broker takes other records.
 
-Such a partition has no leader, or its leader cannot be reached. Its front-end then counts as gone until the partition
-takes a record again. Without this rule, its replies would use up the room of a unit, and hold up every task.
+`Sending` has one `ReplyPartitions`. A partition that takes no records has no leader, or its leader cannot be reached.
+Its front-end then counts as gone until the partition takes a record again. Without this rule, its replies would use up
+the room of a unit, and hold up every task.
 """
 
 import contextlib

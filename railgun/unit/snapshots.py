@@ -1,6 +1,6 @@
 """Makes the snapshots (copies of the last checkpoint) of a unit's tasks that its node's transfer process orders.
 
-Other nodes fetch them.
+The unit's loop calls it in every round. Other nodes fetch the snapshots.
 """
 
 import logging

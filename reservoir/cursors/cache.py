@@ -1,7 +1,7 @@
 """The cache of decoded chunks, bounded in bytes. They are decoded ahead of the cursors, and evicted by their next use.
 
-A decoded chunk is a *frame* (reservoir.frames). A *column set* is a numbered list of the hot columns that the frames of
-some cursors have.
+`Reservoir` has one; lanes of the executor read and decode. A decoded chunk is a *frame* (reservoir.frames). A *column
+set* is a numbered list of the hot columns that the frames of some cursors have.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
+"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order.
+
+`Reservoir` has one. It does no I/O.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

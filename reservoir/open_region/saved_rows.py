@@ -1,4 +1,7 @@
-"""Files of open rows, in which a checkpoint keeps what no chunk holds yet. reservoir/FORMAT.md has the bytes."""
+"""Files of open rows, in which a checkpoint keeps the rows that no chunk holds yet. reservoir/FORMAT.md has the bytes.
+
+`Reservoir` writes them, and a recovery reads them.
+"""
 
 import re
 import struct

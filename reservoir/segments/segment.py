@@ -1,4 +1,6 @@
-"""Segment files: one writer appends to them, any thread reads them, and opening the reservoir scans them."""
+"""Segment files of a reservoir: one writer appends to them, any thread reads them, and opening the reservoir scans
+them. FORMAT.md describes the bytes.
+"""
 
 import re
 import threading

@@ -1,5 +1,6 @@
-"""A successor: a task built with older history, which follows the log of the task that it will replace. No caller
-waits for it.
+"""A successor: a task built with older history, which follows the log of the task that it will replace.
+
+`TakeOver` has it opened and feeds it. No caller waits for it.
 """
 
 import logging

@@ -1,4 +1,5 @@
-"""Reads the embedded log of a folder, which another process may have open."""
+"""Reads the embedded log of a folder, which another process may have open. `railgun inspect` and Spark's tables use it.
+"""
 
 import time
 from collections.abc import Collection, Mapping, Sequence

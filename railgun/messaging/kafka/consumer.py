@@ -1,4 +1,6 @@
-"""Reads Kafka's partitions through librdkafka consumers that all threads share."""
+"""Reads Kafka's partitions through librdkafka consumers that all threads share. It is the reading half of
+`KafkaTransport`.
+"""
 
 import threading
 import time

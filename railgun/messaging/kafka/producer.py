@@ -1,4 +1,6 @@
-"""Appends to Kafka: splits entries into requests, bounds the unacknowledged bytes, and maps errors."""
+"""Appends to Kafka, as a half of `KafkaTransport`: splits entries into requests, bounds the unacknowledged bytes, and
+maps errors.
+"""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""Deletes the reply topics of front-ends that have died. One that had made its name up never comes back for it."""
+"""Deletes the reply topics of front-ends that have died. The leader calls it. A front-end that had made up its name
+never comes back for its topic.
+"""
 
 import logging
 import threading
