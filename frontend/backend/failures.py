@@ -1,5 +1,4 @@
-"""Turns the errors of a backend's calls into problems, with a status and the places of mistakes. Both backends call it.
-"""
+"""Turns the errors of a backend's calls into problems, with a status and the places of mistakes. Both backends call it."""
 
 import logging
 import time

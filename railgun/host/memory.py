@@ -1,5 +1,4 @@
-"""Divides one memory limit among all tasks of an engine or a unit. Each task gets settings of its own. It does no I/O.
-"""
+"""Divides one memory limit among all tasks of an engine or a unit. Each task gets settings of its own. It does no I/O."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,5 +1,4 @@
-"""Reads the embedded log of a folder, which another process may have open. `railgun inspect` and Spark's tables use it.
-"""
+"""Reads the embedded log of a folder, which another process may have open. `railgun inspect` and Spark's tables use it."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
