@@ -121,7 +121,7 @@ class Exchange:
     ) -> Future[list[Reply | Problem]]:
         """Publish events. The future gets the answer to each of them, in order.
 
-        positions: of each event in its input topic; None if the events came from none.
+        positions: the position of each event in its input topic; None if the events came from none.
         Raises ProblemError: 503 if too much waits or the broker does not take it, 404 if there is no such stream.
         """
         future: Future[list[Reply | Problem]] = Future()
@@ -144,7 +144,7 @@ class Exchange:
     ) -> PendingRequest:
         """Publish events like `submit`, for callers that have many requests at once.
 
-        on_answered: called in the collector's thread with all of its requests that are finished by then.
+        on_answered: is called in the collector's thread with all of its requests that are finished by then.
         context: by which the caller recognises a request.
         """
         if len(accepted) > EVENTS_MAX:

@@ -70,7 +70,7 @@ class PendingRequest:
     size_bytes: the memory that it counts for.
     begun_s: when it began to wait, by the monotonic clock.
     gathered: by partitioner, the answers that have come.
-    on_answered: called in the collector's thread with the requests that are finished.
+    on_answered: is called in the collector's thread with the requests that are finished.
     context: anything by which the caller recognises the request.
     left: how many answers are still to come, over all events and partitioners.
     error: why none will come.
@@ -183,7 +183,10 @@ class PendingRequest:
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
     ) -> list[Reply]:
-        """Return the replies to events whose answers have the same metrics. codes: of their sets, by partitioner."""
+        """Return the replies to events whose answers have the same metrics.
+
+        codes: by partitioner, the code of the set of these metrics.
+        """
         answers, answered = self._chosen(rows, codes)
         missing = sorted(name for name in self.gathered if name not in answers)
         named = self.homes.timeline.named(answered, missing, self.homes.place)
@@ -200,7 +203,7 @@ class PendingRequest:
     ) -> tuple[dict[str, Answers], list[Answered]]:
         """Return the answers to events whose answers have the same metrics, by partitioner that has answered.
 
-        codes: of the events' sets, by partitioner.
+        codes: by partitioner, the code of the set of these metrics.
         """
         answers: dict[str, Answers] = {}
         answered: list[Answered] = []

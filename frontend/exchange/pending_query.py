@@ -89,7 +89,10 @@ class PendingQuery(PendingRequest):
         return [each for each in found if each is not None]
 
     def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
-        """Return the values of keys whose answers have the same metrics. codes: of their sets, by partitioner."""
+        """Return the values of keys whose answers have the same metrics.
+
+        codes: by partitioner, the code of the set of these metrics.
+        """
         answers, answered = self._chosen(rows, codes)
         timeline = self.homes.timeline
         named = timeline.named(answered, (), self.query.place)

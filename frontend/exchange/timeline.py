@@ -21,7 +21,7 @@ class Answered:
     """How a partitioner's task stood when it answered an event.
 
     form: the metrics that it answered.
-    place: of the newest change that was in force at the task; None if the event was not sent to the partitioner.
+    place: that of the newest change that was in force at the task; None if the event was not sent to the partitioner.
     """
 
     form: ResultForm

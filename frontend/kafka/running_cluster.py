@@ -181,7 +181,7 @@ class RunningCluster:
             raise registry_problem(error) from error
 
     async def close(self, end: Callable[[], None]) -> None:
-        """Take no more requests, and close the parts. end: called before that, in a thread; it ends the scoring."""
+        """Take no more requests, and close the parts. end: is called before that, in a thread; it ends the scoring."""
         if not self._standing.failed:
             self._standing = STOPPING
         deadlines = self._cluster.deadlines

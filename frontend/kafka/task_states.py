@@ -43,7 +43,7 @@ def at_a_glance(
     tasks: the states of all tasks, from `TaskStates.tasks`.
     unanswered: the tasks that nobody answers.
     waiting: the requests that wait for answers.
-    log_retention_ms: of the logs of new streams that do not say it themselves; None: for ever.
+    log_retention_ms: the retention of the logs of new streams that do not say it themselves; None: for ever.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
     brokers: how many live; None if that is not known.
     logs: the logs of tasks, as far as they are known.

@@ -89,7 +89,7 @@ class CallbackWaiter:
     The result None means that the time was over.
 
     late: returns the answers if none came in time.
-    tell: called once, in the event loop, with the answer or the exception.
+    tell: is called once, in the event loop, with the answer or the exception.
     """
 
     __slots__ = ("_done", "_late", "_recording", "_submission", "_tell", "_timer")

@@ -52,7 +52,7 @@ class Submission:
 
     stream: the name of their stream.
     texts: the events as JSON.
-    size_bytes: of all texts.
+    size_bytes: the size of all texts.
     metrics: only these are in replies; None selects all.
     reply: whether replies are wanted.
     answered: gets the outcome, or None once `timeout_ms` have passed.
@@ -121,7 +121,7 @@ Outcome = tuple[Submission, object]
 class ScoringThread:
     """Takes submissions in a thread and has them scored. `submit` and `close` belong to the event loop's thread.
 
-    score: called with the submissions that are taken together. It returns outcomes: answers or an exception for each
+    score: is called with the submissions that are taken together. It returns outcomes: answers or an exception for each
     submission. A submission without an outcome gets it later, by `deliver`. The outcomes of a batch reach the event
     loop in one call.
     """

@@ -25,7 +25,7 @@ def cache_folder() -> Path:
 def install(java: Path, say: Say) -> Path:
     """Return the folder with the jars. Fetches them if they are missing. Several processes may call this at once.
 
-    say: told what takes long.
+    say: is told what takes long.
     Raises FetchError if no way gets them.
     """
     jars = locked_jars()

@@ -58,7 +58,7 @@ class Connected(ABC):
         streams_with_ids: streams that have an id field and remember at least as many ids (`dedup_events`) as a request
             has events. The client looks others up when it needs to know, which takes the scope `read`.
         connections: the most requests at once; more wait.
-        on_wait: called with the reason, once in a call that has waited for a second.
+        on_wait: is called with the reason, once in a call that has waited for a second.
 
         Raises ClientError.
         """

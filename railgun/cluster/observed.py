@@ -30,14 +30,14 @@ from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 class ObservedCluster:
     """Collects what nodes, units and the group report. One thread uses it; times are seconds of the monotonic clock.
 
-    policy: that of the configuration of this process.
-    began_s: when the leader began to read.
+    policy: the policy in the configuration of this process.
+    began_s: when the caller began to read.
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that an operator has accepted last.
     gaps: by task, the gap of its log that an operator has accepted last.
-    reports: the newest report of each copy. The table may be one that somebody else fills.
+    reports: the newest report of each copy. Another object may fill this table.
     histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """
 
@@ -60,7 +60,7 @@ class ObservedCluster:
     def take_statement(self, record: Statement, now_s: float) -> None:
         """Take in an order, an accepted cut or gap, or a node's record about itself.
 
-        Records of earlier runs are left out.
+        Records of a node's earlier runs are ignored.
         """
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
@@ -72,7 +72,7 @@ class ObservedCluster:
             self.gaps[record.task] = record.gap.after(self.gaps.get(record.task))
             return
         if isinstance(record, FrontEndRecord):
-            # Only who changes the catalogue asks what front-ends read.
+            # Only `CatalogReaders` needs the records of front-ends.
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:

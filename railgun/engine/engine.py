@@ -55,7 +55,8 @@ _READING_S = 1.0
 _AHEAD_S = 3.0
 # Keys of a value query that are answered without letting events in between.
 _KEYS_AT_ONCE = 256
-_BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
+# A pause between slices, so that a thread that waits for the checkpoint's thread can run.
+_BETWEEN_SLICES_S = 0.0002
 
 
 def wall_clock_ms() -> int:

@@ -35,7 +35,7 @@ class FetchOrder:
     """An order to fetch the data of a task.
 
     donors: copies that may give it, in order of preference.
-    topic_id: of the task's log.
+    topic_id: the id of the task's log.
     log_start: data at an earlier offset than this is of no use.
     """
 

@@ -50,7 +50,7 @@ def check_same(place: str, position: int, topic_id: str, present: str) -> None:
 
     place: names the state in errors.
     position: the offset of the record that it needs next. A state without a record fits every log.
-    topic_id: of the topic that the state was made of; empty if that is not known.
+    topic_id: the id of the topic that the state was made of; empty if that is not known.
     present: the id of the topic now; empty if it has none.
     """
     if position > 0 and topic_id and present and topic_id != present:

@@ -119,9 +119,9 @@ class TaskLog:
 
         place: names the state in errors.
         position: the offset of the record that the state needs next.
-        leader_epoch: of the record before it. Two records of one offset and one epoch have the same records before
-            them.
-        topic_id: of the topic that the state was made of; empty if that is not known.
+        leader_epoch: the epoch of the record before that one. Two records with the same offset and epoch have the same
+            records before them.
+        topic_id: the id of the topic that the state was made of; empty if that is not known.
         """
         check_same(place, position, topic_id, self.topic_id)
         end = self.end

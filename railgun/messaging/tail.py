@@ -96,8 +96,8 @@ class TailThread:
     """Calls a function that reads again and again, in a thread of its own, from `start` to `close`.
 
     look: reads new records, waiting a moment for them. Raises TransportError.
-    name: of the thread.
-    on_error: called with the error if nothing can be read for now.
+    name: the name of the thread.
+    on_error: is called with the error if nothing can be read for now.
     away_s: the pause after an error, in seconds.
     """
 

@@ -113,10 +113,10 @@ class Supervisor:
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
-        on_ready: called once all units have caught up, and again when they have caught up after a unit was started
+        on_ready: is called once all units have caught up, and again when they have caught up after a unit was started
             again. It is not called again after an outage of the broker.
         interval_s: how often the units are watched, in seconds.
-        prepare: called before any unit is started, once the folder is known to be this node's alone.
+        prepare: is called before any unit is started, once the folder is known to be this node's alone.
         on_shortfall: called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
         """
         with held_folder(self._folder):

@@ -20,7 +20,7 @@ from railgun.registry.errors import RegistryError
 class Snapshot:
     """The catalogue at one moment. It must not be changed.
 
-    catalog: with the changes that are done: all tasks were told of them.
+    catalog: the catalogue with the changes that are done: all tasks were told of them.
     keys: the 16 secret bytes of each stream, by name.
     pending: the changes that began and are not done.
     begun: the catalogue with these too. Some tasks may have been told of them.

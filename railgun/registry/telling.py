@@ -23,7 +23,7 @@ _QUERIES = TopicSettings(retention_ms=3_600_000)
 class Telling:
     """Makes and deletes the topics of tasks, and tells tasks of changes. `KafkaRegistry` makes one.
 
-    settings: of the logs of streams that do not say how long they are kept.
+    settings: those of the logs of streams that do not say how long they are kept.
     Each step may be repeated, by a process that finishes another one's change. Raises TransportError.
     """
 

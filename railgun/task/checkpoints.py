@@ -40,7 +40,7 @@ _OUTDATED_INTERVALS, _OUTDATED_RECORDS = 2, 100_000
 class CheckpointWork:
     """The checkpoints of one task.
 
-    sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
+    sync_log: is called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
         not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
         the replies before the position are acknowledged. None if nothing has to be done.
     has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one

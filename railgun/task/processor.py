@@ -78,11 +78,12 @@ _LEAVING_SLOTS = 2_048
 
 
 class TaskProcessor:
-    """Processes the records of one task in log order. One thread uses it.
+    """Processes the records of one task in log order. One thread uses it. `railgun.task.recovery.open_task` makes it.
 
-    Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
-    `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a deepening, at its position.
+    position: the offset of the next record that it wants.
+    unreadable_records: how many records it has skipped since it was opened.
+    busy_s, maintenance_s: the seconds that it has spent in `process` and in `work`.
+    on_begin_deepening: is called when a record begins a deepening, at the position of the record.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class TransferProcess:
     """The parts of the process, and the messages between them and the node's other processes.
 
     data: the node's data folder.
-    release: of this program.
+    release: the release of this program.
     send: sends a message to another process of the node.
     tell: tells the node the figures.
     """

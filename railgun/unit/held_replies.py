@@ -40,7 +40,7 @@ class HeldReplies:
 
     submit: sends an entry, as `Transport.submit` does.
     is_full: whether the transport had no room when it was tried last.
-    gone: called with the number of replies that were given up with a front-end.
+    gone: is called with the number of replies that were given up with a front-end.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class Outstanding:
         return len(self._sent)
 
     def add(self, first_offset: int, where: TopicPartition, sent: Sent) -> None:
-        """Note replies that were sent to a partition. first_offset: of the first record that they answer."""
+        """Note replies that were sent to a partition. first_offset: the offset of the first record that they answer."""
         with self._lock:
             self._sent.append((first_offset, where, sent))
 

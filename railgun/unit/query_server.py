@@ -42,7 +42,7 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(slots=True)
 class _Waiting:
-    """A query that is not answered yet. until_s: when it is dropped.  first: the index of its first key unanswered."""
+    """A query that is not answered yet. until_s: when it is dropped.  first: the index of its first unanswered key."""
 
     query: QueryRecord
     until_s: float

@@ -1,4 +1,4 @@
-"""Writes sealed chunks to disk for `Reservoir`: encodes them in the background, and appends them to segments in order."""
+"""Writes sealed chunks to disk for `Reservoir`: encodes them in the background, appends them to segments in order."""
 
 import threading
 from collections import deque

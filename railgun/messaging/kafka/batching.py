@@ -39,7 +39,7 @@ _log = logging.getLogger("railgun.kafka")
 class Submission:
     """Entries that were submitted together and are sent as `deliveries_left` deliveries.
 
-    offsets: of each entry's first record.
+    offsets: the offsets of each entry's first record.
     held_bytes: the memory that its records take until it is done.
     error, error_at: the first error, and the partition that it came from.
     future: gets the offsets, or the first error. It counts as running from the start: a caller that gives up cannot
@@ -68,7 +68,7 @@ class Delivery:
 
     index: the entry's position in its submission; None for a part that is not the entry's first.
     entry: the entry, or the part of it, until librdkafka has it.  held_bytes: the memory that its records take.
-    on_done: called once, when no more delivery reports will come, in the thread that reports, sends or drops.
+    on_done: is called once, when no more delivery reports will come, in the thread that reports, sends or drops.
     """
 
     submission: Submission

@@ -70,7 +70,7 @@ _log = logging.getLogger("railgun.node")
 class Leading:
     """A node's part in the group of nodes. One thread uses it.
 
-    transport: used by nobody else.
+    transport: no other part of the process uses it.
     catalog: returns the present catalogue.
     record: returns the present description of the node.
     make_writer: makes the writer of plans, which shuts out all earlier writers.

@@ -52,8 +52,8 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
 class SaidBefore:
     """The records under a node's name from before its process began.
 
-    incarnation: of the newest run of a node with this name, whatever its data folder: earlier ones are not followed. 0
-        if none was heard.
+    incarnation: that of the newest run of a node with this name, whatever its data folder, because earlier runs are not
+        followed. 0 if none was heard.
     end: the end of the topic `nodes` at that time.
     """
 
