@@ -66,15 +66,15 @@ class PendingRequest:
     number: identifies the request in the table of those that wait.
     accepted: the events.
     homes: the stream's metrics when the events were published.
-    timeout_ms: answers are waited for so long.
-    size_bytes: the memory that it counts for.
+    timeout_ms: how long it waits for answers.
+    size_bytes: the memory that the table counts for it.
     begun_s: when it began to wait, by the monotonic clock.
     gathered: by partitioner, the answers that have come.
     on_answered: is called in the collector's thread with the requests that are finished.
     context: anything by which the caller recognises the request.
     left: how many answers are still to come, over all events and partitioners.
     error: why none will come.
-    logged_s: when the broker had all events, by perf_counter; 0 before.
+    logged_s: when the broker had acknowledged all events, by perf_counter; 0 before that.
     place: the number of the catalogue's latest change that an answering task knew.
     """
 
@@ -103,7 +103,7 @@ class PendingRequest:
         return len(self.accepted)
 
     def _gathering(self, partitioner: str, n: int) -> Gathered:
-        """Return what takes the answers of one partitioner's tasks."""
+        """Return the object that takes the answers of one partitioner's tasks."""
         return Gathered(n)
 
     def fail(self, why: str) -> None:

@@ -49,7 +49,7 @@ _DECIDED_S, _AGAIN_S = 10.0, 0.1
 
 
 class ClusterState:
-    """Reads what is new when it is called. Any thread may call every method; each raises TransportError.
+    """Reads the new records in each call. Any thread may call every method; each raises TransportError.
 
     states: reads the reports of units, and the plan.
     """
@@ -72,9 +72,9 @@ class ClusterState:
     def overview(
         self, catalog: Catalog, unanswered: Sequence[TaskKey], logs: Mapping[TaskKey, LogRoom]
     ) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows; while the broker is away, or the plan is not read, what is known.
+        """Return what `GET /v1/cluster` shows. While the broker is away, or the plan is not read, it is the last state.
 
-        catalog: the newest that is known.  unanswered: the tasks that nobody answers.  logs: those that are known.
+        catalog: the newest that is known.  unanswered: the tasks that no copy answers.  logs: those that are known.
         """
         with self._lock:
             outdated = []

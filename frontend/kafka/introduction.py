@@ -38,7 +38,7 @@ def introduce(
 
     def leave() -> None:
         if front_end.is_passing and not is_away():
-            # A record that is left over says something of a front-end that is not there.
+            # After an error the record stays, though the front-end is gone.
             with contextlib.suppress(TransportError):
                 transport.submit([Entry(where, Records.of([b""]), [record.key])]).result()
 

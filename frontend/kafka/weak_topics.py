@@ -18,7 +18,7 @@ class WeakTopics:
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport
-        # By topic: when the broker was asked, and what is wrong.
+        # By topic: when the broker was asked, and why the topic is weak.
         self._known: dict[str, tuple[float, str | None]] = {}
         self._brokers: tuple[float, int | None] = -math.inf, None
 

@@ -83,7 +83,7 @@ class Answering:
         self._others: dict[CopyName, _Other] = {}
         self._end = 0
         self._leaving_s = self._below_since_s = math.inf
-        # When it was last at its limit, and since when it has been there again and again.
+        # When the copy was last at its limit, and since when it has been there repeatedly.
         self._reached_s = self._reached_since_s = -math.inf
         # Keeps the copy from answering again too soon after another one took over from it.
         self._turns, self._drops_replies = Turns(timing), False
@@ -275,5 +275,7 @@ class Answering:
         return now_s - other.reported_s <= self._timing.silence_s(other.report.interval_s)
 
     def _makes_progress(self, other: _Other, now_s: float) -> bool:
-        """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences nobody."""
+        """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences no other
+        copy.
+        """
         return now_s - other.advanced_s <= self._timing.stuck_s(other.report.interval_s)

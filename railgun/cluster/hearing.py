@@ -132,7 +132,7 @@ class Hearing:
             if written_s < self._began_s:
                 continue
             if now_s - written_s > self._timing.takeover_s:
-                # While the broker was away nobody could be heard. A copy that answers gets time to say so.
+                # While the broker was away no unit could be heard. A copy that answers gets time to report.
                 self._complete_s = now_s + max(0.0, self._timing.patience_s - self._timing.takeover_s)
             elif self._complete_s == math.inf:
                 self._complete_s = now_s

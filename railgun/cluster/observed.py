@@ -266,8 +266,8 @@ class ObservedCluster:
         return bool(flapping) and set(well) <= set(flapping)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
-        """Return when a copy was last well. The times of its planning and of its node's coming count too, the latter only
-        within a bound: a node that comes and goes would otherwise never have to get well.
+        """Return when a copy was last well. The times of its planning and of its node's coming count too, the latter
+        only within a bound: a node that comes and goes would otherwise never have to get well.
         """
         well_s = max(self._progress.well_s(name, copy), self._planned[name, copy][1])
         came_s = self._came_s.get(copy.node, self._began_s)

@@ -119,7 +119,7 @@ class Placement:
         reached = [node for node in range(len(self.nodes)) if self._fits(task, node)]
         begin, seen = 0, set(reached)
         while begin < len(reached):
-            # First what moves for nothing, then what would have stayed.
+            # Copies that have to move anyway come before those that would have stayed.
             for stays in (False, True):
                 end = len(reached)
                 for node in reached[begin:] if stays else _growing(reached, begin):

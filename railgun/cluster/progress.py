@@ -1,4 +1,4 @@
-"""Tells from reports whether copies of tasks, and the units that run them, get on, for `ObservedCluster`.
+"""Tells from reports whether copies of tasks, and the units that run them, make progress, for `ObservedCluster`.
 
 Times are seconds of the monotonic clock.
 """
@@ -21,7 +21,7 @@ from railgun.cluster.silence import (
 
 @dataclass(slots=True)
 class _Checkpoints:
-    """How a copy gets on with its checkpoints.
+    """The progress of a copy with its checkpoints.
 
     position: the offset that the last durable one covers.
     generation: the run of its unit that was heard last.

@@ -81,7 +81,7 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
 
 
 class _Steps:
-    """The next steps of all tasks. On each node at most `moves_limit` copies are made at once; those that are under way
+    """Makes the next steps of all tasks. On each node at most `moves_limit` copies are made at once; those under way
     count.
     """
 
@@ -123,7 +123,7 @@ class _Steps:
                 continue
             is_wanted = any(other.node == copy.node for other in target)
             if folder != each.folder and not (is_wanted and self._takes_move(task, copy.node)):
-                # Nobody opens it. It goes, or waits for a move.
+                # No unit opens this copy. It is dropped, or waits for a move.
                 moved.append(each)
                 continue
             if node is not None and copy.unit >= node.node.units:
@@ -133,7 +133,7 @@ class _Steps:
                 if (copy, folder) == (each.copy, each.folder)
                 else replace(each, copy=copy, folder=folder)
             )
-        # A task whose copies all lack their data keeps its places in the plan: nobody opens them.
+        # A task whose copies all lack their data keeps its places in the plan, though no unit opens the copies.
         return tuple(moved) or copies
 
     def _with_the_nearest(self, task: TaskView, copies: Copies) -> Copies:

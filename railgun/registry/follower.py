@@ -23,7 +23,7 @@ class Snapshot:
     catalog: the catalogue with the changes that are done: all tasks were told of them.
     keys: the 16 secret bytes of each stream, by name.
     pending: the changes that began and are not done.
-    begun: the catalogue with these too. Some tasks may have been told of them.
+    begun: the catalogue with the pending changes too. Some tasks may have been told of them.
     """
 
     catalog: Catalog

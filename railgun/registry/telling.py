@@ -44,7 +44,7 @@ class Telling:
                 )
 
     def check_there(self, changes: Sequence[Change], streams: Mapping[str, StreamDefinition]) -> None:
-        """Raise DefinitionsError if a topic is gone that has told tasks of earlier changes.
+        """Raise DefinitionsError if a task's topic, by which it has read earlier changes, is gone.
 
         A new topic would be read as if it were the old one. A stream that is dropped does not need its topics.
         streams: by name, the streams before the changes.

@@ -24,13 +24,13 @@ from railgun.unit.log_faults import GONE_S
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
-# Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
-# the log nor another node had its data.
+# Pauses before a host is opened again: its folder was locked, the broker or every node with its data was away, or
+# neither the log nor another node had its data.
 _LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
 # The last pause doubles each time that it has helped nothing, up to this: a fetch that fails costs its donor a
 # snapshot.
 _UNSERVED_MOST_S = 300.0
-# A fetch that waits ends if for this long nobody is heard who may give the data.
+# A waiting fetch ends if no node that may give the data is heard for this long.
 _NO_DONOR_S = 10.0
 _LOOK_S = 1.0
 
@@ -59,11 +59,11 @@ class UnitHosts:
     ) -> None:
         self._make, self._closed, self._clock = make, closed, clock
         self._fetcher = fetcher or NoFetcher()
-        # The tasks whose data is fetched, each with the last time when somebody was known who may give it.
+        # The tasks whose data is fetched, each with the last time when a node was known that may give it.
         self._fetching: dict[TaskKey, float] = {}
         # Failed hosts whose data may be had later, each with the time of the next look.
         self._unserved: dict[TaskKey, float] = {}
-        # How often hosts have failed for want of data since they were opened.
+        # How often hosts have failed since they were opened because their data was missing.
         self._vain: dict[TaskKey, int] = {}
         # Why the data of tasks cannot be had, as far as it is logged already.
         self._said: dict[TaskKey, set[str]] = {}
@@ -134,8 +134,8 @@ class UnitHosts:
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
         """Run a function on a host, and return its result. An error that concerns only the host's task stops this task.
 
-        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again. One that has
-        to go on as another task does so in its lane.
+        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again. A host that
+        has to go on as another task does so in its lane.
         """
         try:
             has_more = bool(do())
