@@ -295,7 +295,9 @@ class Reservoir:
         return self._fills.is_ready(fill)
 
     def fill_position(self, fill: int) -> tuple[int, int]:
-        """(time, seq) of the last row that a fill gave. A row that is appended before that position is never given."""
+        """Return (time, seq) of the last row that a fill gave. A row that is appended before that position is never
+        given.
+        """
         return self._fills.position(fill)
 
     def fill_close(self, fill: int) -> None:
@@ -380,7 +382,7 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time before all chunks that have any of the last sealed rows (`latest.time_before`)."""
+        """Return a time before all chunks that have any of the last sealed rows (`latest.time_before`)."""
         return latest.time_before(self._index, rows)
 
     @property

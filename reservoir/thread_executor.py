@@ -24,7 +24,7 @@ class ThreadExecutor:
     """Makes lanes with threads. It is an `Executor`."""
 
     def lane(self, name: str) -> "ThreadLane":
-        """A lane whose thread has this name."""
+        """Return a lane whose thread has this name."""
         return ThreadLane(name)
 
     def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:

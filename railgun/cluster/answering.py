@@ -234,7 +234,7 @@ class Answering:
         return not any(self._could_answer(other, now_s) for other in self._others.values())
 
     def _heard_answering(self, now_s: float) -> Iterator[_Other]:
-        """The copies that were heard answering just now, and that will go on."""
+        """Yield the copies that were heard answering just now, and that will go on."""
         for other in self._others.values():
             report = other.report
             if (

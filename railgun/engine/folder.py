@@ -68,7 +68,7 @@ class DataFolder:
         return bool(self.streams())
 
     def streams(self) -> set[str]:
-        """The names of the streams that have folders here."""
+        """Return the names of the streams that have folders here."""
         folder = self.path / STREAMS
         return set(self.files.list(folder)) if folder.is_dir() else set()
 

@@ -39,7 +39,7 @@ _CODEC = pa.Codec("lz4")
 
 
 def saved_rows_path(folder: Path, number: int) -> Path:
-    """The file of open rows with a number."""
+    """Return the file of open rows with a number."""
     return folder / f"{number:012d}.open"
 
 

@@ -99,7 +99,7 @@ class GroupCommit:
         return self._failure is not None
 
     def exclusive(self) -> threading.Lock:
-        """The lock that is held during each write. Holding it keeps writes out."""
+        """Return the lock that is held during each write. Holding it keeps writes out."""
         return self._writing
 
     def close(self) -> None:

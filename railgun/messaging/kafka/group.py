@@ -256,7 +256,7 @@ class GroupMember:
         return found
 
     def _membership(self) -> Any:
-        """The member's identity; None if it is not a member, or joined again under a new id.
+        """Return the member's identity; None if it is not a member, or joined again under a new id.
 
         The check matters: a broker takes any position from a transaction that names no member.
         """

@@ -56,12 +56,12 @@ class RowGroups:
         self._read()
 
     def layouts(self) -> dict[int, Layout]:
-        """The layout in force of every group that is not dropped."""
+        """Return the layout in force of every group that is not dropped."""
         histories = self._histories.items()
         return {group: history.newest for group, history in histories if group not in self._dropped}
 
     def dropped(self) -> set[int]:
-        """The groups whose drop is not durable yet."""
+        """Return the groups whose drop is not durable yet."""
         return set(self._dropped)
 
     def set_layout(
