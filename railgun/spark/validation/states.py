@@ -35,7 +35,7 @@ class Expected:
 
 
 def states_of(aggregator: Aggregator, argument: Type | None) -> tuple[str, ...]:
-    """Return the states from which an aggregate is computed. count_distinct has none, because `distinct` computes it."""
+    """Return the states from which an aggregate is computed. count_distinct has none, since `distinct` computes it."""
     if aggregator in (Aggregator.SUM, Aggregator.AVG):
         return (
             (COUNT, SUM, ABS_SUM) if argument is not None and argument.kind is Kind.DOUBLE else (COUNT, WHOLE)
