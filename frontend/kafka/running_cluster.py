@@ -67,7 +67,7 @@ class RunningCluster:
         self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
         self._waits_for = waits_for
         self.parts: Parts | None = None
-        # Kept here for a start that goes on after it was abandoned: what it opens is closed too.
+        # Kept here for a start that goes on after it was abandoned: the parts that it opens are closed too.
         self._opened = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka, _log)
@@ -105,7 +105,7 @@ class RunningCluster:
         return self._wait.reason is not None
 
     def readiness(self) -> Readiness:
-        """Whether requests are taken now, and somebody answers them."""
+        """Return whether requests are taken now, and whether any task is answered."""
         standing, waits, parts = self._own_standing(), self._wait.reason, self.parts
         # `ready` takes events all the same: the broker, or a unit, may be back before their time is over.
         if standing.ready and waits is not None:

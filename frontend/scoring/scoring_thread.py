@@ -58,7 +58,7 @@ class Submission:
     answered: gets the outcome, or None once `timeout_ms` have passed.
     taken: whether the scoring thread has taken it.
     arrived_s: when it arrived, by perf_counter.
-    abandoned: nobody waits any more. It is not scored, unless it was taken before.
+    abandoned: no caller waits any more. The submission is not scored, unless it was taken before.
     in_order: shared by the parts of one request.
     takes_partial: whether the results of some partitioners are an answer, once `timeout_ms` have passed.
     """

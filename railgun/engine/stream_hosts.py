@@ -32,7 +32,7 @@ class DirectReplies:
         """Do nothing: no caller waits for replies to records that are read from the log."""
 
     def note(self, fetched: Fetched, took_s: float) -> None:
-        """Do nothing: the callers count."""
+        """Do nothing: the engine's callers count records themselves."""
 
     def has_room(self) -> bool:
         return True

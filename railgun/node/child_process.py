@@ -140,7 +140,7 @@ class ChildProcess:
     def end(self, deadline_s: float) -> int:
         """Wait for the process to end, and kill it at a deadline. Returns its exit code: 0 if it ended as it was asked.
 
-        A process that does not end though it was killed is left behind.
+        A process that does not end though it was killed is abandoned.
         deadline_s: in seconds of the monotonic clock.
         """
         process, self._process = self._process, None

@@ -23,7 +23,7 @@ def unit_address(index: int) -> str:
 
 
 class Serving(msgspec.Struct, frozen=True, tag_field="kind", tag="serving"):
-    """The transfer process tells the leader's process where it serves snapshots. It is sent again and again.
+    """The transfer process tells the leader's process where it serves snapshots, and repeats this now and then.
 
     address: host:port; empty if nothing is served.
     key: the key of this start of the process, in hexadecimal digits.

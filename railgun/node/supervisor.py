@@ -37,8 +37,8 @@ class Supervisor:
 
     units: the command of each unit.
     name: `cluster.node_name`.
-    leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
-    transfer: the command of that process; empty if there is none. The node is ready without it.
+    leader: the command of the leader's process; empty: none. AGAIN is appended when it is started again.
+    transfer: the command of the transfer process; empty: none. The node is ready without it.
     hung_after_s: `cluster.hung_after_s`; None: units are not killed if they hang.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
@@ -117,7 +117,7 @@ class Supervisor:
             again. It is not called again after an outage of the broker.
         interval_s: how often the units are watched, in seconds.
         prepare: is called before any unit is started, once the folder is known to be this node's alone.
-        on_shortfall: called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
+        on_shortfall: is called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
         """
         with held_folder(self._folder):
             # The identity is made here: each unit reads it, and would make one of its own.

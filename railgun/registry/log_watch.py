@@ -27,7 +27,7 @@ _log = logging.getLogger("railgun.registry")
 
 
 class _Broker(Protocol):
-    """What is asked: see `KafkaTransport`."""
+    """The methods of the broker that are called: see `KafkaTransport`."""
 
     def bounds_of(self, wheres: list[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]: ...
 

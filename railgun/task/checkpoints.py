@@ -1,7 +1,7 @@
 """Decides when a task takes a checkpoint, what the checkpoint holds, and what may be deleted once it is durable.
 
 `TaskProcessor` has one `CheckpointWork`. Its host calls `step` between batches; `begin`, `advance` and `take` are for
-those who need a checkpoint now, such as a last one before the task is closed.
+callers that need a checkpoint now, such as a last one before the task is closed.
 """
 
 from collections.abc import Callable
@@ -211,7 +211,7 @@ class CheckpointWork:
             self._committed()
 
     def advance(self) -> bool:
-        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done.
+        """Do a part of `take`, and wait for nothing. Returns whether all of it is done.
 
         Must not be called while a snapshot is being made.
         """

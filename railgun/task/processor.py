@@ -401,7 +401,7 @@ class TaskProcessor:
             self._is_built = False
 
     def lacks_gap(self, history: str) -> bool:
-        """Whether the task has crossed a gap since a history was begun. What was built with that has not crossed it."""
+        """Whether the task has crossed a gap since a history was begun. A task with this history has not crossed it."""
         return self.gap is not None and self.begun != history
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:

@@ -14,7 +14,7 @@ from railgun.transfer.limits import FETCHES_MAX
 
 # A unit asks again if it hears nothing for 10 s.
 _TELL_S = 2.0
-# Bytes that have come are news so often.
+# How often a unit is told how many bytes have come.
 _PROGRESS_S = 0.5
 # A node that has just begun says within this time where it serves snapshots.
 _SERVES_S = 10.0

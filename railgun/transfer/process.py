@@ -120,7 +120,7 @@ class TransferProcess:
             raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, running: contextlib.ExitStack) -> "_Renewal":
-        """Start the server, if the port and the certificate can be used. Returns what takes new certificates."""
+        """Start the server, if the port and the certificate can be used. Returns the taker of new certificates."""
         cluster = self._settings.cluster
         listening, tls = _opened(cluster)
         serving = Serving(listening.url, self._key, listening.reason)

@@ -1,7 +1,7 @@
 """Keeps replies to front-ends whose topics are missing, and replies for which the transport has no room.
 
-A broker may not know yet of a topic that was just made, or be away. So a front-end counts as gone only when its topic
-has been missing for `GONE_S`.
+`Sending` has one. A broker may be away, or not know yet of a topic that was just made. So a front-end counts as gone
+only when its topic has been missing for `GONE_S`.
 """
 
 import threading

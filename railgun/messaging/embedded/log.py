@@ -1,4 +1,4 @@
-"""The embedded log: a Transport in one process, which keeps its records in a RocksDB."""
+"""The embedded log: a Transport in one process, which keeps its records in a RocksDB. An engine has one."""
 
 import threading
 from collections import deque

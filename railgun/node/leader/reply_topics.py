@@ -18,7 +18,7 @@ _log = logging.getLogger("railgun.node")
 
 
 class _Broker(Protocol):
-    """What is asked: see `KafkaTransport`."""
+    """The methods of the broker that are called: see `KafkaTransport`."""
 
     def topics(self) -> Collection[str]: ...
 
@@ -30,8 +30,8 @@ class _Broker(Protocol):
 class ReplyTopics:
     """Looks every ten minutes, in a thread of its own, while this node leads.
 
-    Nothing tells a front-end that has died from one that got no reply for a day. The latter makes its topic again at
-    once, and units hold replies for so long.
+    A dead front-end looks like one that got no reply for a day. The latter makes its topic again at once, and units
+    hold its replies until then.
     now_s: returns the seconds of a clock that never goes back.
     """
 

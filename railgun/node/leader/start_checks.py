@@ -96,8 +96,8 @@ def name_in_use(host: str, name: str) -> str:
 def check_plan(transport: Transport, assignment: TopicPartition) -> None:
     """Check that this release can read the plan. Raises NodeRefusedError, and TransportError.
 
-    A node that cannot would have no tasks. It must not write a record of itself either, which would lose fields that
-    its release does not know.
+    A node that cannot read it would have no tasks. It must not write a record of itself either: fields that its release
+    does not know would be lost.
     """
     reader = PlanReader()
 
