@@ -1,4 +1,6 @@
-"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes."""
+"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes. Ports of servers and
+nodes use it.
+"""
 
 import math
 import ssl

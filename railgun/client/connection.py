@@ -1,4 +1,6 @@
-"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes."""
+"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes. `Client` and
+`AsyncClient` extend its `Connected`.
+"""
 
 import time
 from abc import ABC, abstractmethod

@@ -1,4 +1,6 @@
-"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection."""
+"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection. calls.py calls it. It
+does no I/O (see steps.py).
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""Counts, batch by batch, a process's events, their outcomes and the time that they took.
+"""Counts, batch by batch, a process's events, their outcomes and the time that they took. Engines and front-ends have
+one `Recording`.
 
 Adding to a histogram costs next to nothing. One thread writes it; another may read it at any time.
 """

@@ -1,6 +1,6 @@
 """The groups of the entity table and all versions of their row layouts, which the store keeps as items.
 
-A group holds the rows of one GROUP BY.
+`EntityTable` has one `RowGroups`. A group holds the rows of one GROUP BY.
 """
 
 from collections.abc import Sequence
