@@ -162,7 +162,7 @@ class Answering:
         return self.is_answering
 
     def state(self, now_s: float) -> CopyState:
-        """Return what the copy reports. One that follows another is at its limit now and then, which is SILENT."""
+        """Return the state that the copy reports. A copy that follows another is at its limit now and then: SILENT."""
         if self.is_answering:
             return CopyState.ANSWERING
         # A copy that does not even hear itself does not know how far the limit has gone.
@@ -265,7 +265,7 @@ class Answering:
         )
 
     def _is_at_limit(self, now_s: float) -> bool:
-        """Whether the copy was at its limit just now. One that follows another is there now and then."""
+        """Whether the copy was at its limit just now. A copy that follows another is there now and then."""
         return now_s - self._reached_s <= self._timing.takeover_s
 
     def _advances(self, other: _Other, now_s: float) -> bool:

@@ -54,7 +54,7 @@ class Losses:
             if each.is_going or node in lost or node not in self.alive or ill_s(copy) <= self.after_s:
                 continue
             if self.folders.get(node) != each.folder:
-                # Nobody opens it until the plan names the folder that the node has now.
+                # No unit opens the copy until the plan names the folder that the node has now.
                 continue
             failed = has_failed(copy)
             wanders = failed and any(other.has_failed for other in lost.values())

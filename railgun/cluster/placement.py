@@ -89,7 +89,7 @@ class Placement:
 
     def _place(self, task: int, spare: list[_Entry]) -> bool:
         """Place one more copy of a task on a node with room, or else make room by moving copies of other tasks. Returns
-        whether that is possible, as it is where no node is barred.
+        whether that is possible. It is if no node is barred.
         """
         passed, is_placed = [], True
         while spare:

@@ -69,7 +69,7 @@ class Fetcher(Protocol):
         """Return how far the fetch of a task has come, or how it has ended. After its end it is forgotten."""
 
     def stop(self, task: TaskKey) -> None:
-        """End the fetch of a task, if there is one. What has come stays."""
+        """End the fetch of a task, if there is one. The data that was fetched stays."""
 
     def unordered(self) -> Collection[str]:
         """Return the full names of the tasks whose data is being fetched, as was heard since the last call, though this

@@ -95,12 +95,12 @@ class DataSource:
         return recovered(self._place, self._log, self._settings, sync_log)
 
     def _is_far(self, position: int) -> bool:
-        """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
+        """Whether so much of the log is missing that a fetch is quicker. Data that was just fetched is good enough."""
         may_fetch = not self._taken and self._failed < _GIVEN_UP
         return may_fetch and self._log.end - position > self._rule.after_records
 
     def _may_come(self, donors: Donors, least: int) -> bool:
-        """Whether somebody may soon be heard who gives the data. least: the first offset that is of use.
+        """Whether a node that gives the data may soon be heard. least: the first offset that is of use.
 
         A copy that had the data may be back soon, because its node starts again.
         """

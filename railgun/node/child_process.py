@@ -194,7 +194,7 @@ class ChildProcess:
                 _log.warning("%s said %r", self._name, line[:200])
 
     def _heed_silence(self, hung_after_s: float) -> None:
-        """Kill the process if it has been silent for too long. One that says that it stops has `STOP_S`."""
+        """Kill the process if it has been silent for too long. A process that is stopping has `STOP_S`."""
         silent_s, is_stopping = self._liveness.silent_s, bool(self.heartbeat.get("stopping"))
         if silent_s >= (STOP_S if is_stopping else hung_after_s):
             assert self._process is not None

@@ -73,7 +73,7 @@ class Fetch(msgspec.Struct, frozen=True, tag_field="kind", tag="fetch"):
 
 
 class StopFetch(msgspec.Struct, frozen=True, tag_field="kind", tag="stop_fetch"):
-    """A unit takes back an order. What has come stays."""
+    """A unit takes back an order. The data that was fetched stays."""
 
     task: str
 

@@ -155,7 +155,7 @@ def _refused(answer: httpx.Response) -> DonorError | DonorBusyError:
 
 
 def _hashed(answer: httpx.Response) -> int:
-    """Return how many bytes a donor has hashed; 0 where it does not say."""
+    """Return how many bytes a donor has hashed; 0 if the donor does not say."""
     found = answer.headers.get(HASHED_HEADER, "")
     return int(found) if _COUNT.fullmatch(found) else 0
 

@@ -23,7 +23,7 @@ _log = logging.getLogger("railgun.transfer")
 
 
 class _Job:
-    """A fetch that runs. ended: how it has ended; None if it was stopped."""
+    """A fetch that runs. ended: its outcome; None if it was stopped."""
 
     def __init__(self, unit: str, fetch: TaskFetch) -> None:
         self.unit, self.fetch = unit, fetch

@@ -196,7 +196,7 @@ class _Renewal:
 
 
 def _opened(cluster: ClusterSettings) -> tuple[Listening, ssl.SSLContext | None]:
-    """Open the port, and read the certificate. Where that fails there is no socket, and the reason says why."""
+    """Open the port, and read the certificate. If one of these fails, there is no socket, and the reason says why."""
     try:
         tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
     except (CertificateError, OSError) as error:

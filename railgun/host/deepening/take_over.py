@@ -280,10 +280,10 @@ class TakeOver:
         self._lane.submit(self._remove_others)
 
     def _clear(self) -> None:
-        """Remove what a deepening has left that is over, by a process that was gone before it could.
+        """Remove the folders that a finished deepening has left because the process that should remove them had died.
 
-        Not sooner: where all tasks have taken over the plan is gone, and one whose process was gone before it had moved
-        is in its old folder yet, with a log that has it go on in another one.
+        The place must have moved before: the plan is gone once all tasks have taken over, but a task whose process died
+        before it moved is still in its old folder, and its log tells it to go on in another one.
         """
         place = self._place.folder
         plan = self._place.history.parents[2] / PLAN

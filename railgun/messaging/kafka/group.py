@@ -241,7 +241,7 @@ class GroupMember:
     def _positions(self, partitions: list[int]) -> list[KafkaTopicPartition]:
         """Return the positions at which to start reading partitions.
 
-        Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
+        Raises KafkaException if the broker does not answer in time, as while a transaction over one is open.
         """
         requested = [KafkaTopicPartition(self._topic, each) for each in partitions]
         requested_s = monotonic()
@@ -332,7 +332,7 @@ def leave(member: GroupMember) -> None:
     """Close a member, for at most ten seconds; then its thread is abandoned, and its group gives its partitions to
     others.
 
-    librdkafka blocks forever where the broker goes away while positions are being committed (2.16; its issue 3740).
+    librdkafka blocks forever if the broker goes away while positions are being committed (2.16; its issue 3740).
     """
     left: Future[None] = Future()
 

@@ -205,7 +205,7 @@ class TransactionalOutput:
         """Call until the outcome is known, as a call that timed out may have taken effect.
 
         limit_s: the timeout that `call` passes to librdkafka; None: that of any request.
-        Raises OutputAbortedError where the transaction has to be aborted, TransportError after the timeout.
+        Raises OutputAbortedError if the transaction has to be aborted, TransportError after the timeout.
         """
         retry_until_s = time.monotonic() + self._timeout_s
         while True:

@@ -152,7 +152,7 @@ class KafkaTopics:
         return found
 
     def retentions(self, topics: Sequence[str]) -> dict[str, int | None]:
-        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Topics that it does not report are
         left out.
         """
         resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
