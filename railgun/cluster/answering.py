@@ -2,7 +2,7 @@
 
 Units run copies of each task; all of them process its log, and one sends the replies. Every copy decides for itself
 whether it answers, from what the copies report. A reply is a function of the log. So two copies that answer
-at once send the same bytes, and front-ends drop what comes second. If none answers, the next copy in the plan that has
+at once send the same bytes, and front-ends drop the second one. If none answers, the next copy in the plan that has
 caught up notices, and begins. That needs no leader and no rebalance.
 
 A copy reports `replied`: no reply to a record before this offset is owed. Two rules see to it that no reply is lost,
@@ -67,7 +67,7 @@ class Answering:
     order: the copies of the task that are planned, in the order of preference.
     cut: what the task's log has lost, if an operator has accepted the loss. Lost records do not raise the limit.
     limit: the point of the log at which a copy that does not answer stops processing.
-    is_answering: what was decided last.
+    is_answering: the last decision.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class Answering:
         return CopyState.SILENT if has_caught_up else CopyState.BEHIND
 
     def filled_elsewhere(self, names: Sequence[str], now_s: float) -> list[str]:
-        """Return those of some metrics that no copy which could take over is still filling. The others are waited for,
-        because a copy that has not filled a metric stops where it begins to answer.
+        """Return the metrics, of the given ones, that no copy which could take over is still filling. The copy waits
+        with the others, because a copy that has not filled a metric stops at the record with which it begins to answer.
         """
         self._asked_s = {name: self._asked_s.get(name, now_s) for name in names}
         filling = [
@@ -222,8 +222,8 @@ class Answering:
         )
 
     def _yields_to(self, other: _Other, now_s: float) -> bool:
-        """Whether to stop for a copy that is preferred and answers. If this one took over while that one was not heard,
-        that one first gets time to notice, and to stop.
+        """Whether to stop for a preferred copy that answers. If this copy took over while the preferred one was not
+        heard, the preferred one first gets time to notice that, and to stop.
         """
         return other.began_s > self._turns.began_s or now_s - other.back_s > self._timing.takeover_s
 

@@ -128,7 +128,7 @@ class Gap:
 
     @property
     def crossing(self) -> tuple[LogPoint, int, str]:
-        """From which state the gap leads to which record of which topic."""
+        """The state before the gap, and the record and the topic behind it."""
         return self.state, self.offset, self.topic_id
 
     def is_crossing_of(self, other: "Gap | None") -> bool:

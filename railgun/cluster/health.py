@@ -78,7 +78,7 @@ def warnings(
     unanswered: Sequence[TaskKey],
     logs: Mapping[TaskKey, LogRoom],
 ) -> Iterator[str]:
-    """Yield warnings that an operator should act on. tasks: all tasks. unanswered: the tasks that nobody answers.
+    """Yield warnings that an operator should act on. tasks: all tasks. unanswered: the tasks that no copy answers.
 
     logs: those that are known.
     """

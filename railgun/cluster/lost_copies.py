@@ -36,8 +36,8 @@ class Losses:
     ) -> dict[str, LostCopy]:
         """Return the nodes that have lost their copy of a task.
 
-        A loss is forgotten when its node is started again. A copy that nobody else could have is not lost. Of copies
-        that failed by an error of the task only one is: the others would follow it from node to node.
+        A loss is forgotten when its node is started again. A copy that no other node could have is not lost. Of copies
+        that failed by an error of the task only one is lost: otherwise they would fail on one node after another.
 
         planned: the task's copies in the present plan.
         before: the losses that the present plan names.

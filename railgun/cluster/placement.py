@@ -177,8 +177,8 @@ class Placement:
         return len(self.on_node[node]) < self.nodes[node].units * self.unit_copies
 
     def _entry(self, node: int) -> _Entry:
-        """Sort key of a node: the least load first. Nodes of one load come in an order that looks random, another one
-        for each load: so the tasks of a node share it with tasks of all others, and when it goes, all get some.
+        """Return the sort key of a node: the least load first. Nodes with equal load come in an order that looks random
+        and differs for each load. So a node shares tasks with all others, and when it goes, each of them gets some.
         """
         count = len(self.on_node[node])
         mixed = hashlib.blake2b(b"%d %d" % (count, node), digest_size=8).digest()

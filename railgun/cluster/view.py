@@ -61,11 +61,11 @@ class TaskView:
 class ClusterView:
     """A cluster as the leader sees it.
 
-    policy: the leader's.
+    policy: the leader's policy.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that an operator has accepted last.
     gaps: by task, the gap of its log that an operator has accepted last.
-    histories: what tasks have from before their logs.
+    histories: the histories that tasks have from before their logs.
     """
 
     nodes: Sequence[NodeView]

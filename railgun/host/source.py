@@ -30,7 +30,7 @@ class DataSource:
     """Opens the task of a place. One thread at a time uses it.
 
     rule: when data is fetched.
-    order: what has to be fetched, after `open` has returned no task; None if it is not known yet who may give it.
+    order: the data to fetch, after `open` has returned no task; None if no node is known yet that may give it.
     """
 
     def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, rule: FetchRule) -> None:

@@ -191,8 +191,8 @@ class UnitHosts:
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
-        """Stop a task for an error of its own. If its log lacks what it needs next, it begins again once the copy of
-        another node may give its data. It is logged once that it has failed again for the same cause.
+        """Stop a task for an error of its own. If its log lacks the records that it needs next, it begins again once a
+        copy on another node may give its data. Further failures for the same cause are not logged.
         """
         key = host.place.key
         if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
@@ -204,7 +204,7 @@ class UnitHosts:
             stop_task(host, error)
 
     def _fetch(self, host: TaskHost) -> None:
-        """Have the data of a task fetched. If nobody is known who may give it, look again soon."""
+        """Have the data of a task fetched. If no node is known that may give it, look again soon."""
         key, order = host.place.key, host.fetch_order
         host.fetching = Fetching()
         if order is None:
@@ -231,8 +231,8 @@ class UnitHosts:
         self._again[key] = self._clock.now() + pause_s
 
     def _has_no_donor(self, key: TaskKey, found: Fetching) -> bool:
-        """Whether a fetch that has not begun waits in vain, because nobody has been known for a while who may give the
-        data.
+        """Whether a fetch that has not begun waits in vain, because no node that may give the data has been known for a
+        while.
         """
         now_s, known_s = self._clock.now(), self._fetching[key]
         if now_s - known_s < _LOOK_S:
@@ -251,7 +251,7 @@ class UnitHosts:
                 self._fetcher.stop(key)
 
     def _begin_again(self, key: TaskKey) -> None:
-        """Put a new host in the place of one that has failed because nothing had its data, if a donor is known now."""
+        """Replace a host that has failed because neither its log nor a node had its data, if a donor is known now."""
         self._unserved[key] = self._clock.now() + _UNSERVED_S
         if self._fetcher.donors(key).known:
             place = self.by_key[key].place

@@ -39,7 +39,7 @@ class _Doubtful:
 class LogFaults:
     """The faults of the logs of a unit's tasks. `UnitLoop` makes it; one thread uses it.
 
-    lane: the broker is asked there.
+    lane: the lane in which the broker is asked.
     """
 
     def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:

@@ -148,7 +148,7 @@ def close_all(successors: Iterable[Successor]) -> None:
 
 
 def close_task(task: TaskProcessor) -> None:
-    """Close a task that answers nobody. An error is only logged."""
+    """Close a task that does not answer. An error is only logged."""
     try:
         task.close()
     except OF_A_SUCCESSOR as error:

@@ -204,7 +204,7 @@ class TakeOver:
             before, self.offer = self.offer, offer
             self.failure, self.error, self._again_s = None, None, 0.0
             if before is not None and (offer is None or offer.history != before.history):
-                # The built folder stays: whoever gives the deepening up deletes it. If all tasks have taken over,
+                # The built folder stays: the process that gives up the deepening deletes it. If all have taken over,
                 # this task may have been started again and may not have reached the record that orders the switch.
                 self._let_go()
         needed = None if offer is None or self._log.environment.now() < self._again_s else offer.history
