@@ -141,7 +141,7 @@ class ClusterState:
             )
             if is_on or was_drained:
                 self._send(order)
-                # From now on an earlier order to the node is not taken for this one.
+                # Read the order back, so that an earlier one to the node is not taken for it.
                 self._refresh()
         # Another order may follow meanwhile: the leader decides on the newest one.
         plan = self._await(lambda plan: _is_decided(plan, node, self._observed.orders.get(node)))
@@ -164,11 +164,11 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
+        """Have a task go on without the records that its log has lost; or begin again, if its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
-        Raises ProblemError, also where the loss is accepted and the task needs another order to go on, and what
-        `registry` raises.
+        Raises ProblemError, also if the loss is accepted but the task needs another order to go on, and what `registry`
+        raises.
         """
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:

@@ -14,7 +14,7 @@ from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
 from railgun.wording import counted
 
-# This many names are shown.
+# The most names that are shown.
 _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2

@@ -119,9 +119,9 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.interval_ms / 1000
 
     def ended(self) -> "UnitReport | None":
-        """Return what is reported in the unit's name once its process has ended. None if that says nothing new.
+        """Return the report in the unit's name once its process has ended; None if that says nothing new.
 
-        Copies that could answer are closed. One that was behind still is: it goes on when the unit is back.
+        Copies that could answer are closed. A copy that was behind still is: it goes on when the unit is back.
         """
         copies = [
             msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)
@@ -132,7 +132,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return None if copies == self.copies else msgspec.structs.replace(self, copies=copies)
 
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
-        """Yield what decides who answers, for each copy."""
+        """Yield for each copy the part of the report that decides which copy answers."""
         for status in self.copies:
             # Releases that give no data do not know the id either. A copy that was not opened has none.
             gives = bool(status.folder_id) or not status.state.is_caught_up

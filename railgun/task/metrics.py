@@ -124,7 +124,7 @@ class TaskMetrics:
         self._put(replace(metric, warm=True))
 
     def _put(self, metric: LiveMetric) -> None:
-        """Store a metric. One that replaces another of the same name keeps its place in the order."""
+        """Store a metric. If it replaces another one of the same name, it keeps the place of that in the order."""
         self.by_name[metric.definition.name] = metric
         self._warming = self._has_bounds = None
 
