@@ -295,9 +295,7 @@ class Reservoir:
         return self._fills.is_ready(fill)
 
     def fill_position(self, fill: int) -> tuple[int, int]:
-        """Return (time, seq) of the last row that a fill gave. A row that is appended before that position is never
-        given.
-        """
+        """Return (time, seq) of the last row that a fill gave. A row that is appended before it is never given."""
         return self._fills.position(fill)
 
     def fill_close(self, fill: int) -> None:

@@ -1,5 +1,6 @@
-"""Scores events by the engine of this process, and answers value queries from it. It is the scoring of
-`EmbeddedBackend`.
+"""Scores events by the engine of this process, and answers value queries from it.
+
+It is the scoring of `EmbeddedBackend`.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""The identity of a front-end: its name, and the number and incarnation by which replies find their way to it. It does
-no I/O.
+"""The identity of a front-end: its name, and the number and incarnation by which replies find their way to it.
+
+It does no I/O.
 """
 
 import hashlib

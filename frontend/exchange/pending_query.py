@@ -1,5 +1,6 @@
-"""A value query that was sent to tasks and waits for their answers. `QuerySender` makes it; the collector hands it the
-answers.
+"""A value query that was sent to tasks and waits for their answers.
+
+`QuerySender` makes it; the collector hands it the answers.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
-"""The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to. It does no
-I/O.
+"""The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to.
 
-`Exchange` keeps one for each stream. A place is the number of a change of the catalogue.
+It does no I/O. `Exchange` keeps one for each stream. A place is the number of a change of the catalogue.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,5 +1,6 @@
-"""Counts the events and bytes that were taken and not answered yet, over all HTTP requests, and bounds them. It does no
-I/O.
+"""Counts the events and bytes that were taken and not answered yet, over all HTTP requests, and bounds them.
+
+It does no I/O.
 """
 
 import asyncio

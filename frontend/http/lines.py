@@ -1,5 +1,6 @@
-"""Cuts the pieces of a body into lines, and lines into blocks that are scored together, for `LineStream`. It does no
-I/O.
+"""Cuts the pieces of a body into lines, and lines into blocks that are scored together, for `LineStream`.
+
+It does no I/O.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
-"""The answer to a client that wants no replies: how many events were taken, and why others were not. The scoring route
-sends it.
+"""The answer to a client that wants no replies: how many events were taken, and why others were not.
+
+The scoring route sends it.
 """
 
 from collections.abc import Sequence

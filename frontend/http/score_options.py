@@ -1,5 +1,6 @@
-"""Reads the options of a scoring request from the query of its URL. The scoring route and `single_events` call it. It
-does no I/O.
+"""Reads the options of a scoring request from the query of its URL. The scoring route and `single_events` call it.
+
+It does no I/O.
 """
 
 from dataclasses import dataclass

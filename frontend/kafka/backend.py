@@ -1,5 +1,6 @@
-"""The backend of a cluster on Kafka: events go through the exchange, changes through the registry. The front-end's
-server uses it.
+"""The backend of a cluster on Kafka: events go through the exchange, changes through the registry.
+
+The front-end's server uses it.
 """
 
 from collections.abc import Callable

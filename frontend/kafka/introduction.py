@@ -1,4 +1,5 @@
 """Tells the cluster that a front-end is there, and which records it reads. parts.py calls it when the front-end starts.
+
 It writes to the topic of nodes.
 """
 

@@ -1,5 +1,6 @@
-"""The state of a cluster's nodes, and orders to the node that leads, as coroutines over `ClusterState`. The pages of
-the cluster call them.
+"""The state of a cluster's nodes, and orders to the node that leads, as coroutines over `ClusterState`.
+
+The pages of the cluster call them.
 """
 
 from typing import Any

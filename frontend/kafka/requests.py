@@ -1,5 +1,6 @@
-"""Publishes the events of HTTP requests together, and gives each request its own answers. `KafkaScoring` calls it in
-the scoring thread.
+"""Publishes the events of HTTP requests together, and gives each request its own answers.
+
+`KafkaScoring` calls it in the scoring thread.
 """
 
 import asyncio

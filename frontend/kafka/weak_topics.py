@@ -1,5 +1,6 @@
-"""Finds topics that could lose acknowledged records if one broker is lost. The status of a front-end (catalogue.py)
-names them. It asks the broker.
+"""Finds topics that could lose acknowledged records if one broker is lost.
+
+The status of a front-end (catalogue.py) names them. It asks the broker.
 """
 
 import math

@@ -1,4 +1,5 @@
 """Lets a backend score requests in a thread and wait for the answers, and says and notes what happened if none come.
+
 Both backends use it.
 """
 

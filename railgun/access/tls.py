@@ -1,5 +1,6 @@
-"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes. Ports of servers and
-nodes use it.
+"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes.
+
+Ports of servers and nodes use it.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Installs Kafka's jars in the cache: fetches and checks them once. The folder is complete or missing. `LocalBroker`
-calls it.
+"""Installs Kafka's jars in the cache: fetches and checks them once. The folder is complete or missing.
+
+`LocalBroker` calls it.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes. `Client` and
-`AsyncClient` extend its `Connected`.
+"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes.
+
+`Client` and `AsyncClient` extend its `Connected`.
 """
 
 import time

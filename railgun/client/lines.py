@@ -1,5 +1,6 @@
-"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection. calls.py calls it. It
-does no I/O (see steps.py).
+"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection. calls.py calls it.
+
+It does no I/O (see steps.py).
 """
 
 import json

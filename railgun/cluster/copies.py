@@ -1,7 +1,6 @@
-"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses. They do
-no I/O.
+"""The types for copies of a task: their names, states and reports, points of their logs, and accepted losses.
 
-A task has copies on several nodes, in units (processes that run tasks). One of them answers.
+They do no I/O. A task has copies on several nodes, in units (processes that run tasks). One of them answers.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""Decides about orders to empty a node (drains): whether the cluster follows each. `next_plan` calls it. It does no
-I/O.
+"""Decides about orders to empty a node (drains): whether the cluster follows each. `next_plan` calls it.
+
+It does no I/O.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""Tells what is wrong with a cluster. The leader shows it as metrics, and front-ends as warnings in the overview. It
-does no I/O.
+"""Tells what is wrong with a cluster. The leader shows it as metrics, and front-ends as warnings in the overview.
+
+It does no I/O.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
 """Finds copies of tasks that are lost though their nodes live, so that the plan has them made elsewhere.
+
 `ObservedCluster` calls it; it does no I/O.
 """
 

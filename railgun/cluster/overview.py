@@ -1,5 +1,6 @@
-"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way. Front-ends show it. It
-does no I/O.
+"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way. Front-ends show it.
+
+It does no I/O.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
-"""The reports of units (the processes that run tasks) in the topic of positions: their types, and their bytes. See
-FORMAT.md.
+"""The reports of units (the processes that run tasks) in the topic of positions: their types, and their bytes.
 
-Units write them; leaders, front-ends, other units and Spark jobs read them. It does no I/O.
+See FORMAT.md. Units write them; leaders, front-ends, other units and Spark jobs read them. It does no I/O.
 """
 
 from collections.abc import Iterator

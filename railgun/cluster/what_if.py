@@ -1,5 +1,6 @@
-"""Computes what another set of nodes, or another number of copies, would move. Front-ends show it. It changes nothing
-and does no I/O.
+"""Computes what another set of nodes, or another number of copies, would move. Front-ends show it.
+
+It changes nothing and does no I/O.
 """
 
 from collections import Counter

@@ -1,5 +1,6 @@
-"""Reads the configuration again after SIGHUP: its tokens and certificates replace those in force. Servers and nodes
-have one `Reload`.
+"""Reads the configuration again after SIGHUP: its tokens and certificates replace those in force.
+
+Servers and nodes have one `Reload`.
 """
 
 import logging

@@ -1,6 +1,4 @@
-"""The status of an engine as plain data: its streams, their tasks and metrics, and the disk. `Engine.status` returns
-it.
-"""
+"""What `Engine.status` returns, as plain data: an engine's streams, their tasks and metrics, and the disk."""
 
 from dataclasses import dataclass
 

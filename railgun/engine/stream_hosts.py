@@ -1,7 +1,6 @@
-"""The hosts of a stream's tasks in an engine, together with their logs. Records are made durable and processed at the
-same time.
+"""The hosts of a stream's tasks in an engine, together with their logs.
 
-`LiveStream` appends records by it.
+Records are made durable and processed at the same time. `LiveStream` appends records by it.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Reads several event files of any formats as one sequence of blocks, in the given order. `railgun run` and Spark's
-validation call it.
+"""Reads several event files of any formats as one sequence of blocks, in the given order.
+
+`railgun run` and Spark's validation call it.
 """
 
 import dataclasses

@@ -1,5 +1,6 @@
-"""Compares a file's columns with a stream's fields, for the readers of files. Other columns are left out; a missing one
-is an error.
+"""Compares a file's columns with a stream's fields, for the readers of files.
+
+Other columns are left out; a missing one is an error.
 """
 
 from collections.abc import Sequence

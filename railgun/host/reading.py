@@ -1,5 +1,6 @@
-"""Reads the state of tasks for monitoring. Engines and units call it in the thread that runs the tasks; it takes tens
-of microseconds and does no I/O.
+"""Reads the state of tasks for monitoring.
+
+Engines and units call it in the thread that runs the tasks; it takes tens of microseconds and does no I/O.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
-"""Hosts one copy of a task: opens it from its folder, feeds it from its log, does its background work, and replaces it.
-`StreamHosts` (of engines) and `UnitHosts` have one for each task.
+"""Hosts one copy of a task, for an engine or a unit: opens it from its folder, feeds it from its log, does its
+background work, and replaces it.
 """
 
 import contextlib
@@ -467,7 +467,7 @@ class TaskHost:
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _close_to_begin_again(self) -> None:
-        """Close the task and its successor. Replies under way are still sent."""
+        """Close the task and its successor. Replies under way still have to be acknowledged."""
         try:
             self.take_over.close()
             self._close_task()

@@ -1,5 +1,6 @@
-"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused. Engines and front-ends call
-it.
+"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused.
+
+Engines and front-ends call it.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,6 @@
-"""Makes an Arrow table of answers: one row for each event, with the documented columns. `Engine.score_table` and
-`railgun run` return it.
+"""Makes an Arrow table of answers: one row for each event, with the documented columns.
+
+`Engine.score_table` and `railgun run` return it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

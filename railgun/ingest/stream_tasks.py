@@ -1,5 +1,6 @@
-"""The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs. Engines and
-`railgun run` use it.
+"""The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs.
+
+Engines and `railgun run` use it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

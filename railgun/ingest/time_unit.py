@@ -1,5 +1,6 @@
-"""Warns if the times of a stream's events seem to be of another unit than its definition says. Engines and front-ends
-call it.
+"""Warns if the times of a stream's events seem to be of another unit than its definition says.
+
+Engines and front-ends call it.
 """
 
 import logging

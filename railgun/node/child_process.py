@@ -1,5 +1,6 @@
-"""Starts a child process of a node, watches it, asks it for metrics, kills it if it hangs, and stops it. The supervisor
-has one for each child.
+"""Starts a child process of a node, watches it, asks it for metrics, kills it if it hangs, and stops it.
+
+The supervisor has one for each child.
 """
 
 import logging

@@ -1,5 +1,6 @@
-"""The catalogue kept in a topic of the embedded log, which one process (an engine) writes. `EngineStreams` has one. See
-FORMAT.md.
+"""The catalogue kept in a topic of the embedded log, which one process (an engine) writes. `EngineStreams` has one.
+
+See FORMAT.md.
 """
 
 import os

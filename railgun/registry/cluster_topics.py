@@ -1,5 +1,6 @@
-"""Makes the topics through which the nodes of a cluster tell one another what they have and what to do. Nodes, units
-and front-ends call it when they start.
+"""Makes the topics through which the nodes of a cluster tell one another what they have and what to do.
+
+Nodes, units and front-ends call it when they start.
 """
 
 from railgun.messaging.transport import TopicSettings, Transport

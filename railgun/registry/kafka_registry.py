@@ -1,7 +1,7 @@
-"""Keeps the catalogue in a compacted topic of Kafka. Nodes, units, front-ends and Spark jobs each have one
-`KafkaRegistry`.
+"""Keeps the catalogue in a compacted topic of Kafka.
 
-One process at a time changes the catalogue, and all follow it. See FORMAT.md.
+Nodes, units, front-ends and Spark jobs each have one `KafkaRegistry`. One process at a time changes the catalogue, and
+all follow it. See FORMAT.md.
 """
 
 import logging

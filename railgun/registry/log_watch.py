@@ -1,5 +1,6 @@
-"""Asks the broker now and then where the logs of tasks begin and end, and how long it keeps them. Leaders and
-front-ends run it.
+"""Asks the broker now and then where the logs of tasks begin and end, and how long it keeps them.
+
+Leaders and front-ends run it.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 `TaskProcessor` notes records in it, and checkpoints store it. A recovery needs it only for releases whose checkpoints
 have no open rows: this release with an older folder, or an older release with a folder of this one. Such a recovery
-reads the log again from the oldest unsealed row, so an embedded log is not trimmed behind that point.
+reads the log again from the oldest unsealed row, so an embedded log is kept from there on.
 
 The journal has one accepted bit per position in pages of bits, and for each page the clock and the settings in force at
 its start. Pages without an accepted record are left out, so a flood of duplicates behind one open row takes no memory.

@@ -1,4 +1,5 @@
 """Answers value queries (metrics of keys, without an event) between the batches of a task. `TaskProcessor` calls it.
+
 The task does not change.
 """
 

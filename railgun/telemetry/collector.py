@@ -1,5 +1,6 @@
-"""Makes Prometheus' metric families from counts and readings, for `/metrics` of servers, nodes and units. Nothing here
-waits for the thread that scores.
+"""Makes Prometheus' metric families from counts and readings, for `/metrics` of servers, nodes and units.
+
+Nothing here waits for the thread that scores.
 """
 
 import time

@@ -1,5 +1,6 @@
-"""The address at which a node serves snapshots, and why it serves none. The transfer process uses it, and `railgun
-node` checks it at the start.
+"""The address at which a node serves snapshots, and why it serves none.
+
+The transfer process uses it, and `railgun node` checks it at the start.
 """
 
 import socket

@@ -1,5 +1,6 @@
-"""The fetches that a node's units have ordered: some run at once, the others wait for their turn. The transfer process
-has one `Fetches`.
+"""The fetches that a node's units have ordered: some run at once, the others wait for their turn.
+
+The transfer process has one `Fetches`.
 """
 
 import logging

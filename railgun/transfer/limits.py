@@ -1,5 +1,6 @@
-"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second. It
-does no I/O.
+"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second.
+
+It does no I/O.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Runs the transfer process of a node: serves snapshots, and fetches them as units order. `python -m railgun.transfer`
-calls it.
+"""Runs the transfer process of a node: serves snapshots, and fetches them as units order.
+
+`python -m railgun.transfer` calls it.
 """
 
 import contextlib

@@ -1,5 +1,6 @@
-"""Sends the heartbeats of a unit to its supervisor (FORMAT.md), which kills a unit that sends none. `process.py` calls
-it after each round of the loop.
+"""Sends the heartbeats of a unit to its supervisor (FORMAT.md), which kills a unit that sends none.
+
+`process.py` calls it after each round of the loop.
 """
 
 import sys

@@ -1,5 +1,4 @@
-"""Answers value queries to the tasks of a unit, between batches of events (docs/decisions/0027). The unit's loop calls
-it.
+"""Answers value queries to the tasks of a unit, for its loop, between batches of events (docs/decisions/0027).
 
 A value query asks for the present values of metrics by keys, without an event. The queries are read from topics of
 their own. Only copies that answer events answer them.

@@ -1,5 +1,6 @@
-"""The Prometheus metrics of a unit. The loop's thread reads the state once a second, with the heartbeat; any thread may
-format it.
+"""The Prometheus metrics of a unit.
+
+The loop's thread reads the state once a second, with the heartbeat; any thread may format it.
 """
 
 import time

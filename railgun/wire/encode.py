@@ -1,5 +1,6 @@
-"""Encodes events as records: one at a time from Python values, or many at a time from columns. Engines, front-ends and
-backfills call it.
+"""Encodes events as records: one at a time from Python values, or many at a time from columns.
+
+Engines, front-ends and backfills call it.
 """
 
 from collections.abc import Sequence

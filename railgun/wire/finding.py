@@ -1,4 +1,5 @@
 """Finds the values of fields in an event: at their paths, in its document or in the record of a topic that has it.
+
 Validators and readers of files call it; it does no I/O.
 """
 

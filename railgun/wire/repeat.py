@@ -1,4 +1,5 @@
 """Copies one row of a reply record into a record of its own, for an input-topic record that is read again.
+
 `InputMemory` calls it.
 """
 

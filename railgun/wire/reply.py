@@ -1,5 +1,6 @@
-"""Reply records: the results of a batch for one front-end, as columns. FORMAT.md describes the bytes. Tasks write them,
-and front-ends read them.
+"""Reply records: the results of a batch for one front-end, as columns. FORMAT.md describes the bytes.
+
+Tasks write them, and front-ends read them.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,6 @@
-"""One partition of the embedded log. Its blocks are in the database, the newest of them in memory too. `EmbeddedLog`
-has one for each partition.
+"""One partition of the embedded log. Its blocks are in the database, the newest of them in memory too.
+
+`EmbeddedLog` has one for each partition.
 """
 
 from collections import deque

@@ -1,5 +1,6 @@
-"""Buffers the messages of one Kafka partition between the consumer's poll and the threads that read. `KafkaConsumer`
-has one for each partition.
+"""Buffers the messages of one Kafka partition between the consumer's poll and the threads that read.
+
+`KafkaConsumer` has one for each partition.
 """
 
 from bisect import bisect_right

@@ -1,5 +1,6 @@
-"""Reads Kafka's partitions through librdkafka consumers that all threads share. It is the reading half of
-`KafkaTransport`.
+"""Reads Kafka's partitions through librdkafka consumers that all threads share.
+
+It is the reading half of `KafkaTransport`.
 """
 
 import threading

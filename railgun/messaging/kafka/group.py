@@ -1,5 +1,6 @@
-"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members. Front-ends
-read input topics by it.
+"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members.
+
+Front-ends read input topics by it.
 """
 
 import logging

@@ -1,4 +1,5 @@
 """Writes records to Kafka with the positions of the input that they were made from: in a transaction, or without.
+
 Front-ends write output topics by it.
 """
 

@@ -1,5 +1,6 @@
-"""Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client. `KafkaTransport`
-calls it.
+"""Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client.
+
+`KafkaTransport` calls it.
 """
 
 import contextlib

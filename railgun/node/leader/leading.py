@@ -1,5 +1,6 @@
-"""Reports a node and its data to the cluster, and writes the cluster's plan while the node leads. `process.py` runs its
-rounds.
+"""Reports a node and its data to the cluster, and writes the cluster's plan while the node leads.
+
+`process.py` runs its rounds.
 """
 
 import logging

@@ -1,5 +1,6 @@
-"""Deletes the reply topics of front-ends that have died. The leader calls it. A front-end that had made up its name
-never comes back for its topic.
+"""Deletes the reply topics of front-ends that have died. The leader calls it.
+
+A front-end that had made up its name never comes back for its topic.
 """
 
 import logging

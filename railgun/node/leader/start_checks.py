@@ -1,5 +1,6 @@
-"""Refuses a node if its folder is another cluster's, if another node has its name, or if it cannot read the plan. The
-leader's process calls it when it starts.
+"""Refuses a node if its folder is another cluster's, if another node has its name, or if it cannot read the plan.
+
+The leader's process calls it when it starts.
 """
 
 import threading

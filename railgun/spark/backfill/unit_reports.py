@@ -1,5 +1,6 @@
-"""Reads the reports of units, and the plan that they follow, while a job changes their stream. Backfills of clusters
-use it.
+"""Reads the reports of units, and the plan that they follow, while a job changes their stream.
+
+Backfills of clusters use it.
 """
 
 from collections.abc import Iterable, Mapping
