@@ -63,7 +63,7 @@ class FoundGap:
     state: the point of the log where its state ends, and its clock.
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
-    topic_id: of the topic of the log; empty if it has none.
+    topic_id: the id of the topic of the log; empty if it has none.
     """
 
     copy: ReportedCopy
