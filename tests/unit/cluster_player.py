@@ -97,6 +97,9 @@ class ClusterPlayer:
     def add_field(self, name: str, declared: Any) -> None:
         self._change(lambda catalog: [evolution.added_field(catalog, STREAM, name, declared)])
 
+    def drop_field(self, name: str) -> None:
+        self._change(lambda catalog: [evolution.dropped_field(catalog, STREAM, name)])
+
     def set_lateness(self, duration: str) -> None:
         self._change(lambda catalog: [evolution.evolved(catalog, STREAM, {"lateness": duration})])
 
