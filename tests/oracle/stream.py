@@ -121,7 +121,7 @@ class StreamOracle:
             if name not in grouped:
                 raise EventRefused(f"no metric groups by {name!r}")
             value = read_value(given, self.stream.types[name], name)
-            # A recorded field that is null is absent. A computed one stays: the key says it, and not what it says of others.
+            # A null of a recorded field is absent. That of a computed one stays: nothing computes it anew.
             if value is not None or name in self.stream.computed:
                 fields[name] = value
         chosen = self._determined(key.keys(), names)
