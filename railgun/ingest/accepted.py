@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from railgun.catalog.model import ALL
 from railgun.ingest.routing import Router, Share
 from railgun.ingest.stream_tasks import TaskBatch
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
@@ -108,11 +109,11 @@ class AcceptedBatch:
 
         home: the index of the partitioner among those of the stream.
         """
-        place = self.router.places[home]
-        if place < 0:
+        if self.router.partitioners[home] == ALL:
             return None
         if isinstance(self.events, EventColumns):
-            column = self.events.fields[place]
+            column = self.router.columns(self.events)[home]
+            assert column is not None
             return _column_keys(column if share.rows is None else column.take(share.rows))
         rows = range(len(self)) if share.rows is None else share.rows.tolist()
         return [partition_key(self.events[row].routed[home]) for row in rows]

@@ -174,13 +174,14 @@ class Intake:
             event_id = ids.next(max(0, now_ms), row) if found.id is None else found.id
             time_ms = arrival_ms if found.time_ms is None else found.time_ms
             values = found.values
-            event = Row(event_id, time_ms, len(values), encode_values(values), self._router.routed(values))
+            routed = self._router.routed(values)
+            event = Row(event_id, time_ms, len(values), encode_values(values), routed)
             if len(text) > self._sure_bytes:
                 size_bytes = len(encode_row(self._schema.version, event, _LARGEST))
                 if size_bytes > RECORD_LIMIT_BYTES:
                     refused[row] = _too_large(size_bytes)
                     continue
-            for home, partition in enumerate(self._router.partitions(values)):
+            for home, partition in enumerate(self._router.partitions(routed)):
                 if partition != NOT_SENT:
                     sent.setdefault((home, partition), []).append(len(known))
             rows.append(row)

@@ -214,6 +214,7 @@ class StreamOracle:
         if partitioner == ALL:
             return self.tasks[ALL][0]
         key = self.stream.row(fields).get(partitioner)
+        assert key is None or isinstance(key, str | int)
         return None if key is None else self.tasks[partitioner][partition(key, self.stream.partitions)]
 
     def _merge(self, reply: Reply, partitioner: str, answer: TaskReply) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.ingest.file_events import CheckedBlock
 from railgun.spark.backfill.build import SETTINGS
 from railgun.spark.backfill.columns import fields_of
@@ -87,8 +87,7 @@ def _reading(
     """A function for mapInArrow, from rows with the stream's fields to rows of `_schema`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partitioners = tuple(each for each in stream.partitioners if each != ALL)
-        roles = Roles(stream.schema(version), stream.time, stream.id, partitioners)
+        roles = Roles(stream.schema(version), stream.time, stream.id, stream.recorded_partitioners)
         validator = TableValidator(roles, read_any if is_text else read_array)
         shape = _schema(stream)
         for batch in batches:
