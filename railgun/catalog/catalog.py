@@ -261,7 +261,7 @@ def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
     computed field that goes.
     """
     for name in entry.stream.types.keys() - stream.types.keys():
-        readers = _field_readers(entry, stream, name)
+        readers = _field_readers(entry, name)
         if readers:
             raise CatalogError(f"{stream.name}: the field {name} is read by {', '.join(readers)}")
     for name in [name for name in stream.types if name not in entry.stream.types]:
@@ -272,14 +272,11 @@ def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
             )
 
 
-def _field_readers(entry: StreamEntry, stream: StreamDefinition, name: str) -> list[str]:
-    """Returns the metrics, derived metrics and computed fields that read a field. stream: without the field."""
+def _field_readers(entry: StreamEntry, name: str) -> list[str]:
+    """Returns the metrics and derived metrics that read a field, in words."""
     metrics = [each.name for each in entry.metrics.values() if name in each.metric.resolved.names]
-    return [
-        *(f"the metric {each}" for each in metrics),
-        *(f"the derived metric {each}" for each in entry.registered.readers(name)),
-        *(f"the computed field {each.name}" for each in stream.computed if name in each.names),
-    ]
+    derived = entry.registered.readers(name)
+    return [*(f"the metric {each}" for each in metrics), *(f"the derived metric {each}" for each in derived)]
 
 
 def _added(old: StreamDefinition, new: StreamDefinition) -> list[ComputedField]:

@@ -67,7 +67,7 @@ def stream_from_record(body: Mapping[str, Any]) -> StreamDefinition:
     rest = dict(body)
     said = rest.pop(_COMPUTED, {})
     table = Table(rest, (), KEYS)
-    name = str(table.required("name", "the stream's name"))
+    name = check_stream_name(table.required("name", "the stream's name"), ("name",))
     fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
     computed = computed_from_record(said, {each.name: each.type for each in fields}, name)
     return _made(name, table, fields, computed)

@@ -1,6 +1,6 @@
 """Turns requests into changes of the catalogue, after checking them against what is registered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,7 @@ def _changed_fields(stream: StreamDefinition, changed: object) -> object:
         )
         raise DefinitionError(("fields", str(name)[:80]), what)
     added = {name: said for name, said in changed.items() if said is not None}
+    _check_unread(stream, changed.keys() - added.keys())
     plain = {name: said for name, said in added.items() if not is_computed(said)}
     requested = {field.name: field for field in fields_from_table(plain, ("fields",))}
     for field in stream.fields:
@@ -160,6 +161,21 @@ def _changed_fields(stream: StreamDefinition, changed: object) -> object:
         raise _there_already(stream, name)
     fields = definition_to_json(stream)["fields"]
     return {name: said for name, said in (fields | added).items() if name not in changed or name in added}
+
+
+def _check_unread(stream: StreamDefinition, dropped: Collection[str]) -> None:
+    """Raise CatalogError if a field that is to be dropped is a partitioner, or if a computed field that stays reads it.
+
+    The catalogue checks metrics.
+    """
+    for name in sorted(dropped):
+        if name in stream.partitioners:
+            raise CatalogError(f"{stream.name}: the field {name} is a partitioner, and cannot be dropped")
+        for each in stream.computed:
+            if name in each.names and each.name not in dropped:
+                raise CatalogError(
+                    f"{stream.name}: the field {name} is read by the computed field {each.name}"
+                )
 
 
 def _there_already(stream: StreamDefinition, name: str) -> DefinitionError:

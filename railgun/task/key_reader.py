@@ -26,10 +26,9 @@ class KeyReader:
     def __init__(self, task: TaskView) -> None:
         stream, program = task.stream, task.runtime.program
         assert stream is not None
-        computed = {each.name for each in stream.computed}
         self._own: Arrivals | None = None
         self._arrivals = task.runtime.arrivals
-        if computed.isdisjoint(name for layout in program.groups for name in layout.fields):
+        if not any(each.computed for each in task.schemas.values()):
             self.columns = self._arrivals.columns
             return
         types = stream.types
