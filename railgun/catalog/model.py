@@ -93,13 +93,17 @@ class StreamDefinition:
     @property
     def types(self) -> dict[str, Type]:
         """The fields' types by name, recorded ones in order, then computed ones."""
-        recorded = {field.name: field.type for field in self.fields}
-        return recorded | {field.name: field.type for field in self.computed}
+        return self.recorded_types | {field.name: field.type for field in self.computed}
+
+    @property
+    def recorded_types(self) -> dict[str, Type]:
+        """The types of the recorded fields by name, in order."""
+        return {field.name: field.type for field in self.fields}
 
     @property
     def readable(self) -> Fields:
         """The fields as expressions read them."""
-        recorded: dict[str, Type | TypedExpression] = {field.name: field.type for field in self.fields}
+        recorded: dict[str, Type | TypedExpression] = dict(self.recorded_types)
         return recorded | {field.name: field.expression for field in self.computed}
 
     @property
