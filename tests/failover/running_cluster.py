@@ -268,7 +268,7 @@ class RunningCluster:
         stream = self.player.registry.snapshot().catalog.streams[STREAM].stream
         router = Router(stream)
         values = [fields.get(field.name) for field in stream.fields]
-        return router.partitions(values)[router.partitioners.index(partitioner)]
+        return router.partitions(router.routed(values))[router.partitioners.index(partitioner)]
 
     def log(self, where: TopicPartition) -> Iterator[bytes]:
         """All records of a topic's partition."""

@@ -70,8 +70,9 @@ class FrontEnd:
             record = encode_event(
                 schema.version, made_id, time_ms, admitted.values, self.number, INCARNATION, sequence
             )
+            partitions = router.partitions(router.routed(admitted.values))
             asked: list[str] = []
-            for partitioner, partition in zip(router.partitioners, router.partitions(admitted.values)):
+            for partitioner, partition in zip(router.partitioners, partitions):
                 if partition != NOT_SENT:
                     where = TopicPartition(self._topics.tasks(stream.name, partitioner), partition)
                     sent.setdefault(where, []).append(record)

@@ -70,7 +70,8 @@ class ValueColumns:
 
         Raises InexpressibleError.
         """
-        return tuple(self._key(each) for each in metric.resolved.keys)
+        # A computed field may be another name of a recorded one.
+        return tuple(dict.fromkeys(self._key(each) for each in metric.resolved.keys))
 
     def _key(self, key: TypedExpression) -> str:
         if isinstance(key, Field):
