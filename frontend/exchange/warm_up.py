@@ -19,7 +19,8 @@ d = "double"
 m = "decimal(9,2)"
 b = "boolean"
 """
-_TEXT = b'{"ts": 1000, "k": "k%d", "n": %d, "d": 0.5, "m": "1.50", "b": true}'
+_NOW_MS = 1_700_000_000_000
+_TEXT = b'{"ts": 1700000000000, "k": "k%d", "n": %d, "d": 0.5, "m": "1.50", "b": true}'
 _FEW, _MANY = 1, 200
 
 
@@ -28,7 +29,7 @@ def warm_up() -> None:
     catalog = Catalog(evolution.missing(Catalog(), parse_definitions(_STREAM)))
     intake = StreamIntake(catalog.streams["warmup"])
     for count in (_FEW, _MANY):
-        accepted = intake.take([_TEXT % (row, row) for row in range(count)], 1_000)
+        accepted = intake.take([_TEXT % (row, row) for row in range(count)], _NOW_MS)
         assert len(accepted) == count
         positions = [(0, row, 0) for row in range(count)]
         for correlation in (Correlation(), Correlation(1, 1, 1, positions)):

@@ -14,6 +14,7 @@ from frontend.backend.cluster import GapOrder
 from frontend.problems import ProblemError, refusal
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState, Gap, LogPoint
+from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.report_table import ReportedCopy
 from railgun.cluster.reports import LeftBehind
 from railgun.messaging.transport import TopicPartition, Transport
@@ -83,6 +84,22 @@ class FoundGap:
         }
 
 
+def standing_of(observed: ObservedCluster, task: TaskKey, now_s: float) -> Standing:
+    """Return how the copies of a task stand. now_s: by the clock of the observed reports."""
+    copies = list(observed.reports.copies(task))
+    heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
+    disks = {
+        name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
+    }
+    silent = disks - {each.copy.node for each in copies if _has_said_how_far(each)}
+    return Standing(
+        heard,
+        [each for each in copies if each not in heard],
+        {name: name in observed.members for name in silent},
+        observed.gaps.get(task),
+    )
+
+
 def shown_before(gap: Gap) -> dict[str, Any]:
     """Return what an operator is told of a gap that was accepted before."""
     return {
@@ -122,11 +139,7 @@ def found_gap(
     offset = max(transport.start_offset(*where), state.position)
     topic_id = transport.topic_ids([where.topic]).get(where.topic, "")
     point = LogPoint(state.position, state.epoch)
-    if accepted is not None and (accepted.state, accepted.offset, accepted.topic_id) == (
-        point,
-        offset,
-        topic_id,
-    ):
+    if accepted is not None and accepted.crossing == (point, offset, topic_id):
         return accepted
     if not order.node:
         _check_others(task, standing, state)
@@ -188,7 +201,7 @@ def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
         )
 
 
-def has_said_how_far(copy: ReportedCopy) -> bool:
+def _has_said_how_far(copy: ReportedCopy) -> bool:
     """Whether a copy has said how far its durable state came. One that is not open yet reports no checkpoint."""
     return copy.status.left_behind is not None or copy.status.checkpoint > 0
 

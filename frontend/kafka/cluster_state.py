@@ -8,14 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from frontend.backend.cluster import GapOrder
-from frontend.kafka.accepted_gaps import (
-    GapOutcome,
-    Standing,
-    found_gap,
-    has_said_how_far,
-    shown_before,
-    told_gap,
-)
+from frontend.kafka.accepted_gaps import GapOutcome, found_gap, shown_before, standing_of, told_gap
 from frontend.kafka.accepted_losses import accepted_loss, check_goes_on
 from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
@@ -44,7 +37,6 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.tail import Tail, each_record, leave_out
 from railgun.messaging.transport import Entry, TopicPartition
-from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 from railgun.wire.records import Records
@@ -178,7 +170,7 @@ class ClusterState:
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:
             self._refresh()
-            heard = [copy.status for copy in self._standing(task).heard]
+            heard = [copy.status for copy in standing_of(self._observed, task, time.monotonic()).heard]
             accepted = self._observed.cuts.get(task)
             copies = [copy.status for copy in self._observed.reports.copies(task)]
             if any(copy.replaced is not None for copy in copies):
@@ -206,18 +198,17 @@ class ClusterState:
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:
             self._refresh()
-            standing = self._standing(task)
+            standing = standing_of(self._observed, task, time.monotonic())
             stream = registry.snapshot().catalog.entry(task.stream).stream
             found = found_gap(self._transport, where, task, standing, stream.future_limit_ms, order)
-            if not isinstance(found, Gap):
-                self._check_releases()
             if isinstance(found, Gap):
                 outcome, shown, gap = GapOutcome.ACCEPTED_BEFORE, shown_before(found), found
-            elif order.is_asked:
-                outcome, shown = GapOutcome.WOULD_CROSS, found.shown()
             else:
-                outcome, shown, gap = GapOutcome.CROSSED, found.shown(), told_gap(registry, task, found)
-                self._send(AcceptedGap(**task._asdict(), gap=gap))
+                self._check_releases()
+                outcome, shown = GapOutcome.WOULD_CROSS, found.shown()
+                if not order.is_asked:
+                    outcome, gap = GapOutcome.CROSSED, told_gap(registry, task, found)
+                    self._send(AcceptedGap(**task._asdict(), gap=gap))
         if not order.is_asked:
             self._await(lambda plan: gap.is_crossing_of(plan.gaps.get(task)))
         return {
@@ -227,24 +218,6 @@ class ClusterState:
             "outcome": outcome,
             **shown,
         }
-
-    def _standing(self, task: TaskKey) -> Standing:
-        """Return how the copies of a task stand."""
-        observed, now_s = self._observed, time.monotonic()
-        copies = list(observed.reports.copies(task))
-        heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
-        disks = {
-            name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
-        }
-        return Standing(
-            heard,
-            [each for each in copies if each not in heard],
-            {
-                name: name in observed.members
-                for name in disks - {each.copy.node for each in copies if has_said_how_far(each)}
-            },
-            observed.gaps.get(task),
-        )
 
     @property
     def _nodes(self) -> TopicPartition:
@@ -287,9 +260,6 @@ class ClusterState:
     def _refresh(self) -> None:
         # The members are read first, since that soon shows if the broker is away.
         members = self._members.now()
-        if not self._tail.offsets:
-            # Nodes make these topics, but none may have started yet.
-            make_topics(self._transport, self._topics)
         now_s = time.monotonic()
         self._plan = self._states.plan.newest()
         self._tail.read_to_the_end()

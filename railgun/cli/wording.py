@@ -62,7 +62,8 @@ def fetching_text(fetching: Mapping[str, Any]) -> str:
     if donor is None:
         return "waits for its turn to fetch"
     if not total_bytes:
-        return f"fetching from {donor}"
+        hashed = f", {size_text(fetching['hashed_bytes'])} hashed" if fetching["hashed_bytes"] else ""
+        return f"fetching from {donor}{hashed}"
     return f"fetching {100 * fetching['fetched_bytes'] // total_bytes} % of {size_text(total_bytes)} from {donor}"
 
 

@@ -125,19 +125,20 @@ class Gap:
     place: int
     topic_id: str = ""
 
+    @property
+    def crossing(self) -> tuple[LogPoint, int, str]:
+        """From which state the gap leads to which record of which topic."""
+        return self.state, self.offset, self.topic_id
+
     def is_crossing_of(self, other: "Gap | None") -> bool:
         """Whether this gap leads from the same state to the same record of the same topic as another one."""
-        return other is not None and (self.state, self.offset, self.topic_id) == (
-            other.state,
-            other.offset,
-            other.topic_id,
-        )
+        return other is not None and self.crossing == other.crossing
 
     def after(self, before: "Gap | None") -> "Gap":
         """Return this gap as one that is accepted after another one. Of two orders at once the first one stands:
         copies may have crossed by its time and its definitions.
         """
-        return before if before is not None and self.is_crossing_of(before) else self
+        return before if before is not None and self.crossing == before.crossing else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,7 @@ def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
             "donor": fetching.donor or None,
             "fetched_bytes": fetching.fetched,
             "total_bytes": fetching.total,
+            "hashed_bytes": fetching.hashed,
         }
     if status is not None and status.state is CopyState.FAILED:
         shown["failure"] = status.failure

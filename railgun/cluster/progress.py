@@ -48,7 +48,7 @@ class _Nearness:
     history, folder_id: the history and the folder with which it came so far. With others it begins again.
     reached: the furthest position, and what is filled.
     fetch: from whom and how much it fetches.
-    fetched: the most bytes of this fetch that were here.
+    fetched: the most bytes of this fetch that were here, or were hashed before bytes moved.
     nearer_s: when it last got nearer.
     """
 
@@ -75,11 +75,11 @@ class _Nearness:
         return is_nearer
 
     def hear_fetch(self, fetching: Fetching) -> bool:
-        """Take in how far a fetch is. Returns whether bytes have come. A new fetch alone brings none."""
-        fetch = fetching.donor, fetching.total
-        has_more = fetch == self.fetch and fetching.fetched > self.fetched
+        """Take in how far a fetch is. Returns whether bytes were hashed or have come. A new fetch alone brings none."""
+        fetch, reached = (fetching.donor, fetching.total), fetching.fetched + fetching.hashed
+        has_more = fetch == self.fetch and reached > self.fetched
         if fetch != self.fetch or has_more:
-            self.fetch, self.fetched = fetch, fetching.fetched
+            self.fetch, self.fetched = fetch, reached
         return has_more
 
 
@@ -97,7 +97,7 @@ class Progress:
         self._nearest: dict[tuple[TaskKey, CopyName], _Nearness] = {}
         # By copy: when it last could answer, or waited for its turn to fetch while its node fetched.
         self._well_s: dict[tuple[TaskKey, CopyName], float] = {}
-        # By node: when a copy of it last got bytes of another node.
+        # By node: when a copy of it last got bytes of another node, or bytes were hashed for it.
         self._fetched_s: dict[str, float] = {}
         self._checkpoints: dict[tuple[TaskKey, CopyName], _Checkpoints] = {}
         self._flapping: set[tuple[TaskKey, CopyName]] = set()
@@ -150,8 +150,8 @@ class Progress:
         return -math.inf if nearest is None else nearest.nearer_s
 
     def well_s(self, task: TaskKey, copy: CopyName) -> float:
-        """Return when a copy last got nearer or could answer; or when its node last got bytes of another node while the
-        copy waited for its turn to fetch. While nobody could be heard, all copies count as well.
+        """Return when a copy last got nearer or could answer; or when its node last got on with a fetch while the copy
+        waited for its turn to fetch. While nobody could be heard, all copies count as well.
         """
         well_s = self._well_s.get((task, copy), -math.inf)
         return max(self.nearer_s(task, copy), well_s, self._deaf_until_s)

@@ -45,11 +45,13 @@ class Fetching(msgspec.Struct, kw_only=True, omit_defaults=True):
     donor: the copy of another node that the data comes from, as `node/unit`; empty while the copy waits for its turn.
     fetched: how many bytes are here already.
     total: how many bytes there are; 0 if that is not known yet.
+    hashed: how many bytes were hashed, by the donor and here, while `total` is not known.
     """
 
     donor: str = ""
     fetched: int = 0
     total: int = 0
+    hashed: int = 0
 
 
 class CopyStatus(OfTask, kw_only=True, omit_defaults=True):

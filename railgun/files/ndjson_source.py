@@ -22,7 +22,7 @@ from railgun.wire.shapes import RAW, Leaf, Shape, shape_of
 from railgun.wire.validator import FieldError
 from railgun.wire.values import decode_any_json
 
-_RAW_NULL = b"null"
+_RAW_NULL = msgspec.Raw(b"null")  # one never equals bytes
 # Numbers with an exponent, which decimals may have, are read one by one.
 _RAW_DECIMAL = r'^("-?[0-9]+(\.[0-9]+)?"|-?[0-9]+(\.[0-9]+)?)$'
 _RAW_INTEGER = r"^-?[0-9]{1,19}$"
@@ -104,8 +104,7 @@ def _column(values: Sequence[Any], type_: FieldType, *, is_raw: bool) -> pa.Arra
         # Fields of several types read one place.
         return None
     if type_.kind is WireKind.DECIMAL:
-        text = [None if raw is None or raw == _RAW_NULL else bytes(raw) for raw in values]
-        column = pa.array(text, pa.string())
+        column = _written(values)
         plain = pc.all(pc.match_substring_regex(column, _RAW_DECIMAL)).as_py()
         return None if plain is False else pc.utf8_trim(column, '"')
     if type_.kind is WireKind.TIMESTAMP and any(type(value) is str for value in values):
@@ -113,10 +112,15 @@ def _column(values: Sequence[Any], type_: FieldType, *, is_raw: bool) -> pa.Arra
     return pa.array(values, ARROW_TYPES[type_.kind])
 
 
+def _written(values: Sequence[msgspec.Raw | None]) -> pa.Array:
+    """Return values as they are written, as a column of text."""
+    text = [None if raw is None or raw == _RAW_NULL else bytes(raw) for raw in values]
+    return pa.array(text, pa.string())
+
+
 def _times(values: Sequence[Any], type_: FieldType) -> pa.Array | None:
     """Return a column of times that count a unit; None if they have to be read one by one."""
-    text = [None if raw is None or raw == _RAW_NULL else bytes(raw) for raw in values]
-    column = pa.array(text, pa.string())
+    column = _written(values)
     if pc.all(pc.match_substring_regex(column, _RAW_INTEGER)).as_py() is not False:
         return column.cast(pa.int64())
     if pc.all(pc.match_substring_regex(column, _RAW_TEXT)).as_py():

@@ -3,8 +3,14 @@ delete; and one for small questions to the broker, which must not wait behind th
 """
 
 from itertools import cycle
+from typing import Final
 
 from reservoir.executor import Executor, Lane
+
+QUESTION_S: Final = 2.0
+"""The time limit of a question to the broker about one log. Others wait behind it, and one without an answer is asked
+again.
+"""
 
 
 class HostLanes:

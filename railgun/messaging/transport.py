@@ -148,11 +148,13 @@ class Transport(Protocol):
     def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
         """Append one record or more. Returns the offset of the first one when all are durable."""
 
-    def start_offset(self, topic: str, partition: int) -> int:
-        """Return the first offset that can be read."""
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        """Return the first offset that can be read. within_s: the time limit of each request to a broker; None: that of
+        the settings.
+        """
 
-    def end_offset(self, topic: str, partition: int) -> int:
-        """Return the offset after the newest record that can be read."""
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        """Return the offset after the newest record that can be read. within_s: as for `start_offset`."""
 
     def known_end(self, topic: str, partition: int) -> int:
         """Return the end offset as it was last heard, without a request to a broker; 0 if none was heard."""

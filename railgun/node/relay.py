@@ -82,13 +82,14 @@ class Fetching(msgspec.Struct, frozen=True, tag_field="kind", tag="fetching"):
     """The transfer process tells a unit how far a fetch has come.
 
     donor: node/unit; empty while the fetch waits for its turn.
-    fetched, total: bytes.
+    fetched, total: bytes.  hashed: how many bytes were hashed, at the donor and here, before bytes move.
     """
 
     task: str
     donor: str = ""
     fetched: int = 0
     total: int = 0
+    hashed: int = 0
 
 
 class Fetched(msgspec.Struct, frozen=True, tag_field="kind", tag="fetched"):

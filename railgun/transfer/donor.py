@@ -4,10 +4,11 @@
 """
 
 import contextlib
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 import httpx
@@ -16,6 +17,7 @@ import msgspec
 from railgun.transfer.hashing import CHUNK_BYTES
 from railgun.transfer.keys import (
     FETCH_HEADER,
+    HASHED_HEADER,
     SIGNATURE_HEADER,
     is_signature,
     manifest_signature,
@@ -25,10 +27,11 @@ from railgun.transfer.manifest import Manifest, read_manifest
 
 CONNECT_S, STALL_S = 5.0, 10.0
 """A donor that does not take a connection for so long, or sends no byte for so long, is left."""
-# A snapshot and its manifest have to be made within this time.
-_MAKING_S = 600.0
+STANDS_S: Final = 60.0
+"""A donor that makes no snapshot for so long, or hashes no byte of it for so long, is left."""
 _BODY_BYTES_MAX = 64 << 20
 _LINE_CHARS_MAX = 500
+_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class DonorError(Exception):
@@ -55,13 +58,14 @@ class Donor:
 
     fetch: the random name of the fetch.
     tls: verifies the donor's certificate.
-    check: is called again and again while the donor is waited for. What it raises ends the call.
+    waits: is called again and again while the donor is waited for, with the number of bytes of a snapshot that it has
+        hashed. What it raises ends the call.
     """
 
     def __init__(
-        self, address: DonorAddress, fetch: str, tls: ssl.SSLContext | bool, check: Callable[[], object]
+        self, address: DonorAddress, fetch: str, tls: ssl.SSLContext | bool, waits: Callable[[int], object]
     ) -> None:
-        self._key, self._fetch, self._check = address.key, fetch, check
+        self._key, self._fetch, self._waits = address.key, fetch, waits
         self._is_gone = False
         self._client = httpx.Client(
             base_url=address.url,
@@ -117,9 +121,8 @@ class Donor:
 
     def _made(self, path: str) -> httpx.Response:
         """Ask until what is being made is there."""
-        deadline_s = time.monotonic() + _MAKING_S
-        while time.monotonic() < deadline_s:
-            self._check()
+        most, grown_s = 0, time.monotonic()
+        while True:
             try:
                 answer = self._client.send(self._request("GET", path))
             except httpx.HTTPError as error:
@@ -130,7 +133,12 @@ class Donor:
                 return answer
             if answer.status_code != 202:
                 raise _refused(answer)
-        raise DonorError(f"it has made no snapshot within {_MAKING_S:g} s")
+            hashed, now_s = _hashed(answer), time.monotonic()
+            self._waits(hashed)
+            if hashed > most:
+                most, grown_s = hashed, now_s
+            elif now_s - grown_s >= STANDS_S:
+                raise DonorError(f"it has got no further with its snapshot for {STANDS_S:g} s")
 
     def _request(self, method: str, path: str, begin: int = 0) -> httpx.Request:
         part = f"bytes={begin}-" if begin else ""
@@ -144,6 +152,12 @@ def _refused(answer: httpx.Response) -> DonorError | DonorBusyError:
         return DonorBusyError()
     text = " ".join(answer.text.split())[:_LINE_CHARS_MAX]
     return DonorError(f"it has answered {answer.status_code}: {text}")
+
+
+def _hashed(answer: httpx.Response) -> int:
+    """Return how many bytes a donor has hashed; 0 where it does not say."""
+    found = answer.headers.get(HASHED_HEADER, "")
+    return int(found) if _COUNT.fullmatch(found) else 0
 
 
 def _told(error: httpx.HTTPError) -> str:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from railgun.node.relay import Fetch, Fetched, Fetching
@@ -66,7 +67,7 @@ class TaskFetch:
         self.progress = Fetching(order.task)
         self._stopped = threading.Event()
         self._target = TargetFolder(Path(order.folder), self._check, setting.free_bytes)
-        self._moved = 0
+        self._moved = self._hashed = 0
 
     @property
     def is_stopped(self) -> bool:
@@ -134,11 +135,12 @@ class TaskFetch:
         address = self._setting.donors(node)
         if address is None or not address.url:
             raise DonorError("it serves no snapshots")
-        with Donor(address, secrets.token_hex(16), self._setting.tls(), self._check) as donor:
+        self._hashed = 0
+        with Donor(address, secrets.token_hex(16), self._setting.tls(), partial(self._wait, name)) as donor:
             snapshot = donor.snapshot(unit, order.task, order.log_start)
             manifest = donor.manifest(snapshot)
             self._check_manifest(manifest)
-            missing, there = target.prepare(manifest, self._keeping(donor, snapshot))
+            missing, there = target.prepare(manifest, self._keeping(donor, snapshot, name))
             total, begun = sum(each.file.size for each in missing), sum(each.begin for each in missing)
             self.progress = Fetching(order.task, name, begun, total)
             for each in missing:
@@ -166,13 +168,19 @@ class TaskFetch:
         self._moved += size
         self._setting.figures.add("fetched_bytes_total", size)
 
-    def _keeping(self, donor: Donor, snapshot: str) -> Callable[[], None]:
-        """Return a function that keeps the donor from deleting the snapshot while files are read here."""
+    def _wait(self, name: str, hashed: int) -> None:
+        """Note how much a donor has hashed. name: of the copy that gives the data."""
+        self._check()
+        self._hashed = hashed
+        self.progress = Fetching(self.order.task, name, hashed=hashed)
+
+    def _keeping(self, donor: Donor, snapshot: str, name: str) -> Callable[[int], None]:
+        """Return a function that notes what is hashed here. The donor keeps the snapshot meanwhile."""
         asked_s = time.monotonic()
 
-        def keep() -> None:
+        def keep(size: int) -> None:
             nonlocal asked_s
-            self._check()
+            self._wait(name, self._hashed + size)
             if time.monotonic() - asked_s >= _READ_S:
                 donor.manifest(snapshot)
                 asked_s = time.monotonic()

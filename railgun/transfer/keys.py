@@ -8,6 +8,8 @@ FETCH_HEADER: Final = "railgun-fetch"
 """The header with the random name of a fetch."""
 SIGNATURE_HEADER: Final = "railgun-signature"
 """The header with the signature of a request, or of a manifest."""
+HASHED_HEADER: Final = "railgun-hashed"
+"""The header that says how many bytes of a snapshot are hashed while its manifest is made."""
 
 
 def new_key() -> str:

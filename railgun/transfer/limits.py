@@ -9,10 +9,13 @@ from typing import Final
 FETCHES_MAX: Final = 2
 """A donor serves so many fetches at once, and a target makes so many."""
 
+SILENT_S: Final = 30.0
+"""A fetch that sends no request for this long has ended. Between two files a slow disk of the target may take seconds,
+and a fetch that ends in order says so.
+"""
+
 # What was not sent is made up for, up to so much: time goes by between files, and while they are hashed.
 _BURST_S = 0.5
-# A fetch that sends no request for this long has ended, or will begin again.
-_IDLE_S = 10.0
 
 
 class FetchSlots:
@@ -27,7 +30,7 @@ class FetchSlots:
         """Begin a request of a fetch. Returns False if too many others are served. `leave` ends it."""
         now_s = self._now_s()
         for each, seen_s in list(self._seen_s.items()):
-            if not self._active.get(each) and now_s - seen_s >= _IDLE_S:
+            if not self._active.get(each) and now_s - seen_s >= SILENT_S:
                 self.end(each)
         if fetch not in self._seen_s and len(self._seen_s) >= FETCHES_MAX:
             return False

@@ -4,6 +4,7 @@ It is checked before a byte of a file is fetched.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -69,13 +70,18 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Manifest).decode
 
 
-def make_manifest(folder: Path, cluster: ClusterId, hashes: FileHashes) -> bytes:
-    """Return the manifest of the snapshot in a folder. Reads all files. Raises SnapshotError, OSError."""
+def make_manifest(
+    folder: Path, cluster: ClusterId, hashes: FileHashes, read: Callable[[int], object] = lambda size: None
+) -> bytes:
+    """Return the manifest of the snapshot in a folder. Reads all files. Raises SnapshotError, OSError.
+
+    read: is called with the sizes of the chunks whose hash is known by now.
+    """
     snapshot = read_snapshot(folder)
     files = []
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path != folder / SNAPSHOT:
-            files.append(ManifestFile(path.relative_to(folder).as_posix(), *hashes.of(path)))
+            files.append(ManifestFile(path.relative_to(folder).as_posix(), *hashes.of(path, read)))
     return _encode(Manifest(cluster.catalogue, cluster.topic_prefix, snapshot, files))
 
 

@@ -15,6 +15,7 @@ from railgun.transfer.figures import Figures
 from railgun.transfer.hashing import CHUNK_BYTES
 from railgun.transfer.keys import (
     FETCH_HEADER,
+    HASHED_HEADER,
     SIGNATURE_HEADER,
     is_signature,
     manifest_signature,
@@ -83,8 +84,11 @@ class Application:
                 )
             case "GET", ["v1", "snapshots", name, "manifest"]:
                 body = await self._snapshots.manifest(name)
-                signature = "" if body is None else manifest_signature(self._key, name, body)
-                await _answer_when_made(send, body, [(SIGNATURE_HEADER.encode(), signature.encode())])
+                if body is None:
+                    header = HASHED_HEADER, str(self._snapshots.hashed(name))
+                else:
+                    header = SIGNATURE_HEADER, manifest_signature(self._key, name, body)
+                await _answer_when_made(send, body, [(header[0].encode(), header[1].encode())])
             case "GET", ["v1", "snapshots", name, "files", *path]:
                 gone = asyncio.create_task(_gone(receive))
                 try:
@@ -161,7 +165,7 @@ def _part(part: str, size: int) -> tuple[int, int] | None:
 async def _answer_when_made(send: _Send, body: bytes | None, headers: list[tuple[bytes, bytes]]) -> None:
     """Answer with what was asked for; with 202 if it is still being made."""
     if body is None:
-        await _answer(send, 202, b"", [(b"retry-after", b"0")])
+        await _answer(send, 202, b"", [(b"retry-after", b"0"), *headers])
     else:
         await _answer(send, 200, body, [(b"content-type", b"application/json"), *headers])
 

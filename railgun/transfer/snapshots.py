@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,9 @@ from railgun.host.data_folder import SNAPSHOTS
 from railgun.node.relay import MakeSnapshot
 from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
-from railgun.task.snapshot_file import read_snapshot
+from railgun.task.snapshot_file import SNAPSHOT, read_snapshot
 from railgun.transfer.hashing import FileHashes
+from railgun.transfer.limits import FETCHES_MAX, SILENT_S
 from railgun.transfer.manifest import ClusterId, ManifestFile, make_manifest, read_manifest
 
 FRESH_S: Final = 60.0
@@ -29,8 +30,6 @@ FRESH_S: Final = 60.0
 UNREAD_S: Final = 60.0
 """A snapshot that nobody has read for this long is deleted."""
 
-# Between two requests of one fetch less time passes, so its snapshot counts as being read.
-_READ_S = 15.0
 _ASK_AGAIN_S = 30.0
 # A unit that has not made a snapshot by then makes none.
 _MAKING_S = 600.0
@@ -48,7 +47,12 @@ class NoSnapshotError(Exception):
 
 @dataclass(slots=True)
 class _Snapshot:
-    """A snapshot. least: it is of no use at an earlier offset.  position: its offset, once it is made."""
+    """A snapshot.
+
+    least: it is of no use at an earlier offset.
+    position: its offset, once it is made.
+    hashed: how many bytes its manifest covers by now.
+    """
 
     name: str
     unit: int
@@ -61,6 +65,7 @@ class _Snapshot:
     position: int = 0
     error: str = ""
     readers: int = 0
+    hashed: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     manifest: asyncio.Task[bytes] | None = None
     files: dict[str, ManifestFile] = field(default_factory=dict)
@@ -83,7 +88,9 @@ class Snapshots:
     ) -> None:
         self._folder, self._order, self._cluster, self._now_s = data / SNAPSHOTS, order, cluster, now_s
         self._known: dict[str, _Snapshot] = {}
-        self._hashes, self._hashing = FileHashes(), asyncio.Lock()
+        # Folders of unknown snapshots, each with the time when it was first seen.
+        self._unknown: dict[str, float] = {}
+        self._hashes, self._hashing = FileHashes(), asyncio.Semaphore(FETCHES_MAX)
 
     def begin(self) -> None:
         """Delete the snapshots of earlier starts. Raises OSError."""
@@ -108,7 +115,7 @@ class Snapshots:
             await asyncio.wait_for(found.ended.wait(), _WAIT_S)
         self._look(found)
         if found.error:
-            self._known.pop(found.name, None)
+            await self._delete(found)
             raise SnapshotError(found.error)
         found.read_s = self._now_s()
         return found.name if found.is_made else None
@@ -133,6 +140,10 @@ class Snapshots:
             return await asyncio.wait_for(asyncio.shield(found.manifest), _WAIT_S)
         return None
 
+    def hashed(self, name: str) -> int:
+        """Return how many bytes of a snapshot its manifest covers by now. Raises NoSnapshotError."""
+        return self._found(name).hashed
+
     @contextmanager
     def opened(self, name: str, path: str) -> Iterator[tuple[int, int]]:
         """Open a file that the manifest names. Yields its descriptor and its size. The snapshot is not deleted
@@ -154,15 +165,19 @@ class Snapshots:
             found.read_s = self._now_s()
 
     async def sweep(self) -> None:
-        """Delete snapshots that are not read any more, and the oldest ones that are not read now if room is short."""
+        """Delete snapshots that are not read any more, those that nobody ordered, and the oldest ones that are not read
+        now if room is short.
+        """
         now_s = self._now_s()
         for each in [each for each in self._known.values() if self._is_over(each, now_s)]:
             await self._delete(each)
+        for name in self._unknown_over(await asyncio.to_thread(os.listdir, self._folder), now_s):
+            await self._delete_folder(name)
         while await asyncio.to_thread(self._is_room_short):
             idle = [
                 each
                 for each in self._known.values()
-                if each.is_made and not each.readers and now_s - each.read_s >= _READ_S
+                if each.is_made and not each.readers and now_s - each.read_s >= SILENT_S
             ]
             if not idle:
                 return
@@ -200,10 +215,14 @@ class Snapshots:
 
     async def _make_manifest(self, found: _Snapshot) -> bytes:
         found.readers += 1
+
+        def count(size: int) -> None:
+            found.hashed += size
+
         try:
             async with self._hashing:
                 body = await asyncio.to_thread(
-                    make_manifest, self._folder / found.name, self._cluster(), self._hashes
+                    make_manifest, self._folder / found.name, self._cluster(), self._hashes, count
                 )
         except OSError as error:
             raise SnapshotError(f"the snapshot cannot be read: {error.strerror}") from error
@@ -221,7 +240,22 @@ class Snapshots:
 
     async def _delete(self, each: _Snapshot) -> None:
         self._known.pop(each.name, None)
-        await asyncio.to_thread(shutil.rmtree, self._folder / each.name, ignore_errors=True)
+        await self._delete_folder(each.name)
+
+    async def _delete_folder(self, name: str) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._folder / name, ignore_errors=True)
+
+    def _unknown_over(self, names: Iterable[str], now_s: float) -> list[str]:
+        """Return the folders that are to be deleted though no order for them is known. Units made them for a process
+        before this one, or too late. One that is not complete may still be worked on.
+        """
+        unknown = set(names) - self._known.keys()
+        self._unknown = {name: self._unknown.get(name, now_s) for name in unknown}
+        return [
+            name
+            for name, since_s in self._unknown.items()
+            if now_s - since_s >= _MAKING_S or (self._folder / name / SNAPSHOT).is_file()
+        ]
 
     def _is_room_short(self) -> bool:
         found = shutil.disk_usage(self._folder)

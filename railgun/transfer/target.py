@@ -16,7 +16,7 @@ from railgun.host.data_folder import FETCHED, fetching_folder
 from railgun.host.verified import is_verified
 from railgun.private_folder import make_private
 from railgun.task.errors import HistoryDamagedError
-from railgun.transfer.hashing import hash_of, new_hash
+from railgun.transfer.hashing import FileHashes, new_hash
 from railgun.transfer.manifest import Manifest, ManifestError, ManifestFile, read_manifest
 
 SPARE_BYTES: Final = 256 << 20
@@ -56,6 +56,8 @@ class TargetFolder:
         self._own, self._check, self._free_bytes = task_folder, check, free_bytes
         self.folder = fetching_folder(task_folder)
         self._unwatched = 0
+        # A fetch that begins again does not read what it has verified.
+        self._hashes = FileHashes()
         # Files are synced while the next ones come.
         self._syncing: dict[str, Future[None]] = {}
         self._syncs = ThreadPoolExecutor(1, "sync")
@@ -73,10 +75,10 @@ class TargetFolder:
         except (FileNotFoundError, ManifestError):
             return None
 
-    def prepare(self, manifest: Manifest, between: Callable[[], object]) -> tuple[list[Missing], int]:
+    def prepare(self, manifest: Manifest, read: Callable[[int], object]) -> tuple[list[Missing], int]:
         """Keep what is there of a snapshot, link what the task's own folder has, and delete all else.
 
-        between: is called between two chunks that are read.
+        read: is called with the size of each chunk that was hashed.
         Returns what is missing, and how many bytes of the snapshot are there. Raises NoRoomError, OSError.
         """
         make_private(self.folder)
@@ -86,7 +88,7 @@ class TargetFolder:
         fixed = self._fixed(manifest)
         for each in manifest.files:
             own = fixed.get(each.path)
-            if self._is_there(each, between) or (own is not None and self._link(each, own, between)):
+            if self._is_there(each, read) or (own is not None and self._link(each, own, read)):
                 there += each.size
             else:
                 missing.append(Missing(each, self._begun(each)))
@@ -119,6 +121,7 @@ class TargetFolder:
             raise DamagedError(f"{file.path} is not the file of the manifest")
         place = self.folder / file.path
         part.rename(place)
+        self._hashes.note(place, file.hash)
         self._syncing[file.path] = self._syncs.submit(_sync, place)
 
     def finish(self, manifest: Manifest) -> None:
@@ -153,11 +156,11 @@ class TargetFolder:
         for each in manifest.files:
             (self.folder / each.path).parent.mkdir(parents=True, exist_ok=True)
 
-    def _is_there(self, file: ManifestFile, between: Callable[[], object]) -> bool:
+    def _is_there(self, file: ManifestFile, read: Callable[[int], object]) -> bool:
         place = self.folder / file.path
         if not place.is_file():
             return False
-        if place.stat().st_size == file.size and hash_of(place, between) == file.hash:
+        if place.stat().st_size == file.size and self._hashes.of(place, read) == (file.size, file.hash):
             return True
         place.unlink()
         return False
@@ -174,9 +177,9 @@ class TargetFolder:
         last_sent = max((path for path in paths if path.endswith(_SEGMENT)), default="")
         return {path: own / path.removeprefix(_RESERVOIR) for path in paths - {last_sent, _RESERVOIR + last}}
 
-    def _link(self, file: ManifestFile, own: Path, between: Callable[[], object]) -> bool:
+    def _link(self, file: ManifestFile, own: Path, read: Callable[[int], object]) -> bool:
         try:
-            if own.stat().st_size != file.size or hash_of(own, between) != file.hash:
+            if own.stat().st_size != file.size or self._hashes.of(own, read) != (file.size, file.hash):
                 return False
             (self.folder / file.path).hardlink_to(own)
         except OSError:

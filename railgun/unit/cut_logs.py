@@ -8,6 +8,7 @@ those that were lost.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from railgun.host.lanes import QUESTION_S
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
@@ -83,10 +84,10 @@ class CutLogs:
                     yield each.host, _cut(each.host, f"the log ends at {end}")
 
     def _ask(self, where: TopicPartition, each: _Short) -> None:
-        """Ask for the end of a log, outside the loop: the answer may take half a minute if there is no leader."""
+        """Ask for the end of a log, outside the loop: where there is no leader no answer comes."""
         assert each.host.limit is not None
         each.limit = each.host.limit.offset
-        each.asking = self._lane.submit(lambda: self._transport.end_offset(*where))
+        each.asking = self._lane.submit(lambda: self._transport.end_offset(*where, QUESTION_S))
 
     def _answer(self, each: _Short, now_s: float) -> int:
         """Take in the answer, and return the end; -1 if the broker is away. The broker is asked again after `CUT_S`."""

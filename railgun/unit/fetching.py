@@ -116,7 +116,12 @@ class UnitFetcher:
             return
         each.heard_s, each.asked = self._clock.now(), 0
         if isinstance(message, relay.Fetching):
-            each.found = Fetching(donor=message.donor, fetched=message.fetched, total=message.total)
+            each.found = Fetching(
+                donor=message.donor,
+                fetched=message.fetched,
+                total=message.total,
+                hashed=message.hashed,
+            )
             return
         each.found = FetchEnd(message.error, message.is_final)
         if not message.error:

@@ -7,6 +7,7 @@ tasks must not wait for it. A host runs one task.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from railgun.host.lanes import QUESTION_S
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.messaging.transport import TopicPartition, Transport
@@ -100,7 +101,8 @@ class LogFaults:
         epoch, topic_id = host.epoch_before(position), host.task.topic_id
 
         def check() -> None:
-            start, end = self._transport.start_offset(*where), self._transport.end_offset(*where)
+            start = self._transport.start_offset(*where, QUESTION_S)
+            end = self._transport.end_offset(*where, QUESTION_S)
             if position < start:
                 reason = f"offset {position} is next, the log has {start} to {end}"
                 # The next start has the state of the last checkpoint.

@@ -35,7 +35,7 @@ from railgun.unit.dropped_streams import DroppedStreams
 from railgun.unit.hosts import UnitHosts
 from railgun.unit.last_checkpoints import take_last_checkpoints
 from railgun.unit.log_faults import LogFaults
-from railgun.unit.moved_copies import MovedCopies, read_plan
+from railgun.unit.moved_copies import MovedCopies, reading_plan
 from railgun.unit.positions import Positions
 from railgun.unit.query_server import QueryServer
 from railgun.unit.replaced_logs import ReplacedLogs
@@ -114,7 +114,7 @@ class UnitLoop:
         self._moved = MovedCopies(
             folder,
             copies.are_elsewhere,
-            partial(read_plan, transport, TopicPartition(topics.assignment, 0)),
+            partial(reading_plan, transport, TopicPartition(topics.assignment, 0)),
             clock,
         )
         # Copies that are not planned any more, and answer until others do.

@@ -7,8 +7,8 @@ import logging
 import math
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from railgun.catalog.task_key import TaskKey
@@ -38,15 +38,22 @@ def in_a_thread(do: Callable[[], None]) -> Callable[[], bool]:
     return thread.is_alive
 
 
-def read_plan(transport: Transport, assignment: TopicPartition) -> Plan:
-    """Return the plan as it is in its topic now. Raises TransportError."""
+@contextmanager
+def reading_plan(transport: Transport, assignment: TopicPartition) -> Iterator[Callable[[], Plan]]:
+    """Yield a function that returns the plan as it is in its topic now, and raises TransportError. The first call reads
+    the whole topic, later ones what is new.
+    """
     reader = PlanReader()
-    taker = each_record(lambda _, record: reader.take(record), leave_out)
+    tail = Tail(transport, {assignment: each_record(lambda _, record: reader.take(record), leave_out)})
+
+    def newest() -> Plan:
+        tail.read_to_the_end()
+        return reader.plan
+
     try:
-        Tail(transport, {assignment: taker}).read_to_the_end()
+        yield newest
     finally:
         transport.release(*assignment)
-    return reader.plan
 
 
 class MovedCopies:
@@ -55,7 +62,7 @@ class MovedCopies:
     data: the node's data folder.
     is_elsewhere: returns whether other nodes have all wanted copies of a task, caught up, and none is planned here by a
         plan; None: by the one that the unit knows.
-    newest_plan: reads the plan again. Raises TransportError.
+    reading_plan: yields a function that reads the plan again, and raises TransportError.
     run: runs a function outside the unit's loop, and returns what tells whether it still runs.
     """
 
@@ -63,12 +70,12 @@ class MovedCopies:
         self,
         data: Path,
         is_elsewhere: Callable[[TaskKey, Plan | None], bool],
-        newest_plan: Callable[[], Plan],
+        reading_plan: Callable[[], AbstractContextManager[Callable[[], Plan]]],
         clock: Clock,
         run: Callable[[Callable[[], None]], Callable[[], bool]] = in_a_thread,
     ) -> None:
         self._data, self._is_elsewhere, self._clock = data, is_elsewhere, clock
-        self._newest_plan, self._run = newest_plan, run
+        self._reading_plan, self._run = reading_plan, run
         self._looked_s = -math.inf
         self._since_s: dict[TaskKey, float] = {}
         self._is_deleting: Callable[[], bool] = lambda: False
@@ -97,21 +104,25 @@ class MovedCopies:
         return task_folder(self._data, key.stream, key.created, key.partitioner, key.partition)
 
     def _delete_all(self, keys: Sequence[TaskKey]) -> None:
-        for key in keys:
-            try:
-                with ExitStack() as held:
+        with self._reading_plan() as newest_plan:
+            for key in keys:
+                self._delete_moved(key, newest_plan)
+
+    def _delete_moved(self, key: TaskKey, newest_plan: Callable[[], Plan]) -> None:
+        try:
+            with ExitStack() as held:
+                for folder in self._folders(key):
+                    held.enter_context(holding_all(folder))
+                # A unit that is to have the task from now on cannot open it before this is over.
+                if self._is_elsewhere(key, newest_plan()):
                     for folder in self._folders(key):
-                        held.enter_context(holding_all(folder))
-                    # A unit that is to have the task from now on cannot open it before this is over.
-                    if self._is_elsewhere(key, self._newest_plan()):
-                        for folder in self._folders(key):
-                            self._delete(key, folder)
-            except StoreLockedError:
-                _log.info("%s: the data of a copy that has moved is kept: it is open", key)
-            except (OSError, TransportError) as error:
-                _log.warning(
-                    "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
-                )
+                        self._delete(key, folder)
+        except StoreLockedError:
+            _log.info("%s: the data of a copy that has moved is kept: it is open", key)
+        except (OSError, TransportError) as error:
+            _log.warning(
+                "%s: the data of a copy that has moved to other nodes is not deleted: %s", key, error
+            )
 
     def _delete(self, key: TaskKey, folder: Path) -> None:
         if is_set_aside(folder):

@@ -5,6 +5,7 @@ Other nodes fetch them.
 
 import logging
 import re
+import shutil
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -73,6 +74,8 @@ class UnitSnapshots:
                 return
             if host is None:
                 raise SnapshotError(f"{order.task} has no copy here")
+            # A process that was killed amid it has left a part: links, which are deleted in a moment.
+            shutil.rmtree(self._folder / order.name, ignore_errors=True)
             self._under_way.append((order, host.make_snapshot(self._folder / order.name)))
         except SnapshotError as error:
             self._end(order, error)

@@ -83,6 +83,10 @@ def test_a_report_says_how_far_a_fetch_is() -> None:
         (Fetching(), "n1/0 waits for its turn to fetch, n2/0 answering"),
         (PART, "n1/0 fetching 40 % of 2.1 GB from n2/0, n2/0 answering"),
         (Fetching(donor="n2/0"), "n1/0 fetching from n2/0, n2/0 answering"),
+        (
+            Fetching(donor="n2/0", hashed=12_000_000_000),
+            "n1/0 fetching from n2/0, 12.0 GB hashed, n2/0 answering",
+        ),
     ],
 )
 def test_how_far_the_fetch_of_a_copy_is(fetching: Fetching | None, shown: str) -> None:
@@ -95,10 +99,11 @@ def test_the_copies_of_a_cluster_say_how_far_they_are() -> None:
         "donor": "n2/0",
         "fetched_bytes": 840_000_000,
         "total_bytes": 2_100_000_000,
+        "hashed_bytes": 0,
     }
     assert "fetching" not in other
     waits = _cluster(_observed(Fetching()))["tasks"][0]["copies"][0]["fetching"]
-    assert waits == {"donor": None, "fetched_bytes": 0, "total_bytes": 0}
+    assert waits == {"donor": None, "fetched_bytes": 0, "total_bytes": 0, "hashed_bytes": 0}
 
 
 def test_a_status_says_how_far_they_are() -> None:

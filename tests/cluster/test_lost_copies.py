@@ -236,6 +236,22 @@ def test_a_copy_that_fetches_is_not_lost_while_bytes_come(cluster: Cluster) -> N
     assert list(cluster.lost) == ["node-2"]
 
 
+def test_a_copy_is_not_lost_while_its_data_is_hashed_before_bytes_come(cluster: Cluster) -> None:
+    def hashed(size: int) -> dict[str, object]:
+        return {**BEHIND, "position": 0, "fetching": Fetching(donor="node-1/0", hashed=size)}
+
+    for size in range(1, 8):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": hashed(size)})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    # What moves then is less than what was hashed.
+    cluster.pass_s(50, {"node-1": WELL, "node-2": _fetching("node-1/0")})
+    for fetched in range(1, 4):
+        cluster.pass_s(200, {"node-1": WELL, "node-2": _fetching("node-1/0", fetched)})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+    cluster.pass_s(302, {"node-1": WELL, "node-2": hashed(5)})
+    assert list(cluster.lost) == ["node-2"]
+
+
 def test_one_that_tries_donors_in_vain_is_lost(cluster: Cluster) -> None:
     for number in range(310):
         cluster.pass_s(1, {"node-1": WELL, "node-2": _fetching(f"node-{1 + number % 4}/0", 7)})

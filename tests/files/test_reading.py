@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from railgun.files import source
 from railgun.files.errors import ColumnError
+from railgun.files.ndjson_source import FastReader
 from railgun.files.reading import EventFiles
+from railgun.wire.schema import Field, FieldType, Schema, WireKind, decimal_type
 from tests.counts import examples
 from tests.files.event_files import (
     EVENTS,
@@ -170,3 +172,11 @@ def test_what_is_written_is_read(
     blocks = read_back([path])
     assert [block.refused for block in blocks] == [None] * len(blocks)
     assert events_of(blocks) == [wire_values(event) for event in events]
+
+
+def test_nulls_of_decimals_and_times_are_read_with_the_other_lines() -> None:
+    schema = Schema(1, (Field("m", decimal_type(9, 2)), Field("t", FieldType(WireKind.TIMESTAMP, unit="s"))))
+    batch = FastReader(schema).read([b'{"m":1.5,"t":2}', b'{"m":null,"t":null}', b"{}"])
+    assert batch is not None
+    assert [each["m"] for each in batch.to_pylist()] == ["1.5", None, None]
+    assert [batch.column("t").is_null().to_pylist()] == [[False, True, True]]

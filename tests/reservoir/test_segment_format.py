@@ -69,5 +69,5 @@ def test_index_frame(entries: list[tuple[Span, int, int, int]], first: int) -> N
 @pytest.mark.parametrize("size", [0, 5, FRAME_HEAD_BYTES - 1])
 def test_a_short_head_is_told_with_its_place(size: int) -> None:
     data = pack_chunk(1, Span(1, 0, 0, 0, 0, 0, 0), [], [b"", b"", b""])
-    with pytest.raises(CorruptionError, match="file, byte 77: a frame's head is cut short; restore"):
+    with pytest.raises(CorruptionError, match=r"file, byte 77: a frame's head is cut short\. Restore"):
         parse_frame_head(data[:size], "file", 77)

@@ -219,10 +219,10 @@ class SimulatedTransport:
     def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
         return self.submit([Entry(TopicPartition(topic, partition), Records.of(records))]).result()[0]
 
-    def start_offset(self, topic: str, partition: int) -> int:
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         return self._log(TopicPartition(topic, partition)).start
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         return self._log(TopicPartition(topic, partition)).end
 
     def known_end(self, topic: str, partition: int) -> int:

@@ -7,11 +7,10 @@ from unittest.mock import patch
 
 from frontend.backend.cluster import GapOrder
 from frontend.kafka import accepted_gaps
-from frontend.kafka.accepted_gaps import Standing, found_gap, has_said_how_far, told_gap
+from frontend.kafka.accepted_gaps import found_gap, standing_of, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import Gap
-from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.records import AcceptedGap
 from railgun.messaging.transport import Transport
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -96,7 +95,7 @@ class Operator:
         if observed is None or observed.gaps.get(task) != self._ordered.get(task):
             # An order is on its way.
             return False
-        standing = _standing(observed, task, now_s)
+        standing = standing_of(observed, task, now_s)
         client, now_ms = cast(Transport, simulation.broker.clients[0]), simulation.broker.date_ms()
         clock = SimpleNamespace(time_ns=lambda: now_ms * 1_000_000)
         try:
@@ -182,24 +181,6 @@ class Operator:
             )
             lines.append({each.offset: each for each in expected if each.offset >= first})
         return lines
-
-
-def _standing(observed: ObservedCluster, task: TaskKey, now_s: float) -> Standing:
-    """Return how the copies of a task stand, as `ClusterState` does."""
-    copies = list(observed.reports.copies(task))
-    heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
-    disks = {
-        name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
-    }
-    return Standing(
-        heard,
-        [each for each in copies if each not in heard],
-        {
-            name: name in observed.members
-            for name in disks - {each.copy.node for each in copies if has_said_how_far(each)}
-        },
-        observed.gaps.get(task),
-    )
 
 
 def _is_away(node: SimulatedNode, now_s: float) -> bool:

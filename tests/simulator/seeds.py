@@ -1,5 +1,6 @@
 """Runs the simulation of a seed: faults for a while, then everything heals, then nothing happens; and checks it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,3 +60,9 @@ def _run(simulation: Simulation) -> Outcome:
     check_derived(simulation)
     repeats = sum(each.repeats for each in simulation.front_ends)
     return Outcome(check_replies(simulation), repeats)
+
+
+def play_each(play: Callable[[Path, int], object], folder: Path) -> None:
+    """Play twenty seeds, each in a folder that it makes: planted mistakes show in one of them."""
+    for seed in range(20):
+        play(folder / str(seed), seed)

@@ -12,6 +12,7 @@ from tests.simulator.checks import check_copies, check_derived, check_plans, che
 from tests.simulator.committed import committed
 from tests.simulator.faults import heal
 from tests.simulator.node import up
+from tests.simulator.seeds import play_each
 from tests.simulator.simulation import Broken, Simulation
 
 _FAULTS = (
@@ -143,9 +144,4 @@ def test_planted_mistakes_are_caught(
 ) -> None:
     plant(monkeypatch)
     with pytest.raises(Broken):
-        _play_all(tmp_path)
-
-
-def _play_all(folder: Path) -> None:
-    for seed in range(20):
-        play(folder / str(seed), seed)
+        play_each(play, tmp_path)

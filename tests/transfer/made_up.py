@@ -81,6 +81,7 @@ class MadeUpDonor:
     """A donor's server with a made-up unit. It counts the snapshots that were ordered.
 
     what: what the next snapshots are.
+    on_order: is called with the name of each snapshot that is ordered.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class MadeUpDonor:
     ) -> None:
         self.key, self.figures, self.orders = new_key(), Figures(), list[MakeSnapshot]()
         self._data, self._files, self.what, self._error = data, files, what or described(), error
+        self.on_order: Callable[[str], object] = lambda name: None
         self.snapshots = Snapshots(data, self._make, lambda: cluster)
         self.snapshots.begin()
         listening = socket.create_server(("127.0.0.1", 0))
@@ -110,17 +112,27 @@ class MadeUpDonor:
         threading.Thread(target=self._write, args=[order]).start()
 
     def _write(self, order: MakeSnapshot) -> None:
+        self.on_order(order.name)
         if not self._error:
-            folder = self._data / "snapshots" / order.name
-            write_files(folder, self._files)
-            (folder / "new").write_bytes(msgspec.json.encode(self.what))
-            (folder / "new").rename(folder / SNAPSHOT)
+            self.write(order.name)
         self.server.call(self.snapshots.made, order.name, self._error)
+
+    def write(self, name: str) -> None:
+        """Write a snapshot, also one that was not ordered."""
+        folder = self.folder / name
+        write_files(folder, self._files)
+        (folder / "new").write_bytes(msgspec.json.encode(self.what))
+        (folder / "new").rename(folder / SNAPSHOT)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the snapshots."""
+        return self._data / "snapshots"
 
     @property
     def folders(self) -> list[Path]:
         """The folders of the snapshots that are there."""
-        return list((self._data / "snapshots").iterdir())
+        return list(self.folder.iterdir())
 
 
 @contextmanager

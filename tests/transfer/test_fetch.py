@@ -402,7 +402,7 @@ def test_donors_that_serve_others_are_asked_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(fetch_module, "BUSY_S", 0.1)
     donor = MadeUpDonor(tmp_path / "n0", _FILES)
     with donors(donor) as addresses:
-        others = [Donor(addresses["n0"], name, True, lambda: None) for name in ("a", "b")]
+        others = [Donor(addresses["n0"], name, True, lambda hashed: None) for name in ("a", "b")]
         for each in others:
             each.snapshot(0, "payments.0/card/3")
         fetch = fetch_of(order(tmp_path / "task", "n0"), addresses)
@@ -439,7 +439,9 @@ def test_an_own_folder_that_grows_meanwhile_does_not_change_what_was_fetched(tmp
 
 def test_an_unreachable_donor_is_named(tmp_path: Path) -> None:
     with pytest.raises(DonorError, match="ConnectError"):
-        Donor(DonorAddress("http://127.0.0.1:1", new_key()), "f", True, lambda: None).snapshot(0, "task")
+        Donor(DonorAddress("http://127.0.0.1:1", new_key()), "f", True, lambda hashed: None).snapshot(
+            0, "task"
+        )
 
 
 def test_orders_of_another_position_do_not_take_what_is_there(tmp_path: Path) -> None:
@@ -449,4 +451,4 @@ def test_orders_of_another_position_do_not_take_what_is_there(tmp_path: Path) ->
         later = TaskFetch(
             order(folder, "n0", log_start=POSITION + 1), fetch_of(order(folder), addresses)._setting
         )
-        assert "701 is needed" in later.run().error
+        assert f"{POSITION + 1} is needed" in later.run().error

@@ -22,9 +22,9 @@ def test_a_fetch_that_is_silent_gives_its_place_away_unless_a_request_is_under_w
     assert slots.enter("a")
     assert slots.enter("b")
     slots.leave("b")
-    now_s = 9.0
+    now_s = 29.0
     assert not slots.enter("c")
-    now_s = 10.0
+    now_s = 30.0
     assert slots.enter("c")
     assert not slots.enter("d")
     # The end of a fetch that has lost its place.

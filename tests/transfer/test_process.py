@@ -20,8 +20,6 @@ import pytest
 from railgun.config.loading import settings_of
 from railgun.config.settings import Settings
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka import watchdog as kafka_watchdog
-from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.node.identity import keep_catalogue
 from railgun.node.relay import Fetch, Received, Serving, SnapshotMade
@@ -31,6 +29,7 @@ from railgun.transfer.donor import DonorAddress, DonorError
 from railgun.transfer.fetch import TaskFetch
 from railgun.transfer.process import TransferProcess
 from railgun.transfer.serving import CONNECTIONS_MAX
+from tests.broker.lost_brokers import lose_brokers
 from tests.broker.own_topics import own_prefix
 from tests.certificates import Authority
 from tests.transfer.made_up import CLUSTER, FORMATS, TASK, content, described, fetch_of, files_in, order
@@ -39,7 +38,8 @@ from tests.unit.processes import write_config
 
 _FILES = content()
 
-# A unit that makes snapshots of the folder in its first argument, and orders what is in its second.
+# A unit that makes snapshots of the folder in its first argument, once there is no `hold` beside it, and orders what
+# is in its second.
 _UNIT = """
 import shutil, sys, threading, time
 from pathlib import Path
@@ -60,8 +60,12 @@ for line in sys.stdin.buffer:
     if found is None:
         continue
     if isinstance(found.message, MakeSnapshot):
+        (made.parent / "ordered").write_text(found.message.name)
+        while (made.parent / "hold").exists():
+            time.sleep(0.05)
         shutil.copytree(made, made.parent / "snapshots" / found.message.name)
         say(SnapshotMade(found.message.name))
+        (made.parent / "finished").touch()
     else:
         with told.open("ab") as to:
             to.write(line)
@@ -153,6 +157,24 @@ def test_it_serves_what_a_unit_makes_and_is_started_again_with_another_key(tmp_p
         assert len(list((tmp_path / "data" / "snapshots").iterdir())) == 1
 
 
+def test_a_snapshot_that_a_killed_process_has_ordered_is_deleted(tmp_path: Path) -> None:
+    with _running(tmp_path / "data") as node:
+        first, transfer = node.serving(), node.supervisor.transfer
+        assert transfer is not None
+        assert transfer.pid is not None
+        (node.folder / "hold").touch()
+        fetch = _fetch(tmp_path / "one", first)
+        asking = threading.Thread(target=fetch.run)
+        asking.start()
+        awaited((node.folder / "ordered").is_file)
+        os.kill(transfer.pid, signal.SIGKILL)
+        asking.join()
+        awaited(lambda: node.serving() != first)
+        (node.folder / "hold").unlink()
+        awaited((node.folder / "finished").is_file)
+        awaited(lambda: not list((node.folder / "snapshots").iterdir()))
+
+
 def test_a_thousand_silent_clients_harm_no_fetch(tmp_path: Path) -> None:
     with _running(tmp_path / "data") as node:
         address, transfer = node.serving(), node.supervisor.transfer
@@ -234,12 +256,7 @@ def test_it_ends_if_its_client_has_lost_the_brokers_for_good(
 ) -> None:
     """It would know no new address of a node ever after."""
 
-    def asked(client: Client, topic: str, within_s: float) -> int | None:
-        return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
-
-    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
-    monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+    lose_brokers(monkeypatch)
     config = write_config(tmp_path, kafka, own_prefix("t"))
     sent, stopped = list[object](), threading.Event()
     transfer = TransferProcess(

@@ -125,7 +125,7 @@ def test_ranges(tmp_path: Path) -> None:
 def test_a_donor_sends_no_more_than_its_rate(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES, rate=100_000)
     size = len(_FILES[_SEGMENT])
-    with donors(donor), Donor(donor.address, "f", True, lambda: None) as asking:
+    with donors(donor), Donor(donor.address, "f", True, lambda hashed: None) as asking:
         name = asking.snapshot(0, TASK)
         asking.manifest(name)
         begun_s = time.monotonic()
@@ -139,21 +139,21 @@ def test_two_fetches_are_served_and_a_third_comes_again(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES)
     with donors(donor):
         with (
-            Donor(donor.address, "a", True, lambda: None) as one,
-            Donor(donor.address, "b", True, lambda: None) as two,
-            Donor(donor.address, "c", True, lambda: None) as three,
+            Donor(donor.address, "a", True, lambda hashed: None) as one,
+            Donor(donor.address, "b", True, lambda hashed: None) as two,
+            Donor(donor.address, "c", True, lambda hashed: None) as three,
         ):
             assert one.snapshot(0, TASK) == two.snapshot(0, TASK)
             with pytest.raises(DonorBusyError):
                 three.snapshot(0, TASK)
-        with Donor(donor.address, "c", True, lambda: None) as three:
+        with Donor(donor.address, "c", True, lambda hashed: None) as three:
             assert three.snapshot(0, TASK)
     assert len(donor.orders) == 1
 
 
 def test_a_snapshot_of_another_task_or_unit_is_another_one(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES)
-    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
         names = {
             asking.snapshot(unit, task) for unit, task in ((0, TASK), (1, TASK), (0, "other"), (0, TASK))
         }
@@ -164,7 +164,7 @@ def test_a_snapshot_of_another_task_or_unit_is_another_one(tmp_path: Path) -> No
 def test_one_that_is_too_old_is_not_shared(tmp_path: Path) -> None:
     """The log of its fetcher has lost more meanwhile."""
     donor = MadeUpDonor(tmp_path, _FILES)
-    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
         first = asking.snapshot(0, TASK, POSITION)
         assert asking.snapshot(0, TASK, 0) == first
         with pytest.raises(DonorError, match=f"at offset {POSITION}, and {POSITION + 1} is needed"):
@@ -178,7 +178,7 @@ def test_one_that_is_too_old_is_not_shared(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     donor = MadeUpDonor(tmp_path, _FILES, error="its disk is full")
-    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
         for _ in range(2):
             with pytest.raises(DonorError, match="it has answered 409: its disk is full"):
                 asking.snapshot(0, TASK)
@@ -241,7 +241,7 @@ def test_connections_that_do_not_take_their_answers_are_closed(
     with donors(donor):
         opened = [_unread(donor, b"GET /v1/fetch HTTP/1.1\r\nhost: x\r\n\r\n" * 100) for _ in range(3)]
         awaited(lambda: all(map(_is_closed, opened)))
-        with Donor(donor.address, "f", True, lambda: None) as asking:
+        with Donor(donor.address, "f", True, lambda hashed: None) as asking:
             assert asking.snapshot(0, TASK)
         for each in opened:
             each.close()
@@ -251,7 +251,7 @@ def test_a_file_is_read_no_more_once_its_fetcher_is_gone(tmp_path: Path) -> None
     size = len(_FILES[_SEGMENT])
     donor = MadeUpDonor(tmp_path, _FILES, rate=size)
     with donors(donor):
-        with Donor(donor.address, "f", True, lambda: None) as asking:
+        with Donor(donor.address, "f", True, lambda hashed: None) as asking:
             name = asking.snapshot(0, TASK)
             asking.manifest(name)
             path = f"/v1/snapshots/{name}/files/{_SEGMENT}"
@@ -334,13 +334,13 @@ def test_the_oldest_snapshot_that_is_not_read_goes_first_when_room_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     donor = MadeUpDonor(tmp_path, _FILES)
-    with donors(donor), Donor(donor.address, "a", True, lambda: None) as asking:
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
         first, second, third = (asking.snapshot(unit, TASK) for unit in range(3))
         asking.manifest(second)
         short = iter([True, True, False])
         monkeypatch.setattr(donor.snapshots, "_is_room_short", lambda: next(short))
         with donor.snapshots.opened(second, _SEGMENT):
-            _sweep(donor, time.monotonic() + 20)
+            _sweep(donor, time.monotonic() + 40)
             assert [each.name for each in donor.folders] == [second]
         assert first != third
 
@@ -349,4 +349,35 @@ def test_snapshots_of_an_earlier_start_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "snapshots" / "ab" / "state").mkdir(parents=True)
     donor = MadeUpDonor(tmp_path, _FILES)
     with donors(donor):
+        assert donor.folders == []
+
+
+def test_a_snapshot_that_nobody_ordered_is_deleted(tmp_path: Path) -> None:
+    """It was ordered by a process that was killed, or it came after the order was given up."""
+    with _served(tmp_path) as (donor, _, snapshot):
+        donor.write("ab")
+        _sweep(donor, time.monotonic())
+        assert [each.name for each in donor.folders] == [snapshot.rpartition("/")[2]]
+
+
+def test_a_part_of_a_snapshot_that_nobody_ordered_is_deleted_once_no_unit_can_be_making_it(
+    tmp_path: Path,
+) -> None:
+    donor, now_s = MadeUpDonor(tmp_path, _FILES), time.monotonic()
+    with donors(donor):
+        (donor.folder / "ab" / "state").mkdir(parents=True)
+        _sweep(donor, now_s)
+        _sweep(donor, now_s + 599)
+        assert [each.name for each in donor.folders] == ["ab"]
+        _sweep(donor, now_s + 600)
+        assert donor.folders == []
+
+
+def test_what_a_snapshot_that_failed_has_left_is_deleted(tmp_path: Path) -> None:
+    donor = MadeUpDonor(tmp_path, _FILES, error="a folder that is there")
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
+        # The unit was killed amid it.
+        donor.on_order = lambda name: (donor.folder / name / "state").mkdir(parents=True)
+        with pytest.raises(DonorError, match="a folder that is there"):
+            asking.snapshot(0, TASK)
         assert donor.folders == []

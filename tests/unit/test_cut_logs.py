@@ -35,7 +35,10 @@ class Log:
             cast(Transport, self), self.lane, Clock(lambda: self.now_s, lambda seconds: None)
         )
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        # Questions about other logs wait behind it.
+        assert within_s is not None
+        assert within_s <= 2.0
         self.asked += 1
         if self.end is None:
             raise TransportUnavailableError(str(WHERE), "the broker did not answer", "Try again")

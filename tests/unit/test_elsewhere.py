@@ -3,12 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.cluster.plan import Plan, PlannedCopy
 from railgun.cluster.records import encode_plan
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
-from railgun.messaging.transport import TopicPartition
-from railgun.unit.moved_copies import read_plan
+from railgun.messaging.transport import Fetched, TopicPartition
+from railgun.unit.moved_copies import reading_plan
 from tests.cluster.some_reports import report, status
 from tests.unit.hearing_unit import KEY, HearingUnit
 
@@ -91,10 +93,24 @@ def test_a_plan_that_was_read_anew_counts() -> None:
     assert not unit.copies.are_elsewhere(KEY, replace(plan, copies={KEY: back}))
 
 
-def test_the_plan_is_read_from_its_topic(tmp_path: Path) -> None:
+def test_the_plan_is_read_from_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(7, {KEY: (PlannedCopy(CopyName("node-1", 1), "f"),)}, {KEY: ()})
     with EmbeddedLog(tmp_path, Durability.OS) as log:
         log.create_topic("assignment", 1)
-        assert read_plan(log, TopicPartition("assignment", 0)) == Plan()
-        log.append("assignment", 0, [record for _, record in encode_plan(plan, Plan(), 1)])
-        assert read_plan(log, TopicPartition("assignment", 0)) == plan
+        read, reads = log.read, list[int]()
+
+        def counted(topic: str, partition: int, from_offset: int, *limits: int) -> Fetched:
+            reads.append(from_offset)
+            return read(topic, partition, from_offset, *limits)
+
+        monkeypatch.setattr(log, "read", counted)
+        with reading_plan(log, TopicPartition("assignment", 0)) as newest:
+            assert newest() == Plan()
+            records = [record for _, record in encode_plan(plan, Plan(), 1)]
+            log.append("assignment", 0, records)
+            assert newest() == newest() == plan
+            later = replace(plan, epoch=8, copies={KEY: ()})
+            log.append("assignment", 0, [record for _, record in encode_plan(later, plan, 1)])
+            assert newest() == later
+        # What was read is not read again.
+        assert reads == [0, len(records)]

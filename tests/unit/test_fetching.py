@@ -44,6 +44,8 @@ def test_it_says_from_whom_and_from_where_on(unit: _Unit, tmp_path: Path) -> Non
 
 def test_the_progress_and_the_end_are_noted(unit: _Unit) -> None:
     assert unit.fetcher.look(_KEY) == Fetching()
+    unit.fetcher.hear(relay.Fetching(_NAME, "a/0", hashed=5))
+    assert unit.fetcher.look(_KEY) == Fetching(donor="a/0", hashed=5)
     unit.fetcher.hear(relay.Fetching(_NAME, "a/0", 3, 9))
     unit.fetcher.hear(relay.Fetching("other", "b/0", 1, 1))
     assert unit.fetcher.look(_KEY) == Fetching(donor="a/0", fetched=3, total=9)

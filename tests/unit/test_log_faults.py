@@ -28,7 +28,7 @@ class Logs:
         self.wrong: dict[int, Exception] = {}
         self.cut: Exception | None = None
         self.starts = {0: 0, 1: 0}
-        self.asked: list[int] = []
+        self.asked, self.limits = list[int](), list[float | None]()
         self.now_s, self.lane = 0.0, KeptLane()
         self.faults = LogFaults(
             cast(Transport, self),
@@ -58,13 +58,15 @@ class Logs:
         if self.cut is not None:
             raise self.cut
 
-    def start_offset(self, topic: str, partition: int) -> int:
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        self.limits.append(within_s)
         self.asked.append(partition)
         if partition in self.wrong:
             raise self.wrong[partition]
         return self.starts[partition]
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
+        self.limits.append(within_s)
         return 9
 
     def ask(self, error: TransportError) -> None:
@@ -127,6 +129,8 @@ def test_an_error_that_names_none_may_be_about_each(logs: Logs) -> None:
     logs.ask(TopicMissingError(f"127.0.0.1:9092: {TOPIC}-1"))
     assert not logs.find()
     assert sorted(logs.asked) == [0, 1]
+    # All wait in one lane, and an answer about a log without a leader takes the whole time.
+    assert all(each is not None and each <= 2.0 for each in logs.limits)
 
 
 def test_one_without_a_leader_is_asked_again_after_a_while_and_others_meanwhile(logs: Logs) -> None:

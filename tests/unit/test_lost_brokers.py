@@ -7,11 +7,10 @@ import pytest
 
 from railgun.config.loading import settings_of
 from railgun.messaging.errors import TransportFailedError
-from railgun.messaging.kafka import watchdog as kafka_watchdog
-from railgun.messaging.kafka.clients import Client, Consumer, brokers_of
 from railgun.messaging.kafka.errors import ClientErrors
 from railgun.node.parent import Parent
 from railgun.unit.process import UnitPlace, run_unit
+from tests.broker.lost_brokers import lose_brokers
 from tests.broker.own_topics import own_prefix
 from tests.unit.processes import write_config
 
@@ -31,12 +30,7 @@ class _Nobody(Parent):
 def test_one_whose_client_lost_its_brokers_ends_and_says_so(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(client: Client, topic: str, within_s: float) -> int | None:
-        return None if isinstance(client, Consumer) else brokers_of(client, topic, within_s)
-
-    monkeypatch.setattr(kafka_watchdog, "_INTERVAL_S", 0.05)
-    monkeypatch.setattr(kafka_watchdog, "RECONNECT_MAX_MS", 100)
-    monkeypatch.setattr(kafka_watchdog, "brokers_of", asked)
+    lose_brokers(monkeypatch)
     config = write_config(tmp_path, kafka, own_prefix("l"))
     parent, stopped, raised = _Nobody(), threading.Event(), list[BaseException]()
 

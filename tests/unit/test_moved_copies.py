@@ -1,6 +1,7 @@
 """The data of copies that other nodes have is deleted after an hour, not before, and no other data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,10 @@ class Node:
 
     def __init__(self, data: Path) -> None:
         self.now_s, self.elsewhere = 0.0, {MOVED}
-        self.plan, self.broker_is_away = Plan(1), False
+        self.plan, self.broker_is_away, self.readings = Plan(1), False, 0
         self._data = data
         self._copies = MovedCopies(
-            data, self._is_elsewhere, self._read, Clock(lambda: self.now_s), run=self._run_at_once
+            data, self._is_elsewhere, self._reading, Clock(lambda: self.now_s), run=self._run_at_once
         )
         for key in (MOVED, OWN):
             self.folder(key).mkdir(parents=True)
@@ -39,7 +40,12 @@ class Node:
     def _is_elsewhere(self, key: TaskKey, plan: Plan | None) -> bool:
         return key in self.elsewhere and key not in (plan or Plan()).copies
 
-    def _read(self) -> Plan:
+    @contextmanager
+    def _reading(self) -> Iterator[Callable[[], Plan]]:
+        self.readings += 1
+        yield self.read
+
+    def read(self) -> Plan:
         if self.broker_is_away:
             raise TransportUnavailableError("assignment-0", "no answer", "Check the broker")
         return self.plan
@@ -154,5 +160,11 @@ def test_nobody_can_open_it_while_the_plan_is_read(node: Node) -> None:
             FolderLock(state)
         return Plan(1)
 
-    node._copies._newest_plan = read
+    node.read = read  # type: ignore[method-assign]
     assert node.let_pass(KEPT_S + 120.0) == {OWN}
+
+
+def test_the_plan_topic_is_read_once_for_all_that_are_due(node: Node) -> None:
+    node.elsewhere = {MOVED, OWN}
+    assert node.let_pass(KEPT_S + 120.0) == set()
+    assert node.readings == 1

@@ -42,6 +42,18 @@ def test_an_order_that_comes_again_is_not_carried_out_twice(tmp_path: Path) -> N
         assert read_snapshot(unit.data / SNAPSHOTS / "a0") == found
 
 
+def test_what_a_killed_unit_has_left_of_a_snapshot_is_replaced(tmp_path: Path) -> None:
+    with embedded_unit(tmp_path) as unit:
+        left = unit.data / SNAPSHOTS / "a0" / "state"
+        left.mkdir(parents=True)
+        (left / "000099.sst").write_text("a part")
+        unit.snapshots.ask(TASK.format(0), "a0")
+        unit.round_until(lambda: bool(unit.made))
+        assert unit.made == [("a0", "")]
+        assert read_snapshot(unit.data / SNAPSHOTS / "a0").partition == 0
+        assert not (left / "000099.sst").exists()
+
+
 def test_orders_that_cannot_be_carried_out_are_answered(tmp_path: Path) -> None:
     with embedded_unit(tmp_path) as unit:
         unit.snapshots.ask("s.2/k/0", "a0")

@@ -31,6 +31,7 @@ class Fetching(BaseModel):
     )
     fetched_bytes: int
     total_bytes: int = Field(description="0: not known yet")
+    hashed_bytes: int = Field(description="hashed by the donor and here, before bytes move")
 
 
 class Copy(BaseModel):

@@ -229,11 +229,11 @@ class EmbeddedLog:
                 self._recent_bytes -= self._recent.popleft().forget_oldest()
             self._changed.notify_all()
 
-    def start_offset(self, topic: str, partition: int) -> int:
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         self._check_open()
         return self._log(topic, partition).start
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         self._check_open()
         return self._log(topic, partition).end
 

@@ -119,10 +119,10 @@ class ReadOnlyLog:
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         return {topic: "" for topic in topics if topic in self._topics}
 
-    def start_offset(self, topic: str, partition: int) -> int:
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         return self._log(topic, partition).start
 
-    def end_offset(self, topic: str, partition: int) -> int:
+    def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         return self._log(topic, partition).end
 
     def known_end(self, topic: str, partition: int) -> int:

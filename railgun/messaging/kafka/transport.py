@@ -113,12 +113,11 @@ class KafkaTransport:
     def append(self, topic: str, partition: int, records: Sequence[bytes]) -> int:
         return self.submit((Entry(TopicPartition(topic, partition), Records.of(records)),)).result()[0]
 
-    def start_offset(self, topic: str, partition: int) -> int:
+    def start_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
         self._check_open()
-        return self._topics.bounds(TopicPartition(topic, partition))[0]
+        return self._topics.bounds(TopicPartition(topic, partition), within_s)[0]
 
     def end_offset(self, topic: str, partition: int, within_s: float | None = None) -> int:
-        """Return `Transport.end_offset`. within_s: the time limit of each request; None: `answer_timeout_s`."""
         self._check_open()
         return self._topics.bounds(TopicPartition(topic, partition), within_s)[1]
 

@@ -296,7 +296,12 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     definitions.write_text(PAYMENTS)
     for name in ("n1", "n2"):
         secured.start("node", name, "--units", "1", "--data", str(secured.folder / name))
+    with KafkaTransport(KafkaSettings(secured.broker.open_address)) as log:
+        # Whoever comes first makes the cluster's topics. This is the last of them.
+        until(lambda: topics.leader in log.topics())
     _serve(secured, http, "f1", "--definitions", str(definitions))
+    kept = http.patch(f"/v1/streams/{STREAM}", json={"log_retention": "2h"})
+    assert kept.status_code == 200, kept.text
     _score(http, range(20))
     _through_topics(secured, http, range(20, 25))
     values = http.get(f"/v1/streams/{STREAM}/values?card=c1").json()

@@ -177,6 +177,25 @@ def test_topics_are_asked_for_no_longer_than_an_answer_may_take(
             os.kill(status.pid, signal.SIGCONT)
 
 
+def test_offsets_are_asked_for_no_longer_than_the_caller_waits(
+    broker: LocalBroker, where: TopicPartition
+) -> None:
+    status = running(broker)
+    with _opened(status) as transport:
+        transport.create_topic(where.topic, 1)
+        transport.append(*where, [b"a"])
+        assert (transport.start_offset(*where, 5.0), transport.end_offset(*where, 5.0)) == (0, 1)
+        halt(status.pid)
+        try:
+            for ask in (transport.start_offset, transport.end_offset):
+                begun_s = time.monotonic()
+                with pytest.raises(TransportUnavailableError):
+                    ask(*where, 0.5)
+                assert time.monotonic() - begun_s < transport.settings.answer_timeout_s / 2
+        finally:
+            os.kill(status.pid, signal.SIGCONT)
+
+
 def test_topics_are_changed_once_there_is_a_controller(
     broker: LocalBroker, where: TopicPartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
