@@ -79,11 +79,17 @@ class Router:
                 found.append(0 if count == 1 else partition_of(partition_key(value), count))
         return found
 
-    def shares(self, events: EventColumns) -> list[list[Share]]:
-        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out."""
+    def shares(
+        self, events: EventColumns, columns: Sequence[Column | None] | None = None
+    ) -> list[list[Share]]:
+        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out.
+
+        columns: what `columns` has returned for the events, if it was asked.
+        """
         if not len(events):
             return [[] for _ in self.partitioners]
-        columns = self.columns(events)
+        if columns is None:
+            columns = self.columns(events)
         return [
             [Share(name, 0, None)] if column is None else _shares(column, name, count)
             for name, column, count in zip(self.partitioners, columns, self._partitions)
