@@ -40,9 +40,6 @@ class ComputedValues:
         self._evaluator = Evaluator(program, 1)
         self._make_room(1)
 
-    def __bool__(self) -> bool:
-        return bool(self._types)
-
     def of(self, values: Sequence[Any]) -> list[Any]:
         """Return the fields of one event. values: of its recorded fields, as the validator gives them."""
         heap = bytearray()
