@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from frontend.exchange.exchange import Exchange
 from frontend.scoring.scoring import StreamView
 from railgun.catalog.catalog import Catalog, StreamEntry
-from railgun.catalog.model import ALL
 from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.ids import IdMaker, Ids
 from railgun.ingest.intake import EventText, Intake
@@ -34,8 +33,7 @@ class StreamIntake:
         stream = entry.stream
         self.incoming = stream.incoming(entry.schema.version)
         self.of_records_alone = stream.of_records_alone
-        partitioners = tuple(name for name in stream.partitioners if name != ALL)
-        roles = Roles(self.incoming, stream.time, stream.id, partitioners)
+        roles = Roles(self.incoming, stream.time, stream.id, stream.recorded_partitioners)
         self._intake = Intake(stream, roles, Router(stream))
         self._clock: _Clock = _Clock() if before is None else before._clock
         self._time_unit: TimeUnit = TimeUnit(stream) if before is None else before._time_unit

@@ -20,13 +20,21 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
+from railgun.catalog.computed_reading import computed_text, computed_to_json
+from railgun.catalog.definitions import metric_of
 from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import Definitions, FieldDefinition, MetricDefinition, StreamDefinition
 from railgun.catalog.registrations import Registered, Registrations
-from railgun.catalog.stream_reading import check_partitioner_names, definition_to_json, stream_to_json
+from railgun.catalog.stream_reading import (
+    check_partitioner_names,
+    definition_to_json,
+    stream_from_json,
+    stream_to_json,
+)
 from railgun.catalog.task_key import TaskKey
+from railgun.language.computed import ComputedField
 from railgun.language.derive import Known, ResolvedDerived
 from railgun.wire.schema import Schema
 
@@ -42,6 +50,7 @@ class StreamEntry:
     metrics: by name, in the order added; each with the place of its `add`.
     history: the change that gave its tasks older events than their logs have; None if they have none.
     registered: all present and dropped metrics, with derived ones.
+    computed: the computed fields of each version of the schema.
     """
 
     stream: StreamDefinition
@@ -50,6 +59,7 @@ class StreamEntry:
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
     registered: Registrations = field(default_factory=Registrations)
+    computed: dict[int, tuple[ComputedField, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,6 +145,7 @@ class Catalog:
                 dict(entry.metrics),
                 entry.history,
                 entry.registered.copy(),
+                dict(entry.computed),
             )
         return copied
 
@@ -210,7 +221,9 @@ class Catalog:
         stream, schema = change.stream, change.stream.schema(change.schema_version)
         entry = self.streams.get(stream.name)
         if entry is None:
-            self.streams[stream.name] = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry.computed[change.schema_version] = stream.computed
+            self.streams[stream.name] = entry
             return
         check_evolution(entry.stream, stream)
         _check_fields(entry, stream)
@@ -219,6 +232,7 @@ class Catalog:
             raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
         entry.stream = stream
         entry.schemas[change.schema_version] = schema
+        entry.computed[change.schema_version] = stream.computed
 
     def changes(self) -> Iterator[Change]:
         """Yields the shortest log that results in the present streams and metrics, in the order of places.
@@ -249,14 +263,31 @@ def _check_free(entry: StreamEntry, name: str) -> None:
 
 
 def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
-    """Raises CatalogError if a new field has the name of a metric that a derived metric reads."""
-    for each in stream.fields[len(entry.stream.fields) :]:
-        readers = entry.registered.readers(each.name)
+    """Raises CatalogError if a new field has the name of a metric that a derived metric reads, or if anything reads a
+    computed field that goes.
+    """
+    for name in entry.stream.types.keys() - stream.types.keys():
+        readers = _field_readers(entry, name)
+        if readers:
+            raise CatalogError(f"{stream.name}: the field {name} is read by {', '.join(readers)}")
+    for name in [name for name in stream.types if name not in entry.stream.types]:
+        readers = entry.registered.readers(name)
         if readers:
             raise CatalogError(
-                f"{stream.name}: the derived metric {readers[0]} reads the metric {each.name}: a field needs another "
-                "name"
+                f"{stream.name}: the derived metric {readers[0]} reads the metric {name}: a field needs another name"
             )
+
+
+def _field_readers(entry: StreamEntry, name: str) -> list[str]:
+    """Returns the metrics and derived metrics that read a field, in words."""
+    metrics = [each.name for each in entry.metrics.values() if name in each.metric.resolved.names]
+    derived = entry.registered.readers(name)
+    return [*(f"the metric {each}" for each in metrics), *(f"the derived metric {each}" for each in derived)]
+
+
+def _added(old: StreamDefinition, new: StreamDefinition) -> list[ComputedField]:
+    """Returns the computed fields that a stream did not have."""
+    return [each for each in new.computed if each.name not in old.types]
 
 
 def _drop(entry: StreamEntry, change: DropMetric) -> None:
@@ -277,9 +308,13 @@ def _drop(entry: StreamEntry, change: DropMetric) -> None:
 
 
 def next_version(entry: StreamEntry, stream: StreamDefinition) -> int:
-    """Returns the schema version of a changed definition. It stays the same if the fields do."""
+    """Returns the schema version of a changed definition. It stays the same if the fields do.
+
+    Records have no computed fields. Those of value queries do (`StreamDefinition.of_queries`).
+    """
     version = entry.schema.version
-    return version if entry.schema == stream.schema(version) else version + 1
+    same = entry.schema == stream.schema(version) and entry.stream.computed == stream.computed
+    return version if same else version + 1
 
 
 def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
@@ -296,6 +331,11 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
+    wanted_computed = {each.name: each for each in new.computed}
+    for each in old.computed:
+        after = wanted_computed.get(each.name, each)
+        if each.name in new.types and after != each:
+            raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
 
 
 def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
@@ -303,6 +343,14 @@ def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
     return (
         f"from and unit of the field {registered.name} cannot be changed: it is {field_text(registered)}, not "
         f"{field_text(wanted)}; add a field with another name, or make another stream"
+    )
+
+
+def fixed_expression(registered: ComputedField, wanted: ComputedField) -> str:
+    """Returns the error about a computed field that is to have another expression than is registered."""
+    return (
+        f"the expression of the field {registered.name} cannot be changed: it is {computed_text(registered)}, not "
+        f"{computed_text(wanted)}; add a field with another name, or drop this one first"
     )
 
 
@@ -344,7 +392,7 @@ def missing_changes(catalog: Catalog, definitions: Definitions) -> tuple[list[Ch
                 raise DefinitionError(("metrics",), f"{metric.name}: there is no stream {metric.stream!r}")
             if metric.stream in definitions.streams:
                 _check_types(metric, definitions.streams[metric.stream], streams[metric.stream])
-            changes.append(AddMetric(place, metric))
+            changes.append(AddMetric(place, metric_of(metric, streams[metric.stream])))
         elif registered != metric.sql:
             differences.append(Difference(metric.stream, f"metric {metric.name}", registered, metric.sql))
     for derived in definitions.derived:
@@ -364,9 +412,10 @@ def _check_types(
     metric: MetricDefinition | ResolvedDerived, wanted: StreamDefinition, registered: StreamDefinition
 ) -> None:
     """Raises DefinitionError if a metric reads a field that has another type in the registered stream."""
-    read = metric.fields if isinstance(metric, ResolvedDerived) else metric.resolved.fields
+    read = metric.event_fields if isinstance(metric, ResolvedDerived) else metric.resolved.names
+    before_texts, after_texts = _field_texts(registered), _field_texts(wanted)
     for name in sorted(read):
-        before, after = registered.types[name], wanted.types[name]
+        before, after = before_texts[name], after_texts[name]
         if before != after:
             message = f"{metric.name} reads {name}, which is {before} in the registered stream, not {after}"
             raise DefinitionError(("metrics",), message, "give the field the registered type")
@@ -382,14 +431,23 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
-    known = {each.name: each for each in old.fields}
-    for each in wanted.fields:
-        registered = known.get(each.name, each)
-        if registered != each:
-            what = f"field {each.name}"
-            differences.append(Difference(old.name, what, field_text(registered), field_text(each)))
-    added = tuple(each for each in wanted.fields if each.name not in known)
-    return dataclasses.replace(old, fields=old.fields + added), differences
+    before_texts, after_texts = _field_texts(old, places=True), _field_texts(wanted, places=True)
+    for name, text in after_texts.items():
+        registered = before_texts.get(name, text)
+        if registered != text:
+            differences.append(Difference(old.name, f"field {name}", registered, text))
+    fields = old.fields + tuple(each for each in wanted.fields if each.name not in before_texts)
+    if not (old.computed or wanted.computed):
+        return dataclasses.replace(old, fields=fields), differences
+    body = definition_to_json(dataclasses.replace(old, fields=fields))
+    body["fields"] |= {each.name: computed_to_json(each) for each in _added(old, wanted)}
+    return stream_from_json(body, old.computed), differences
+
+
+def _field_texts(stream: StreamDefinition, *, places: bool = False) -> dict[str, str]:
+    """Returns the fields in words, by name. places: with the paths and units of recorded ones."""
+    recorded = {each.name: field_text(each) if places else str(each.type) for each in stream.fields}
+    return recorded | {each.name: computed_text(each) for each in stream.computed}
 
 
 def _describe(value: object) -> str:

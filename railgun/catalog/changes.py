@@ -4,18 +4,19 @@ Every change has a *place*: a number that only grows, one for each change. A tas
 with places up to p. So a copy, a replica and a rebuilt task agree on which metrics were in force at which record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from railgun.catalog.computed_reading import zones_from_json, zones_to_json
 from railgun.catalog.definitions import define_metric
 from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import MetricDefinition, StreamDefinition
-from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import stream_from_record, stream_to_json
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
-from railgun.language.zones import Zone, zone_from_json
+from railgun.language.zones import Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,7 @@ class AddMetric:
     def body(self) -> dict[str, Any]:
         metric = self.metric
         body = {"stream": metric.stream, "name": metric.name, "sql": metric.sql, "home": metric.home}
-        return {**body, **_zones_body(metric.resolved.zones)}
-
-
-def _zones_body(zones: Sequence[Zone]) -> dict[str, Any]:
-    return {"zones": {zone.name: zone.to_json() for zone in zones}} if zones else {}
+        return {**body, **zones_to_json(metric.resolved.zones)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class AddDerived:
     zones: tuple[Zone, ...] = ()
 
     def body(self) -> dict[str, Any]:
-        return {"stream": self.stream, "name": self.name, "sql": self.sql, **_zones_body(self.zones)}
+        return {"stream": self.stream, "name": self.name, "sql": self.sql, **zones_to_json(self.zones)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +195,7 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
         match body["kind"]:
             case PutStream.kind:
                 return PutStream(
-                    _whole(body["place"]), stream_from_json(body["stream"]), _whole(body["schema_version"])
+                    _whole(body["place"]), stream_from_record(body["stream"]), _whole(body["schema_version"])
                 )
             case DropStream.kind:
                 return DropStream(_whole(body["place"]), str(body["name"]))
@@ -210,7 +207,7 @@ def change_from_json(body: Mapping[str, Any], streams: Mapping[str, StreamDefini
                     str(body["stream"]),
                     str(body["name"]),
                     str(body["sql"]),
-                    tuple(_zones(body).values()),
+                    tuple(zones_from_json(body).values()),
                 )
             case DropMetric.kind:
                 return DropMetric(
@@ -243,13 +240,6 @@ def _whole(value: object) -> int:
     return value
 
 
-def _zones(body: Mapping[str, Any]) -> dict[str, Zone]:
-    try:
-        return {zone: zone_from_json(zone, table) for zone, table in body.get("zones", {}).items()}
-    except ValueError as error:
-        raise DefinitionError(("zones",), str(error)) from error
-
-
 def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) -> MetricDefinition:
     name = str(body["stream"])
     stream = streams.get(name)
@@ -257,7 +247,9 @@ def _metric(body: Mapping[str, Any], streams: Mapping[str, StreamDefinition]) ->
         raise DefinitionError(("stream",), f"there is no stream {name!r}")
     try:
         # The zones are those of the metric's own record. The tables of this program may differ from them.
-        resolved = resolve(parse_query(str(body["sql"])), stream.types, stream.name, _zones(body).get)
+        resolved = resolve(
+            parse_query(str(body["sql"])), stream.readable, stream.name, zones_from_json(body).get
+        )
     except QueryError as error:
         raise DefinitionError(("sql",), str(error)) from error
     if len(resolved) != 1:

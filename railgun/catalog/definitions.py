@@ -19,7 +19,7 @@ from railgun.catalog.tables import Table
 from railgun.language.ast import Derivation, Query
 from railgun.language.derive import Known, ResolvedDerived
 from railgun.language.errors import QueryError
-from railgun.language.parser import parse_statement
+from railgun.language.parser import parse_query, parse_statement
 from railgun.language.resolve import ResolvedMetric, resolve
 
 FILE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -152,7 +152,7 @@ def _metrics(
 ) -> list[MetricDefinition]:
     """Returns the metrics of a query. known: the names of the stream's metrics, which a query cannot read."""
     try:
-        resolved = resolve(query, stream.types, stream.name, metrics=known)
+        resolved = resolve(query, stream.readable, stream.name, metrics=known)
     except QueryError as error:
         raise DefinitionError(loc, str(error)) from error
     made = []
@@ -161,6 +161,17 @@ def _metrics(
             made.append(define_metric(each, stream, loc))
         except DefinitionError as error:
             raise error.in_text(query.text, item.name_position) from None
+    return made
+
+
+def metric_of(metric: MetricDefinition, stream: StreamDefinition) -> MetricDefinition:
+    """Returns a metric with a stream's computed fields as they are registered. Their time zones may have other tables.
+
+    Raises DefinitionError.
+    """
+    if not any(each.name in metric.resolved.names for each in stream.computed):
+        return metric
+    (made,) = _metrics(parse_query(metric.sql), stream, (), ("sql",))
     return made
 
 

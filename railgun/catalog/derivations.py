@@ -7,9 +7,10 @@ from railgun.catalog.errors import CatalogError, DefinitionError, Location
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import ANOTHER_NAME, check_is_not_id
 from railgun.language.ast import Derivation, DerivedItem
-from railgun.language.derive import CircleError, Known, ResolvedDerived, operands_first, resolve_derived
+from railgun.language.derive import Known, ResolvedDerived, resolve_derived
 from railgun.language.errors import QueryError
 from railgun.language.parser import parse_statement
+from railgun.language.reading import CircleError, operands_first
 from railgun.language.zones import Zones, pinned_zone
 
 
@@ -35,7 +36,7 @@ def define_derived(
             _check_name(item, stream, places, statement)
             places[item.name] = item, statement
     try:
-        order = operands_first({name: item for name, (item, _) in places.items()})
+        order = operands_first({name: item for name, (item, _) in places.items()}, "derived metrics")
     except CircleError as error:
         derivation, loc = places[error.circle[0]][1]
         found = DefinitionError(loc, str(error), "take one of these names out of an expression")
@@ -44,7 +45,7 @@ def define_derived(
     for name in order:
         item, (derivation, loc) = places[name]
         try:
-            derived = resolve_derived(item, derivation, stream.types, grown, stream.name, zones)
+            derived = resolve_derived(item, derivation, stream.readable, grown, stream.name, zones)
         except QueryError as error:
             raise DefinitionError(loc, str(error)) from error
         grown[name] = derived

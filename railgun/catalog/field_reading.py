@@ -50,9 +50,9 @@ def with_place(field: FieldDefinition, body: object, loc: Location) -> FieldDefi
 def _field(name: object, said: object, loc: Location) -> FieldDefinition:
     checked = check_name(name, "field", loc)
     if not isinstance(said, Mapping):
-        return FieldDefinition(checked, _type(said, loc))
+        return FieldDefinition(checked, said_type(said, loc))
     table = Table(said, loc, _KEYS)
-    return _placed(checked, _type(table.required("type", "the field's type"), table.at("type")), table)
+    return _placed(checked, said_type(table.required("type", "the field's type"), table.at("type")), table)
 
 
 def _placed(name: str, type_: Type, table: Table) -> FieldDefinition:
@@ -71,7 +71,8 @@ def _placed(name: str, type_: Type, table: Table) -> FieldDefinition:
     return FieldDefinition(name, type_, None if path == Path(text, (name,)) else path, unit)
 
 
-def _type(text: Any, loc: Location) -> Type:
+def said_type(text: Any, loc: Location) -> Type:
+    """Reads a type. Raises DefinitionError."""
     if not isinstance(text, str):
         raise DefinitionError(loc, "a field's type is text", 'as in "string" or "decimal(12,2)"')
     try:

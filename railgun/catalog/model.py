@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from railgun.language.computed import ComputedField
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
+from railgun.language.typed import Fields, TypedExpression, fields_of
 from railgun.language.types import Kind, Type
 from railgun.wire.path import Path
 from railgun.wire.schema import Field, FieldType, Schema, WireKind
@@ -52,7 +54,7 @@ class FieldDefinition:
 class StreamDefinition:
     """The definition of a stream. Durations are in ms.
 
-    fields: the fields of its events in order. New ones come at the end.
+    fields: the recorded fields of its events in order. New ones come at the end.
     time: the field of the event time; if None, events are stamped on arrival.
     id: the field of the id; if None, the front-end makes ids.
     partitioners: fields; an event goes to one of the tasks of each, by the field's value, if that is not null. ALL: one
@@ -62,6 +64,7 @@ class StreamDefinition:
     retention_ms: how long events are kept for metrics that are added later; None keeps them for ever.
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
+    computed: the fields that are computed of recorded ones, each behind those that it reads.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -80,6 +83,7 @@ class StreamDefinition:
     record_replies: bool = False
     dedup_events: int = 1_000_000
     log_retention_ms: int | None = None
+    computed: tuple[ComputedField, ...] = ()
 
     @property
     def future_limit_ms(self) -> int:
@@ -88,8 +92,24 @@ class StreamDefinition:
 
     @property
     def types(self) -> dict[str, Type]:
-        """The fields' types by name, in order."""
+        """The fields' types by name, recorded ones in order, then computed ones."""
+        return self.recorded_types | {field.name: field.type for field in self.computed}
+
+    @property
+    def recorded_types(self) -> dict[str, Type]:
+        """The types of the recorded fields by name, in order."""
         return {field.name: field.type for field in self.fields}
+
+    @property
+    def readable(self) -> Fields:
+        """The fields as expressions read them."""
+        recorded: dict[str, Type | TypedExpression] = dict(self.recorded_types)
+        return recorded | {field.name: field.expression for field in self.computed}
+
+    @property
+    def recorded_partitioners(self) -> tuple[str, ...]:
+        """The recorded fields among the partitioners."""
+        return tuple(field.name for field in self.fields if field.name in self.partitioners)
 
     @property
     def tasks(self) -> list[tuple[str, int]]:
@@ -103,6 +123,10 @@ class StreamDefinition:
     def schema(self, version: int) -> Schema:
         """Returns the schema under which records carry the fields."""
         return Schema(version, tuple(Field(field.name, wire_type(field.type)) for field in self.fields))
+
+    def of_queries(self, version: int) -> Schema:
+        """Returns the schema of the records of value queries: with computed fields behind the recorded ones."""
+        return Schema(version, tuple(Field(name, wire_type(type_)) for name, type_ in self.types.items()))
 
     def incoming(self, version: int) -> Schema:
         """Returns the same schema for what takes in events: with the places of the fields, and the units of times."""
@@ -120,7 +144,9 @@ class StreamDefinition:
 
         That is so if its time, its id or a partitioner's field is something that such a record has beside its value.
         """
-        roles = [("time", self.time), ("id", self.id), *(("partitioner", each) for each in self.partitioners)]
+        read = {each.name: sorted(fields_of(each.expression)) for each in self.computed}
+        roles = [("time", self.time), ("id", self.id)]
+        roles += [("partitioner", name) for each in self.partitioners for name in read.get(each, [each])]
         paths = {field.name: field.path for field in self.fields}
         for role, name in roles:
             path = None if name is None else paths.get(name)

@@ -4,6 +4,19 @@ from dataclasses import replace
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream
+from railgun.catalog.model import StreamDefinition
+
+
+def definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
+    """Return a stream's newest definition with the fields of each version of its schema, the newest last.
+
+    Recorded fields are only ever added at the end.
+    """
+    stream = entry.stream
+    return {
+        version: replace(stream, fields=stream.fields[: len(schema.fields)], computed=entry.computed[version])
+        for version, schema in sorted(entry.schemas.items())
+    }
 
 
 def retold(entry: StreamEntry) -> list[Change]:
@@ -14,10 +27,7 @@ def retold(entry: StreamEntry) -> list[Change]:
     and have the place of its first one.
     """
     put: list[Change] = [
-        PutStream(
-            entry.created, replace(entry.stream, fields=entry.stream.fields[: len(schema.fields)]), version
-        )
-        for version, schema in sorted(entry.schemas.items())
+        PutStream(entry.created, stream, version) for version, stream in definitions_by_version(entry).items()
     ]
     changed: list[AddMetric | DropMetric] = list(entry.metrics.values())
     changed += [

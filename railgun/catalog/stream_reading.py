@@ -1,13 +1,22 @@
 """Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from railgun.catalog.computed_reading import (
+    computed_from_record,
+    computed_from_table,
+    computed_to_json,
+    computed_to_record,
+    is_computed,
+    kept_zones,
+)
 from railgun.catalog.errors import DefinitionError, Location, meant
-from railgun.catalog.field_reading import field_to_json, fields_from_table
-from railgun.catalog.model import ALL, LOGS_FOREVER, LatePolicy, StreamDefinition
+from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
+from railgun.language.computed import ComputedField
 from railgun.language.duration import format_duration
 from railgun.language.types import Kind, Type
 
@@ -32,6 +41,7 @@ KEYS = (
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
+_COMPUTED = "computed"
 _DEFAULT = StreamDefinition("", ())
 
 
@@ -42,18 +52,33 @@ def stream_from_table(name: object, body: object, loc: Location) -> StreamDefini
     return stream
 
 
-def stream_from_json(body: object) -> StreamDefinition:
-    """Reads a stream from the body of a request, which has the keys of the file and `name`. Raises DefinitionError."""
+def stream_from_json(body: object, known: Iterable[ComputedField] = ()) -> StreamDefinition:
+    """Reads a stream from the body of a request, which has the keys of the file and `name`. Raises DefinitionError.
+
+    known: computed fields that are registered. They keep their time zones.
+    """
     table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
-    return _stream(name, table)
+    return _stream(name, table, known)
+
+
+def stream_from_record(body: object) -> StreamDefinition:
+    """Returns the stream that `stream_to_json` wrote. Raises DefinitionError."""
+    table = Table(body, (), (*KEYS, _COMPUTED))
+    name = check_stream_name(table.required("name", "the stream's name"), ("name",))
+    fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
+    types = {each.name: each.type for each in fields}
+    computed = computed_from_record(table.get(_COMPUTED) or {}, types, name, table.at(_COMPUTED))
+    return _made(name, table, fields, computed)
 
 
 def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     """Returns a body from which `stream_from_json` reads an equal definition."""
     kept = stream.log_retention_ms
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
-    return body | {"fields": {field.name: field_to_json(field) for field in stream.fields}}
+    body.pop(_COMPUTED, None)
+    fields = {field.name: field_to_json(field) for field in stream.fields}
+    return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -79,8 +104,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, and with no more of fields than types.
-    Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention`, with no more of recorded fields than
+    types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -97,15 +122,28 @@ def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
     body["record_replies"] = stream.record_replies
     body["dedup_events"] = stream.dedup_events
     body["fields"] = {field.name: str(field.type) for field in stream.fields}
+    if stream.computed:
+        body[_COMPUTED] = computed_to_record(stream.computed)
     return body
 
 
-def _stream(name: str, table: Table) -> StreamDefinition:
-    fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
+def _stream(name: str, table: Table, known: Iterable[ComputedField] = ()) -> StreamDefinition:
+    said, loc = table.get("fields") or {}, table.at("fields")
+    if not isinstance(said, Mapping):
+        raise DefinitionError(loc, "a table of field types by name belongs here")
+    fields = fields_from_table({key: each for key, each in said.items() if not is_computed(each)}, loc)
+    types = {each.name: each.type for each in fields}
+    return _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)))
+
+
+def _made(
+    name: str, table: Table, fields: tuple[FieldDefinition, ...], computed: tuple[ComputedField, ...]
+) -> StreamDefinition:
     lateness_ms = table.duration_ms("lateness")
     stream = StreamDefinition(
         name=name,
         fields=fields,
+        computed=computed,
         time=table.text("time"),
         id=table.text("id"),
         partitioners=table.names("partitioners", _DEFAULT.partitioners),
@@ -124,7 +162,14 @@ def _stream(name: str, table: Table) -> StreamDefinition:
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:
     """Checks keys against each other: the roles of fields, and the order of durations. Raises DefinitionError."""
-    types = stream.types
+    types, recorded = stream.types, {each.name: each.type for each in stream.fields}
+    if len(types) > FIELDS_LIMIT:
+        raise DefinitionError(
+            (*loc, "fields"), f"a stream has at most {FIELDS_LIMIT} fields, not {len(types)}"
+        )
+    for role, name in (("time", stream.time), ("id", stream.id)):
+        if name in types and name not in recorded:
+            raise DefinitionError((*loc, role), f"{name} is computed; {role} is a recorded field")
     if stream.time is not None:
         _check_role(types, stream.time, (Kind.TIMESTAMP,), "the time of events", (*loc, "time"))
     if stream.id is not None:

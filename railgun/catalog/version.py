@@ -2,4 +2,10 @@
 
 from typing import Final
 
-CATALOG_VERSION: Final = 2
+FIRST: Final = 1
+"""The version of entries that say nothing which a release before would have to know."""
+WITH_PLACES: Final = 2
+"""That of entries in which fields have paths or units."""
+WITH_COMPUTED: Final = 3
+"""That of entries in which a stream has computed fields."""
+CATALOG_VERSION: Final = WITH_COMPUTED

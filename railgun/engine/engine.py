@@ -303,11 +303,15 @@ class Engine:
         name: str,
         type: str | Mapping[str, str],  # noqa: A002 - what definitions call it
     ) -> None:
-        """Add a field at the end of a stream's; it is null for all events before.
+        """Add a field at the end of a stream's. It is null for all events before, but for a computed one.
 
-        type: a type, or what a definitions file has of a field: `{"type": …, "from": …, "unit": …}`.
+        type: a type, or what a definitions file has of a field: `{"type": …, "from": …, "unit": …}`, `{"as": …}`.
         """
         self._changed(lambda: [evolution.added_field(self._streams.catalog, stream, name, type)])
+
+    def drop_field(self, stream: str, name: str) -> None:
+        """Drop a computed field that nothing reads."""
+        self._changed(lambda: [evolution.dropped_field(self._streams.catalog, stream, name)])
 
     def set_lateness(self, stream: str, lateness: str) -> None:
         """Change how late events may be, as in "5s"."""

@@ -4,12 +4,12 @@ Engines and `railgun backfill` (railgun/spark) call it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.catalog.retelling import definitions_by_version
 from railgun.engine.errors import HistoryRefusedError
 from railgun.history.build import HistoryPlan
 from railgun.history.manifest import HistoryManifest, verified_manifest
@@ -35,7 +35,7 @@ def plan_of(
         history=history,
         key=key,
         created=entry.created,
-        schemas=_definitions_by_version(entry),
+        schemas=definitions_by_version(entry),
         metrics=tuple(entry.metrics.values()),
         last_place=last_place,
         cut_ms=cut_ms,
@@ -47,17 +47,6 @@ def plan_of(
 def history_id(entry: StreamEntry) -> str | None:
     """Return the id of the history that the catalogue names for a stream; None if the stream has none."""
     return None if entry.history is None else entry.history.history
-
-
-def _definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
-    """Return a stream's newest definition, cut to the fields of each schema version. Fields are only ever added at
-    the end.
-    """
-    stream = entry.stream
-    return {
-        version: replace(stream, fields=stream.fields[: len(schema.fields)])
-        for version, schema in entry.schemas.items()
-    }
 
 
 def check_history(entry: StreamEntry, hosts: Sequence[TaskHost], folder: Path) -> HistoryManifest:

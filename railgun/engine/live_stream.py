@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddHistory, Change, Deepen, change_to_json
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.engine.errors import EventError, bad_row, refused_row
 from railgun.engine.stream_hosts import StreamHosts
 from railgun.host.task_host import TaskHost
@@ -95,10 +95,9 @@ class LiveStream:
         if self._validators_of == (self._entry.stream, self._entry.schema):
             return
         self._validators_of = self._stream, self._schema = self._entry.stream, self._entry.schema
-        partitioners = tuple(name for name in self._stream.partitioners if name != ALL)
         self._of_records_alone = self._stream.of_records_alone
         incoming = self._stream.incoming(self._schema.version)
-        roles = Roles(incoming, self._stream.time, self._stream.id, partitioners)
+        roles = Roles(incoming, self._stream.time, self._stream.id, self._stream.recorded_partitioners)
         self._table_validator = TableValidator(roles)
         self._intake = Intake(self._stream, roles, self._router)
 

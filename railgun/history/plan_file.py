@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from railgun.catalog.changes import AddMetric, change_from_json, change_to_json
-from railgun.catalog.stream_reading import stream_from_json, stream_to_json
+from railgun.catalog.stream_reading import stream_from_record, stream_to_json
 from railgun.history.accepted_events import OwnEvents
 from railgun.history.build import HistoryPlan
 from railgun.history.durable_files import write_whole
@@ -106,7 +106,7 @@ def _body(file: Path) -> dict[str, Any]:
 def _plan(folder: Path, body: Mapping[str, Any]) -> HistoryPlan:
     if body["version"] > VERSION:
         raise ValueError(f"it has version {body['version']}, this program reads up to {VERSION}")
-    schemas = {int(version): stream_from_json(each) for version, each in body["schemas"].items()}
+    schemas = {int(version): stream_from_record(each) for version, each in body["schemas"].items()}
     stream = schemas[max(schemas)]
     metrics = [change_from_json(each, {stream.name: stream}) for each in body["metrics"]]
     return HistoryPlan(

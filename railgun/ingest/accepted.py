@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from railgun.ingest.routing import Router, Share
+from railgun.catalog.model import ALL
+from railgun.ingest.routing import Share
 from railgun.ingest.stream_tasks import TaskBatch
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.encode import NO_REPLY, encode_columns, join_event
@@ -69,7 +70,8 @@ class AcceptedBatch:
     times: the times of the events, in ms.
     shares: by partitioner, the events that each task gets: indices among the n.
     events: the content of the records, under `schema`; as columns if there are many, else row by row.
-    router: knows by which fields the events were divided among tasks.
+    routed: by partitioner, the values by which the events were divided among tasks; None for `*`. Rows have them
+        themselves.
     refused: by the index of its text in the request, why an event was refused.
     """
 
@@ -79,7 +81,7 @@ class AcceptedBatch:
     shares: Sequence[Sequence[Share]]
     events: EventColumns | Sequence[Row]
     schema: Schema
-    router: Router
+    routed: Sequence[Column | None] = ()
     refused: Mapping[int, EventRefusedError] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -108,11 +110,11 @@ class AcceptedBatch:
 
         home: the index of the partitioner among those of the stream.
         """
-        place = self.router.places[home]
-        if place < 0:
+        if share.partitioner == ALL:
             return None
         if isinstance(self.events, EventColumns):
-            column = self.events.fields[place]
+            column = self.routed[home]
+            assert column is not None
             return _column_keys(column if share.rows is None else column.take(share.rows))
         rows = range(len(self)) if share.rows is None else share.rows.tolist()
         return [partition_key(self.events[row].routed[home]) for row in rows]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.files.errors import FileError
 from railgun.files.python_columns import arrow_type
 from railgun.files.reading import EventFiles
@@ -62,8 +62,7 @@ class EventChecks:
     """
 
     def __init__(self, stream: StreamDefinition, schema: Schema, start_ms: int) -> None:
-        partitioners = tuple(each for each in stream.partitioners if each != ALL)
-        roles = Roles(schema, stream.time, stream.id, partitioners)
+        roles = Roles(schema, stream.time, stream.id, stream.recorded_partitioners)
         self._stream, self._schema = stream, schema
         self._latest_ms = start_ms + stream.future_limit_ms
         self._validator = TableValidator(roles)

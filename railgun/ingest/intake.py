@@ -135,14 +135,15 @@ class Intake:
         refused = self._why(texts, admitted, latest_ms)
         if refused is None:
             return None
-        shares = self._router.shares(good)
+        routed = self._router.columns(good)
+        shares = self._router.shares(good, routed)
         if made is not None:
             known: list[str | int] = list(_made_texts(good.ids))
         else:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
         times_ms = good.times.tolist()
-        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, routed, refused)
 
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
@@ -175,13 +176,14 @@ class Intake:
             event_id = ids.next(max(0, now_ms), row) if found.id is None else found.id
             time_ms = arrival_ms if found.time_ms is None else found.time_ms
             values = found.values
-            event = Row(event_id, time_ms, len(values), encode_values(values), self._router.routed(values))
+            routed = self._router.routed(values)
+            event = Row(event_id, time_ms, len(values), encode_values(values), routed)
             if len(text) > self._sure_bytes:
                 size_bytes = len(encode_row(self._schema.version, event, _LARGEST))
                 if size_bytes > RECORD_LIMIT_BYTES:
                     refused[row] = _too_large(size_bytes)
                     continue
-            for home, partition in enumerate(self._router.partitions(values)):
+            for home, partition in enumerate(self._router.partitions(routed)):
                 if partition != NOT_SENT:
                     sent.setdefault((home, partition), []).append(len(known))
             rows.append(row)
@@ -203,7 +205,7 @@ class Intake:
         for (home, partition), places in sorted(sent.items()):
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
-        return AcceptedBatch(rows, known, times, shares, events, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times, shares, events, self._schema, refused=refused)
 
     def _admit(
         self, text: EventText, latest_ms: int, record: EventRecord = NO_RECORD

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.model import ALL, StreamDefinition
-from railgun.wire.columns import EventColumns
+from railgun.ingest.computed_values import ComputedValues
+from railgun.wire.columns import Column, EventColumns
 from railgun.wire.partition import NOT_SENT, partition_column, partition_key, partition_of
 from railgun.wire.records import Records
 from reservoir.native.jit import address, copy_bytes, jit, ldi64
@@ -30,52 +31,82 @@ class Share:
 
 
 class Router:
-    """Routes the events of one stream. The partitioners of a stream and their partitions never change.
+    """Routes the events of one stream. The partitioners of a stream and their partitions never change. Not thread-safe.
 
-    places: for each partitioner, the index of its field in the schema; −1 for `*`.
+    It computes the partitioners that are computed fields.
     """
 
     def __init__(self, stream: StreamDefinition) -> None:
-        names = [field.name for field in stream.fields]
+        recorded, computed = [each.name for each in stream.fields], [each.name for each in stream.computed]
         self.partitioners = stream.partitioners
-        self.places = [-1 if name == ALL else names.index(name) for name in stream.partitioners]
-        self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
+        # For each partitioner, how many partitions it has; 0 for `*`.
+        self._partitions = [0 if name == ALL else stream.partitions for name in stream.partitioners]
+        # For each partitioner, the index of its field: a recorded one, a computed one; −1 for others.
+        self._recorded = [recorded.index(name) if name in recorded else -1 for name in stream.partitioners]
+        chosen = [name for name in computed if name in stream.partitioners]
+        self._computed = [chosen.index(name) if name in chosen else -1 for name in stream.partitioners]
+        self._values = ComputedValues(
+            [each for each in stream.computed if each.name in chosen],
+            [(each.name, each.type) for each in stream.fields],
+        )
+        self._computes = bool(chosen)
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
 
-        values: the event's fields in schema order, as the validator gives them.
+        values: the event's recorded fields in schema order, as the validator gives them.
         """
-        return tuple([None if place < 0 else values[place] for place in self.places])
+        if not self._computes:
+            return tuple([None if place < 0 else values[place] for place in self._recorded])
+        computed = [*self._values.of(values), None]
+        return tuple(
+            [
+                computed[of_computed] if place < 0 else values[place]
+                for place, of_computed in zip(self._recorded, self._computed)
+            ]
+        )
 
-    def partitions(self, values: Sequence[Any]) -> list[int]:
+    def partitions(self, routed: Sequence[Any]) -> list[int]:
         """Return the partition of one event for each partitioner, in order; NOT_SENT if it is not sent there.
 
-        values: the event's fields in schema order, as the validator gives them.
+        routed: the values of the partitioners' fields, in order.
         """
         found: list[int] = []
-        for place, count in zip(self.places, self._partitions):
-            value = 0 if place < 0 else values[place]
-            if value is None:
+        for value, count in zip(routed, self._partitions):
+            if not count:
+                found.append(0)
+            elif value is None:
                 found.append(NOT_SENT)
             else:
                 found.append(0 if count == 1 else partition_of(partition_key(value), count))
         return found
 
-    def shares(self, events: EventColumns) -> list[list[Share]]:
-        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out."""
-        found: list[list[Share]] = []
-        for name, place, count in zip(self.partitioners, self.places, self._partitions):
-            found.append(_shares(events, name, place, count))
-        return found
+    def shares(
+        self, events: EventColumns, columns: Sequence[Column | None] | None = None
+    ) -> list[list[Share]]:
+        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out.
+
+        columns: what `columns` has returned for the events, if it was asked.
+        """
+        if not len(events):
+            return [[] for _ in self.partitioners]
+        if columns is None:
+            columns = self.columns(events)
+        return [
+            [Share(name, 0, None)] if column is None else _shares(column, name, count)
+            for name, column, count in zip(self.partitioners, columns, self._partitions)
+        ]
+
+    def columns(self, events: EventColumns) -> list[Column | None]:
+        """Return for each partitioner, in order, the values of its field; None for `*`."""
+        computed = [*(self._values.columns(events) if self._computes else ()), None]
+        return [
+            computed[of_computed] if place < 0 else events.fields[place]
+            for place, of_computed in zip(self._recorded, self._computed)
+        ]
 
 
-def _shares(events: EventColumns, name: str, place: int, count: int) -> list[Share]:
-    if not len(events):
-        return []
-    if place < 0:
-        return [Share(name, 0, None)]
-    column = events.fields[place]
+def _shares(column: Column, name: str, count: int) -> list[Share]:
     if count == 1:
         if column.nulls is None or not column.nulls.any():
             return [Share(name, 0, None)]

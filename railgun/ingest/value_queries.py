@@ -100,13 +100,16 @@ class QueryReader:
     """Reads the value queries of one stream. When the stream or its metrics change, a new reader is needed."""
 
     def __init__(self, entry: StreamEntry, router: Router) -> None:
-        self._stream, self._schema, self._router = entry.stream.name, entry.schema, router
+        self._stream, self._router = entry.stream.name, router
+        self._schema = entry.stream.of_queries(entry.schema.version)
         self._names = entry.names
         self._place = max([entry.created, *(each.dropped or each.added for each in entry.registered)])
         self._groups = {name: frozenset(add.metric.resolved.group_by) for name, add in entry.metrics.items()}
         self._homes = {name: add.metric.home for name, add in entry.metrics.items()}
         self._derived = entry.derived
         self._grouping = {field: None for each in self._groups.values() for field in sorted(each)}
+        names = [field.name for field in self._schema.fields]
+        self._routed = [names.index(name) if name in names else -1 for name in router.partitioners]
         self._fields = {
             field.name: (place, field, (reader(field.type), text_reader(field.type)))
             for place, field in enumerate(self._schema.fields)
@@ -137,8 +140,9 @@ class QueryReader:
             determined, homes = by_fields[given]
             names.append(determined)
             shown.append({name: _json(values[self._fields[name][0]], self._fields[name][1]) for name in key})
-            rows.append(Row("", 0, len(values), encode_values(values), self._router.routed(values)))
-            for home, partition in enumerate(self._router.partitions(values)):
+            routed = [None if place < 0 else values[place] for place in self._routed]
+            rows.append(Row("", 0, len(values), encode_values(values), routed))
+            for home, partition in enumerate(self._router.partitions(routed)):
                 if partition != NOT_SENT and self._router.partitioners[home] in homes:
                     sent.setdefault((home, partition), []).append(row)
         if errors:
@@ -147,7 +151,7 @@ class QueryReader:
         for (home, partition), places in sorted(sent.items()):
             shares[home].append(Share(self._router.partitioners[home], partition, np.array(places, np.int64)))
         n = len(rows)
-        batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema, self._router)
+        batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema)
         return ValueQuery(shown, names, batch, self._place, metrics is not None)
 
     # --- one key
@@ -219,7 +223,7 @@ class QueryReader:
             return frozenset(), self._groups[name]
         derived = self._derived[name]
         needed = frozenset[str]().union(*(self._groups[operand] for operand in derived.operands))
-        return frozenset(derived.fields), needed
+        return derived.event_fields, needed
 
     def _determined(self, given: frozenset[str], wanted: tuple[str, ...] | None) -> tuple[str, ...]:
         found = []

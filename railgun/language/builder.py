@@ -182,6 +182,9 @@ class Builder(Transformer[Token, Any]):
     def start(self, statement: ast.Query | ast.Derivation) -> ast.Query | ast.Derivation:
         return statement
 
+    def lone(self, expression: ast.Expression) -> ast.Expression:
+        return expression
+
     def name(self, token: Token) -> ast.FieldReference:
         if token.type == "QUOTED":
             return ast.FieldReference(unquote(str(token)), quoted=True, position=_start(token))

@@ -1,21 +1,18 @@
 """Makes derived metrics, named and typed, from the items of a DERIVE over a stream's fields and metrics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 
 from railgun.language import ast
 from railgun.language.errors import OffsetError, nearest
 from railgun.language.inference import Inference
-from railgun.language.limits import DEPTH_LIMIT, SIZE_LIMIT
+from railgun.language.limits import SIZE_LIMIT, TYPED_DEPTH_LIMIT
 from railgun.language.printer import print_expression, print_name
+from railgun.language.reading import names_in, zone_names_in
 from railgun.language.resolve import check_metric_name, check_stream
-from railgun.language.typed import Apply, Field, TypedExpression
+from railgun.language.typed import Field, Fields, TypedExpression, fields_of, measured, types_of
 from railgun.language.types import DECIMAL_DIGITS, LONG, Kind, Type, decimal
 from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
-
-# The depth of a typed tree, to which conversions and BETWEEN add levels that are not written.
-_DEPTH_MAX = 3 * DEPTH_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +20,10 @@ class ResolvedDerived:
     """One derived metric, checked and typed.
 
     expression: reads fields and metrics alone. Derived metrics in the text are replaced by their expressions.
-    fields, operands: the fields and the metrics that the expression reads, each with the type as which it is read.
+    fields, operands: the recorded fields and the metrics that the expression reads, each with the type as which it is
+        read.
+    event_fields: the fields that it names, itself or through derived metrics, recorded or computed.
     names, zones: the names and the time zones in its own text.
-    size, depth: the number of nodes of the expression, and how deep it is.
     text: the canonical text of the item's expression.
     sql: the canonical text of a DERIVE that makes this metric alone.
     """
@@ -35,10 +33,9 @@ class ResolvedDerived:
     expression: TypedExpression
     fields: Mapping[str, Type]
     operands: Mapping[str, Type]
+    event_fields: frozenset[str]
     names: frozenset[str]
     zones: tuple[Zone, ...]
-    size: int
-    depth: int
     text: str
     sql: str
 
@@ -69,14 +66,14 @@ def operand_type(result: Type) -> Type | None:
 def resolve_derived(
     item: ast.DerivedItem,
     derivation: ast.Derivation,
-    fields: Mapping[str, Type],
+    fields: Fields,
     known: Known,
     stream: str,
     zones: Zones = pinned_zone,
 ) -> ResolvedDerived:
     """The derived metric that an item of a DERIVE makes.
 
-    fields: the stream's fields with their types.
+    fields: the stream's fields.
     known: the metrics that the stream has already.
     stream: the stream's name.
     zones: finds the time zone of a name.
@@ -92,16 +89,16 @@ def resolve_derived(
 
 
 def _resolve(
-    item: ast.DerivedItem, fields: Mapping[str, Type], known: Known, stream: str, zones: Zones
+    item: ast.DerivedItem, fields: Fields, known: Known, stream: str, zones: Zones
 ) -> ResolvedDerived:
     inference = _OperandInference(fields, known, stream, zones)
     expression = inference.infer(item.expression)
     if expression.type.kind is Kind.NULL:
         raise OffsetError(f"{item.name} is nothing but NULL", item.position, "give it a value with a type")
-    size, depth = _measure(expression, {id(each.expression): each for each in inference.derived})
-    if size > SIZE_LIMIT or depth > _DEPTH_MAX:
+    size, depth = measured(expression)
+    if size > SIZE_LIMIT or depth > TYPED_DEPTH_LIMIT:
         what = f"once the derived metrics that it reads are written out: {size} operations, {depth} deep"
-        limits = f"at most {SIZE_LIMIT}, {_DEPTH_MAX} deep; read metrics in place of derived ones"
+        limits = f"at most {SIZE_LIMIT}, {TYPED_DEPTH_LIMIT} deep; read metrics in place of derived ones"
         raise OffsetError(f"{item.name} is too large {what}", item.position, limits)
     text = print_expression(item.expression)
     return ResolvedDerived(
@@ -110,98 +107,45 @@ def _resolve(
         expression=expression,
         fields=inference.read,
         operands=inference.operands,
+        event_fields=frozenset(inference.named),
         names=names_in(item.expression),
         zones=tuple(
-            zone for name in sorted(_zone_names(item.expression)) if (zone := zones(name)) is not None
+            zone for name in sorted(zone_names_in(item.expression)) if (zone := zones(name)) is not None
         ),
-        size=size,
-        depth=depth,
         text=text,
         sql=f"DERIVE {text} AS {print_name(item.name)} FROM {print_name(stream)}",
     )
 
 
-def names_in(node: ast.Node) -> frozenset[str]:
-    """The names that an expression reads."""
-    if isinstance(node, ast.FieldReference):
-        return frozenset((node.name,))
-    return frozenset().union(*map(names_in, ast.children(node)))
-
-
-def _zone_names(node: ast.Node) -> frozenset[str]:
-    """The names of the time zones in an expression."""
-    own = [node.zone] if isinstance(node, ast.Call) and node.zone is not None else []
-    return frozenset(own).union(*map(_zone_names, ast.children(node)))
-
-
-def operands_first(items: Mapping[str, ast.DerivedItem]) -> list[str]:
-    """The names of items in their order, but each behind the items that it reads. Raises CircleError."""
-    read = {
-        name: [each for each in items if each in names_in(item.expression)] for name, item in items.items()
-    }
-    try:
-        TopologicalSorter(read).prepare()
-    except CycleError as error:
-        circle = error.args[1][::-1]
-        raise CircleError(circle, _place_of(circle[1], items[circle[0]].expression)) from None
-    found: dict[str, None] = {}
-    # A stack: an item leaves it once all items that it reads have left.
-    waiting = list(items)[::-1]
-    while waiting:
-        unread = [each for each in read[waiting[-1]] if each not in found]
-        if unread:
-            waiting += reversed(unread)
-        else:
-            found[waiting.pop()] = None
-    return list(found)
-
-
-class CircleError(ValueError):
-    """Derived metrics read each other in a circle.
-
-    circle: their names. Each reads the next one, and the last name is the first one again.
-    offset: the place in the statement's text where the first one reads the next one.
-    """
-
-    def __init__(self, circle: Sequence[str], offset: int) -> None:
-        super().__init__(f"derived metrics in a circle: {' reads '.join(circle)}")
-        self.circle = circle
-        self.offset = offset
-
-
-def _place_of(name: str, node: ast.Node) -> int:
-    """The offset of the first place where an expression that reads a name does so."""
-    while not isinstance(node, ast.FieldReference):
-        node = next(each for each in ast.children(node) if name in names_in(each))
-    return node.position
-
-
 class _OperandInference(Inference):
     """Types expressions over fields and metrics.
 
-    read, operands, derived: the fields, metrics and derived metrics that were read so far.
+    read, operands: the recorded fields and the metrics that were read so far.
+    named: the names of fields, recorded or computed, that were read so far.
     """
 
-    def __init__(self, fields: Mapping[str, Type], known: Known, stream: str, zones: Zones) -> None:
+    def __init__(self, fields: Fields, known: Known, stream: str, zones: Zones) -> None:
         super().__init__(fields, stream, zones)
         self._known = known
         self.read: dict[str, Type] = {}
         self.operands: dict[str, Type] = {}
-        self.derived: list[ResolvedDerived] = []
+        self.named: set[str] = set()
+        self._recorded = types_of(fields)
 
     def infer(self, node: ast.Expression) -> TypedExpression:
         if not isinstance(node, ast.FieldReference):
             return super().infer(node)
         if node.name not in self._known:
             field = self.field(node)
-            self.read[node.name] = field.type
+            self.named.add(node.name)
+            self.read |= {name: self._recorded[name] for name in sorted(fields_of(field))}
             return field
         if node.name in self.fields:
             message = f"{node.name} is both a field and a metric of stream {self.stream}"
             raise OffsetError(message, node.position, "give the metric another name")
         known = self._known[node.name]
         if isinstance(known, ResolvedDerived):
-            self.derived.append(known)
+            self.named |= known.event_fields
             self.read |= known.fields
             self.operands |= known.operands
             return known.expression
@@ -219,13 +163,3 @@ class _OperandInference(Inference):
         hint = f"did you mean {near}?" if near else f"its metrics are {', '.join(self._known) or 'none yet'}"
         message = f"stream {self.stream} has neither a field nor a metric {node.name[:80]!r}"
         return OffsetError(message, node.position, hint)
-
-
-def _measure(expression: TypedExpression, known: Mapping[int, ResolvedDerived]) -> tuple[int, int]:
-    """(number of nodes of a tree, its depth). known: derived metrics by the identity of their expressions."""
-    if id(expression) in known:
-        return known[id(expression)].size, known[id(expression)].depth
-    if not isinstance(expression, Apply):
-        return 1, 1
-    below = [_measure(each, known) for each in expression.arguments]
-    return 1 + sum(size for size, _ in below), 1 + max(depth for _, depth in below)

@@ -3,11 +3,11 @@
 Literals become typed constants. The implicit conversions of the language are added here.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from railgun.language import ast, remedies
 from railgun.language.errors import OffsetError, nearest
-from railgun.language.typed import Apply, Constant, Field, InZone, Operation, TypedExpression
+from railgun.language.typed import Apply, Constant, Field, Fields, InZone, Operation, TypedExpression
 from railgun.language.types import (
     BOOLEAN,
     DECIMAL_DIGITS,
@@ -91,7 +91,7 @@ class Inference:
 
     def __init__(
         self,
-        fields: Mapping[str, Type],
+        fields: Fields,
         stream: str,
         zones: Zones = pinned_zone,
         metrics: Container[str] = (),
@@ -140,11 +140,12 @@ class Inference:
         """The typed tree of a WHERE."""
         return self._of_kind(node, "WHERE", Kind.BOOLEAN)
 
-    def field(self, node: ast.FieldReference) -> Field:
-        """A field of the stream by its exact name."""
-        if node.name in self.fields:
-            return Field(self.fields[node.name], node.name)
-        raise self.unknown(node)
+    def field(self, node: ast.FieldReference) -> TypedExpression:
+        """A field of the stream by its exact name; a computed one as its expression."""
+        if node.name not in self.fields:
+            raise self.unknown(node)
+        found = self.fields[node.name]
+        return Field(found, node.name) if isinstance(found, Type) else found
 
     def unknown(self, node: ast.FieldReference) -> OffsetError:
         """The error for a name that is not a field."""

@@ -2,6 +2,8 @@
 
 TEXT_LIMIT_BYTES = 16 * 1024
 DEPTH_LIMIT = 64
+# The depth of a typed tree, to which conversions and BETWEEN add levels that are not written.
+TYPED_DEPTH_LIMIT = 3 * DEPTH_LIMIT
 # Nodes of an expression, after the operands that BETWEEN and CASE repeat are written out.
 SIZE_LIMIT = 20_000
 ITEMS_LIMIT = 100

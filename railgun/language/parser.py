@@ -1,4 +1,4 @@
-"""Parses the text of a query or a DERIVE to its syntax tree. Every error is a QueryError in the language's words."""
+"""Parses the text of a query, DERIVE or expression to its syntax tree. Every error is a QueryError with the place."""
 
 import dataclasses
 import functools
@@ -29,6 +29,7 @@ _TOO_LARGE_REMEDY = (
     "BETWEEN and CASE x WHEN repeat their first operand for each test: make that a shorter one"
 )
 _REMEMBERED, _REMEMBERED_CHARACTERS = 256, 1024
+_STATEMENT, _LONE = "start", "lone"
 _PARENTHESES = re.compile(r"'[^']*'|\"[^\"]*\"|[()]")
 
 
@@ -36,7 +37,12 @@ _PARENTHESES = re.compile(r"'[^']*'|\"[^\"]*\"|[()]")
 def _parser() -> Lark:
     grammar = resources.files("railgun.language").joinpath("grammar.lark").read_text("utf-8")
     return Lark(
-        grammar, parser="lalr", maybe_placeholders=False, g_regex_flags=re.ASCII, transformer=Builder()
+        grammar,
+        start=[_STATEMENT, _LONE],
+        parser="lalr",
+        maybe_placeholders=False,
+        g_regex_flags=re.ASCII,
+        transformer=Builder(),
     )
 
 
@@ -61,23 +67,36 @@ def parse_statement(text: str) -> Statement:
     return _remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _parsed(text)
 
 
+def parse_expression(text: str) -> Expression:
+    """The syntax tree of an expression that stands alone. Raises QueryError as `parse_statement` does."""
+    expression = _read(text, _LONE)
+    assert isinstance(expression, Expression)
+    return expression
+
+
 def _parsed(text: str) -> Statement:
+    statement = _read(text, _STATEMENT)
+    assert isinstance(statement, Statement)
+    return dataclasses.replace(statement, text=text)
+
+
+def _read(text: str, start: str) -> Node:
     try:
         _check_text(text)
-        statement: Statement = _parser().parse(text)  # type: ignore[assignment]
-        _measured(statement, 0)
-        if isinstance(statement, Query):
-            for item in statement.items:
-                both = all_of(statement.where, item.condition)
+        node: Node = _parser().parse(text, start)  # type: ignore[assignment]
+        _measured(node, 0)
+        if isinstance(node, Query):
+            for item in node.items:
+                both = all_of(node.where, item.condition)
                 if both is not None and item.condition is not None:
                     _measured(both, 0)
+        return node
     except OffsetError as error:
         raise error.in_text(text) from None
     except UnexpectedToken as error:
         raise unexpected_token(text, error) from None
     except UnexpectedCharacters as error:
         raise unexpected_character(text, error) from None
-    return dataclasses.replace(statement, text=text)
 
 
 # Every task of a stream parses the stream's metrics when it is opened.

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
 
 from railgun.language import ast
@@ -11,10 +11,11 @@ from railgun.language.ast import Aggregator
 from railgun.language.duration import format_duration
 from railgun.language.errors import OffsetError, nearest
 from railgun.language.inference import Inference
-from railgun.language.limits import NAME_LIMIT
+from railgun.language.limits import NAME_LIMIT, SIZE_LIMIT, TYPED_DEPTH_LIMIT
 from railgun.language.printer import print_clauses, print_expression, print_name
+from railgun.language.reading import names_in, zone_names_in
 from railgun.language.remedies import of_conversion
-from railgun.language.typed import TypedExpression, fields_of, zones_of
+from railgun.language.typed import Fields, TypedExpression, fields_of, measured, zones_of
 from railgun.language.types import DOUBLE, INTEGER128, LONG, RESULT_DIGITS, Kind, Type, decimal
 from railgun.language.zones import Zone, Zones, is_outdated, pinned_zone
 
@@ -95,8 +96,10 @@ class ResolvedMetric:
     argument: None only for `count(*)`.
     predicate: a boolean expression; None if every event counts.
     argument_text, predicate_text: the canonical texts of argument and predicate, for people.
-    zones: the time zones that argument and predicate name, ordered by name.
     group_by: field names, sorted, each once, because the order written does not matter.
+    keys: the values of these fields.
+    names: the names of fields in its text.
+    zones: the time zones in its text, ordered by name. Computed fields that it reads may have others.
     excludes_current: whether the window leaves out the event that is answered.
     canonical: the text of the query that makes this metric alone, without its name. Two metrics of one stream with
     equal texts and equal time zones have equal values.
@@ -116,18 +119,24 @@ class ResolvedMetric:
     sql: str
     argument_text: str | None
     predicate_text: str | None
+    keys: tuple[TypedExpression, ...]
+    names: frozenset[str]
     zones: tuple[Zone, ...] = ()
 
     @property
     def fields(self) -> frozenset[str]:
-        """The names of the fields that it reads."""
-        read = [fields_of(each) for each in (self.argument, self.predicate) if each is not None]
-        return frozenset(self.group_by).union(*read)
+        """The names of the recorded fields that it reads."""
+        return frozenset[str]().union(*map(fields_of, self._expressions))
 
     @property
     def outdated_zones(self) -> tuple[str, ...]:
-        """The names of its time zones for which this program now has different tables."""
-        return tuple(zone.name for zone in self.zones if is_outdated(zone))
+        """The names of the time zones for which this program now has different tables, of its own or of fields."""
+        zones = frozenset[Zone]().union(*map(zones_of, self._expressions))
+        return tuple(sorted({zone.name for zone in zones if is_outdated(zone)}))
+
+    @property
+    def _expressions(self) -> tuple[TypedExpression, ...]:
+        return (*(each for each in (self.argument, self.predicate) if each is not None), *self.keys)
 
 
 def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
@@ -151,14 +160,14 @@ def result_type(aggregator: Aggregator, argument: Type | None) -> Type | None:
 
 def resolve(
     query: ast.Query,
-    fields: Mapping[str, Type],
+    fields: Fields,
     stream: str,
     zones: Zones = pinned_zone,
     metrics: Container[str] = (),
 ) -> list[ResolvedMetric]:
     """The metrics of a query, one per select item, in the order written.
 
-    fields: the fields of the stream and their types.
+    fields: the fields of the stream.
     stream: the stream's name, which the query has to give.
     zones: finds the time zone of a name. A registered metric keeps the zones that it was registered with.
     metrics: the names of the stream's metrics, for the error where the query reads one.
@@ -187,16 +196,22 @@ def check_metric_name(name: str, position: int) -> None:
             raise OffsetError(message, position, "choose a name that does not begin so")
 
 
-def _zones(*expressions: TypedExpression | None) -> tuple[Zone, ...]:
-    """The time zones in these expressions, ordered by name."""
-    named = [zones_of(each) for each in expressions if each is not None]
-    return tuple(sorted(frozenset[Zone]().union(*named), key=lambda zone: zone.name))
+def check_size(typed: TypedExpression, node: ast.Expression) -> None:
+    """Raise OffsetError if an expression is too large once the computed fields that it reads are written out."""
+    size, depth = measured(typed)
+    if size > SIZE_LIMIT or depth > TYPED_DEPTH_LIMIT:
+        message = (
+            f"an expression too large once computed fields are written out: {size} operations, {depth} deep; at most "
+            f"{SIZE_LIMIT}, {TYPED_DEPTH_LIMIT} deep"
+        )
+        raise OffsetError(message, node.position, "read recorded fields in place of computed ones")
 
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
     """The condition of a metric, and the canonical clauses from FROM on of a query with this condition."""
 
+    where: ast.Expression | None
     predicate: TypedExpression | None
     text: str | None
     clauses: str
@@ -207,11 +222,14 @@ class _Resolver:
         self.query = query
         self.stream = inference.stream
         self.inference = inference
+        self.keys: tuple[TypedExpression, ...] = ()
 
     def metrics(self) -> list[ResolvedMetric]:
         check_stream(self.query.stream, self.stream)
         predicate = self._predicate(self.query.where)
-        group_by = tuple(sorted({self.inference.field(name).name for name in self.query.group_by}))
+        keys = {name.name: self.inference.field(name) for name in self.query.group_by}
+        group_by = tuple(sorted(keys))
+        self.keys = tuple(keys[name] for name in group_by)
         shared = self._condition(self.query.where, predicate, group_by)
         metrics: dict[str, ResolvedMetric] = {}
         for item in self.query.items:
@@ -231,24 +249,32 @@ class _Resolver:
         return self._condition(both, self._predicate(both), group_by)
 
     def _predicate(self, where: ast.Expression | None) -> TypedExpression | None:
-        return None if where is None else self.inference.predicate(where)
+        if where is None:
+            return None
+        predicate = self.inference.predicate(where)
+        check_size(predicate, where)
+        return predicate
 
     def _condition(
         self, where: ast.Expression | None, predicate: TypedExpression | None, group_by: tuple[str, ...]
     ) -> _Condition:
         written = tuple(ast.FieldReference(name) for name in group_by)
         clauses = print_clauses(dataclasses.replace(self.query, where=where, group_by=written))
-        return _Condition(predicate, None if where is None else print_expression(where), clauses)
+        return _Condition(where, predicate, None if where is None else print_expression(where), clauses)
 
     def _metric(
         self, item: ast.SelectItem, condition: _Condition, group_by: tuple[str, ...]
     ) -> ResolvedMetric:
         argument = None if item.argument is None else self.inference.infer(item.argument)
+        if item.argument is not None and argument is not None:
+            check_size(argument, item.argument)
         argument_text = None if item.argument is None else print_expression(item.argument)
         result = self._result_type(item, argument)
         function = f"{item.aggregator}({argument_text or '*'})"
         canonical = f"SELECT {function} {condition.clauses}"
         name = self._name(item, argument_text, condition.text, group_by, canonical)
+        read = [each for each in (item.argument, condition.where) if each is not None]
+        zone_names = frozenset[str]().union(*map(zone_names_in, read))
         return ResolvedMetric(
             name=name,
             stream=self.stream,
@@ -263,7 +289,11 @@ class _Resolver:
             sql=f"SELECT {function} AS {print_name(name)} {condition.clauses}",
             argument_text=argument_text,
             predicate_text=condition.text,
-            zones=_zones(argument, condition.predicate),
+            keys=self.keys,
+            names=frozenset(group_by).union(*map(names_in, read)),
+            zones=tuple(
+                zone for name in sorted(zone_names) if (zone := self.inference.zones(name)) is not None
+            ),
         )
 
     def _result_type(self, item: ast.SelectItem, argument: TypedExpression | None) -> Type:

@@ -4,6 +4,7 @@ Equal trees have equal values on every event. So metrics with equal trees share 
 these trees.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,6 +97,32 @@ class InZone(TypedExpression):
 class Apply(TypedExpression):
     operation: Operation
     arguments: tuple[TypedExpression, ...]
+
+
+Fields = Mapping[str, Type | TypedExpression]
+"""The fields of a stream by name: the type of a recorded one, or the expression of a computed one."""
+
+
+def types_of(fields: Fields) -> dict[str, Type]:
+    """The types of fields by name."""
+    return {name: each if isinstance(each, Type) else each.type for name, each in fields.items()}
+
+
+def measured(expression: TypedExpression) -> tuple[int, int]:
+    """(number of nodes of a tree, its depth). A part that occurs twice is measured once and counts twice."""
+    known: dict[int, tuple[int, int]] = {}
+
+    def of(part: TypedExpression) -> tuple[int, int]:
+        if not isinstance(part, Apply):
+            return 1, 1
+        found = known.get(id(part))
+        if found is None:
+            below = [of(each) for each in part.arguments]
+            found = 1 + sum(size for size, _ in below), 1 + max(depth for _, depth in below)
+            known[id(part)] = found
+        return found
+
+    return of(expression)
 
 
 def fields_of(expression: TypedExpression) -> frozenset[str]:

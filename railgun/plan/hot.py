@@ -105,13 +105,24 @@ class HotPlan:
             self.hashes[column] = HashColumn(None, (_ROOT_BASE + self._root(expression),))
         return column
 
-    def entity(self, group_by: tuple[str, ...]) -> int:
-        """The column of the entities of a group-by."""
-        tag = ",".join(group_by)
-        column, is_new = self._column(f"entity:{tag}", ColumnKind.ENTITY)
+    def entity(self, group_by: tuple[str, ...], keys: tuple[TypedExpression, ...]) -> int:
+        """The column of the entities of a group-by. keys: the values of its fields.
+
+        The name of the column has the expressions of computed fields, because another field may get the name of one
+        that was dropped. The hashes do not depend on them, so that value queries can say values of computed fields.
+        """
+        named = [
+            name if isinstance(key, Field) and key.name == name else f"{name}={text_of(key)}"
+            for name, key in zip(group_by, keys)
+        ]
+        column, is_new = self._column(f"entity:{','.join(named)}", ColumnKind.ENTITY)
         if is_new:
             names = [name for name, _ in self.fields]
-            self.hashes[column] = HashColumn(f"entity:{tag}", tuple(names.index(name) for name in group_by))
+            sources = [
+                names.index(key.name) if isinstance(key, Field) else _ROOT_BASE + self._root(key)
+                for key in keys
+            ]
+            self.hashes[column] = HashColumn(f"entity:{','.join(group_by)}", tuple(sources))
         return column
 
     def _column(self, name: str, kind: ColumnKind) -> tuple[int, bool]:
@@ -143,7 +154,7 @@ _ROOT_BASE = 1 << 20
 
 
 def fields_needed(metrics: Iterable[ResolvedMetric], types: dict[str, Type]) -> list[tuple[str, Type]]:
-    """The fields that metrics read, in the order of the schema."""
+    """The recorded fields that metrics read, in the order of the schema."""
     names = frozenset[str]().union(*(metric.fields for metric in metrics))
     return [(name, type_) for name, type_ in types.items() if name in names]
 

@@ -127,7 +127,7 @@ class ProgramBuilder:
             types=list(self._types),
             hot=self._hot.copy(),
             groups=groups,
-            entity_columns=[self._hot.entity(layout.fields) for layout in groups],
+            entity_columns=[self._entities[layout.fields] for layout in groups],
         )
 
     def _note_fills(self, nodes: npt.NDArray[np.int64], generations: Sequence[Generation]) -> None:
@@ -159,6 +159,7 @@ class ProgramBuilder:
         self._outputs: dict[str, int] = {}
         self._types: list[Type] = []
         self._layouts: dict[tuple[str, ...], GroupLayout] = {}
+        self._entities: dict[tuple[str, ...], int] = {}
         self._known_edges: dict[int, int] = {}
         self._crossing: dict[tuple[int, int, int], None] = {}
         self._paired = 0
@@ -214,7 +215,8 @@ class ProgramBuilder:
         layout = self._layouts.get(fields)
         if layout is None:
             layout = self._layouts[fields] = GroupLayout(self._group_numbers[fields], fields)
-        node[at.NODE_GROUP], node[at.NODE_ENTITY] = layout.group, self._hot.entity(fields)
+            self._entities[fields] = self._hot.entity(fields, metrics[0].keys)
+        node[at.NODE_GROUP], node[at.NODE_ENTITY] = layout.group, self._entities[fields]
         recipes = [
             recipe_of(metric.aggregator, metric.argument.type if metric.argument else None, kind)
             for metric in metrics

@@ -17,6 +17,7 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
+from railgun.catalog.computed_reading import computed_text
 from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json
@@ -96,7 +97,7 @@ def _described(change: Change, before: Catalog) -> tuple[str, str | None, str]:
 
 
 def _created(stream: StreamDefinition) -> str:
-    return f"created with {counted(len(stream.fields), 'field')}"
+    return f"created with {counted(len(stream.types), 'field')}"
 
 
 def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
@@ -106,8 +107,14 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
         for key in dict.fromkeys((*before, *after))
         if key != "fields" and before.get(key) != after.get(key)
     ]
-    added = [f"{each.name} {field_text(each)}" for each in new.fields if each.name not in before["fields"]]
-    return "; ".join([*parts, *([f"fields added: {', '.join(added)}"] if added else [])]) or "put again"
+    added = [f"{each.name} {field_text(each)}" for each in new.fields if each.name not in old.types]
+    added += [f"{each.name} {computed_text(each)}" for each in new.computed if each.name not in old.types]
+    if added:
+        parts.append(f"fields added: {', '.join(added)}")
+    dropped = [name for name in old.types if name not in new.types]
+    if dropped:
+        parts.append(f"fields dropped: {', '.join(dropped)}")
+    return "; ".join(parts) or "put again"
 
 
 def _shown(value: object) -> str:

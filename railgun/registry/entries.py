@@ -26,14 +26,12 @@ from railgun.catalog.field_reading import place_to_json, with_place
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
-from railgun.catalog.version import CATALOG_VERSION
+from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_PLACES
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
 from railgun.registry.origin import Made
 
 KEY_BYTES = 16
-# The version of entries that say nothing which a release before would have to know.
-_FIRST = 1
 # For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
 _KEPT, _PLACES = "log_retention", "fields"
@@ -171,12 +169,15 @@ def begin_entry(
     due_ms: see `Removal`.
     before: the stream as it is registered; None if it is new, or the change is not about its definition.
     """
-    entry: dict[str, Any] = {"version": _FIRST, "change": change_to_json(change), **made.to_json()}
+    entry: dict[str, Any] = {"version": FIRST, "change": change_to_json(change), **made.to_json()}
     if isinstance(change, PutStream):
         places = {each.name: place_to_json(each) for each in change.stream.fields if each.says_where}
         if places:
             # A release that passed over it would take other values for the fields. So it has to refuse the entry.
-            entry |= {"version": CATALOG_VERSION, _PLACES: places}
+            entry |= {"version": WITH_PLACES, _PLACES: places}
+        if change.stream.computed:
+            # They are in the definition. Every process has to know them, or it would refuse that.
+            entry["version"] = WITH_COMPUTED
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
         if change.stream.log_retention_ms is not None:
             entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
@@ -193,12 +194,12 @@ def begin_entry(
 
 def done_entry(place: int) -> bytes:
     """Return the entry which says that all tasks were told of all changes up to a place."""
-    return _encode({"version": _FIRST, "done": place})
+    return _encode({"version": FIRST, "done": place})
 
 
 def removed_entry(place: int) -> bytes:
     """Return the entry which says that the topics of the stream dropped at a place are gone."""
-    return _encode({"version": _FIRST, "removed": place})
+    return _encode({"version": FIRST, "removed": place})
 
 
 def change_stream(change: Change) -> str:

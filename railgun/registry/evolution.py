@@ -3,7 +3,7 @@
 Engines, front-ends and Spark jobs call it. It does no I/O.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from railgun.catalog.catalog import (
     next_version,
 )
 from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, DropStream, PutStream
+from railgun.catalog.computed_reading import computed_text, is_computed
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
-from railgun.catalog.field_reading import field_text, field_to_json, fields_from_table
-from railgun.catalog.model import Definitions, FieldDefinition, StreamDefinition
+from railgun.catalog.field_reading import field_text, fields_from_table
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.registry.errors import (
     DefinitionsError,
@@ -62,8 +63,8 @@ def new_stream(catalog: Catalog, requested: StreamDefinition) -> list[Change]:
     """Return the changes that create a stream; none if the same one is registered. Raises DifferentDefinitionsError."""
     changes = missing(catalog, Definitions({requested.name: requested}))
     entry = catalog.streams.get(requested.name)
-    if entry is not None and entry.stream.fields != requested.fields:
-        registered, asked = (", ".join(each.name for each in of.fields) for of in (entry.stream, requested))
+    if entry is not None and list(entry.stream.types) != list(requested.types):
+        registered, asked = (", ".join(of.types) for of in (entry.stream, requested))
         raise DifferentDefinitionsError([Difference(requested.name, "fields", registered, asked)])
     return changes
 
@@ -110,51 +111,90 @@ def dropped_stream(catalog: Catalog, stream: str) -> Change:
 def added_field(catalog: Catalog, stream: str, name: str, type_: str | Mapping[str, str]) -> Change:
     """Return the change that adds a field at the end of a stream's. Raises DefinitionError, UnknownNameError.
 
-    type_: a type, or a table of `type`, `from` and `unit`.
+    type_: a type, or a table of `type`, `from` and `unit`, or of `type` and `as`.
     """
-    known = stream_entry(catalog, stream).stream.fields
-    for field in known:
-        if field.name == name:
-            raise _there_already(stream, field)
-    fields = {field.name: field_to_json(field) for field in known}
+    known = stream_entry(catalog, stream).stream
+    if name in known.types:
+        raise _there_already(known, name)
+    fields = definition_to_json(known)["fields"]
     return evolved(catalog, stream, {"fields": {**fields, name: type_}})
 
 
-def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
-    """Return the changes that give a stream other settings and more fields; none if it has them.
+def dropped_field(catalog: Catalog, stream: str, name: str) -> Change:
+    """Return the change that drops a computed field. Raises as `evolved` does."""
+    (change,) = changed_stream(catalog, stream, {"fields": {name: None}})
+    return change
 
+
+def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> list[Change]:
+    """Return the changes that give a stream other settings, more fields, and fewer computed ones; none if it has them.
+
+    settings: by the keys of definitions files. A computed field that is null goes.
     Raises as `evolved` does.
     """
     entry = stream_entry(catalog, stream)
-    fields = {field.name: field_to_json(field) for field in entry.stream.fields}
-    added = settings.get("fields", {})
-    if isinstance(added, Mapping):
-        requested_fields = {field.name: field for field in fields_from_table(added, ("fields",))}
-        for field in entry.stream.fields:
-            wanted = requested_fields.get(field.name, field)
-            if (wanted.name, wanted.type) == (field.name, field.type) and wanted != field:
-                raise DefinitionError(("fields", field.name), fixed_place(field, wanted))
-            if wanted != field:
-                raise _there_already(stream, field)
-        added = {**fields, **added}
-    requested = {**settings, "fields": added}
+    requested = {**settings, "fields": _changed_fields(entry.stream, settings.get("fields", {}))}
     change = evolved(catalog, stream, requested)
     return [] if change.stream == entry.stream else [change]
 
 
-def _there_already(stream: str, field: FieldDefinition) -> DefinitionError:
-    return DefinitionError(
-        ("fields", field.name), f"{stream} has a field {field.name} already: {field_text(field)}"
-    )
+def _changed_fields(stream: StreamDefinition, changed: object) -> object:
+    """Return the fields of a definition with the changed ones. Raises DefinitionError."""
+    if not isinstance(changed, Mapping):
+        return changed
+    computed = {each.name for each in stream.computed}
+    for name in [name for name, said in changed.items() if said is None and name not in computed]:
+        what = (
+            "it is recorded; only computed fields can be dropped"
+            if name in stream.types
+            else "there is no such field"
+        )
+        raise DefinitionError(("fields", str(name)[:80]), what)
+    added = {name: said for name, said in changed.items() if said is not None}
+    _check_unread(stream, changed.keys() - added.keys())
+    plain = {name: said for name, said in added.items() if not is_computed(said)}
+    requested = {field.name: field for field in fields_from_table(plain, ("fields",))}
+    for field in stream.fields:
+        wanted = requested.get(field.name, field)
+        if (wanted.name, wanted.type) == (field.name, field.type) and wanted != field:
+            raise DefinitionError(("fields", field.name), fixed_place(field, wanted))
+        if wanted != field or field.name in added.keys() - plain.keys():
+            raise _there_already(stream, field.name)
+    for name in computed & requested.keys():
+        raise _there_already(stream, name)
+    fields = definition_to_json(stream)["fields"]
+    return {name: said for name, said in (fields | added).items() if name not in changed or name in added}
+
+
+def _check_unread(stream: StreamDefinition, dropped: Collection[str]) -> None:
+    """Raise CatalogError if a field that is to be dropped is a partitioner, or if a computed field that stays reads it.
+
+    The catalogue checks metrics.
+    """
+    for name in sorted(dropped):
+        if name in stream.partitioners:
+            raise CatalogError(f"{stream.name}: the field {name} is a partitioner, and cannot be dropped")
+        for each in stream.computed:
+            if name in each.names and each.name not in dropped:
+                raise CatalogError(
+                    f"{stream.name}: the field {name} is read by the computed field {each.name}"
+                )
+
+
+def _there_already(stream: StreamDefinition, name: str) -> DefinitionError:
+    texts = {each.name: field_text(each) for each in stream.fields}
+    texts |= {each.name: computed_text(each) for each in stream.computed}
+    return DefinitionError(("fields", name), f"{stream.name} has a field {name} already: {texts[name]}")
 
 
 def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutStream:
     """Return the change that gives a stream other settings. settings: by the keys of definitions files.
 
+    Computed fields that are registered keep the tables of their time zones.
     Raises DefinitionError, UnknownNameError, and CatalogError for a setting that is fixed at creation.
     """
     entry = stream_entry(catalog, stream)
-    requested = stream_from_json({**definition_to_json(entry.stream), **settings})
+    requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream.computed)
     check_evolution(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from railgun.catalog.changes import Change, PutStream
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.version import CATALOG_VERSION
+from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_PLACES
 from railgun.cluster.records import FrontEndRecord, NodeRecord, RecordError, decode_statement
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -32,28 +32,40 @@ class CatalogReaders:
 
         known: by name, the streams before the changes.
         """
-        new = [name for change in changes if isinstance(change, PutStream) for name in _placed(change, known)]
-        laggards = self._laggards() if new else []
-        if laggards:
-            raise DefinitionsError(
-                f"from and unit (here of {listed(new)}) are not read by {listed(laggards)} yet; upgrade them, then "
-                "register this again"
-            )
+        put = [change for change in changes if isinstance(change, PutStream)]
+        for version, what, new in (
+            (
+                WITH_COMPUTED,
+                "computed fields (here {})",
+                [name for each in put for name in _computed(each, known)],
+            ),
+            (
+                WITH_PLACES,
+                "from and unit (here of {})",
+                [name for each in put for name in _placed(each, known)],
+            ),
+        ):
+            laggards = self._laggards(version) if new else []
+            if laggards:
+                raise DefinitionsError(
+                    f"{what.format(listed(new))} are not read by {listed(laggards)} yet; upgrade them, then register "
+                    "this again"
+                )
 
-    def _laggards(self) -> list[str]:
-        """Return the nodes and front-ends that cannot read entries of the newest version, in words."""
+    def _laggards(self, version: int) -> list[str]:
+        """Return the nodes and front-ends that cannot read entries of a version, in words."""
         existing = self._transport.topics()
         nodes, front_ends = self._said(existing)
         found = []
         for name in sorted(GroupMembers(self._settings, self._topics.nodes).now().names):
             node = nodes.get(name)
-            if node is None or not _reads(node.reads):
+            if node is None or not _reads(node.reads, version):
                 found.append(f"the node {name}" + (f" of {node.release}" if node is not None else ""))
         for topic in sorted(filter(self._topics.is_of_replies, existing)):
             front_end = front_ends.get(topic)
             if front_end is None:
                 found.append(f"the front-end of the topic {topic} (if it has died, delete the topic)")
-            elif not _reads(front_end.reads):
+            elif not _reads(front_end.reads, version):
                 found.append(f"the front-end {front_end.name} of {front_end.release}")
         return found
 
@@ -84,5 +96,11 @@ def _placed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[st
     return [field.name for field in new if field.says_where]
 
 
-def _reads(reads: Mapping[str, int]) -> bool:
-    return reads.get(_CATALOG, 1) >= CATALOG_VERSION
+def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[str]:
+    """Return the names of the new computed fields. known: the streams before the change."""
+    before = known.get(change.stream.name)
+    return [each.name for each in change.stream.computed if before is None or each.name not in before.types]
+
+
+def _reads(reads: Mapping[str, int], version: int) -> bool:
+    return reads.get(_CATALOG, FIRST) >= version

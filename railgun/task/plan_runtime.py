@@ -59,7 +59,7 @@ class PlanRuntime:
         key: bytes,
     ) -> None:
         self._reservoir, self._table, self._pool = reservoir, table, pool
-        self._column_computer, self._key = column_computer, key
+        self._column_computer, self.key = column_computer, key
         self._compiler = ProgramCompiler()
         self.edges: dict[int, int] = {}
         self.group_numbers: dict[tuple[str, ...], int] = {}
@@ -88,8 +88,8 @@ class PlanRuntime:
         program = self.program = self._builder.build(generations)
         known = (self.arrivals.schemas, self.arrivals.hot) if hasattr(self, "arrivals") else None
         if known != (schemas, program.hot):
-            self._column_computer.follow(schemas, program.hot, self._key)
-            self.arrivals = Arrivals(schemas, program.hot, self._key, self._compiler.compile)
+            self._column_computer.follow(schemas, program.hot, self.key)
+            self.arrivals = Arrivals(schemas, program.hot, self.key, self._compiler.compile)
         self._reservoir.set_hot(program.hot.columns)
         self._reservoir.set_columns(LIVE_SET, _live_columns(program))
         for delta_ms in fresh:
@@ -114,7 +114,7 @@ class PlanRuntime:
         trial = trial_program(self.program.hot, stream.types, metrics)
         columns = trial.hot.columns
         if columns != self.program.hot.columns:
-            self._column_computer.follow(self.arrivals.schemas, trial.hot, self._key)
+            self._column_computer.follow(self.arrivals.schemas, trial.hot, self.key)
         needed = [columns[column] for column in _live_columns(trial)]
         return self._reservoir.prefetch_columns(LIVE_SET, needed, columns)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from railgun.task.admission import Admitted
+from railgun.task.key_reader import KeyReader
 from railgun.task.replies import Replies, ReplyWriter, partials_of
 from railgun.task.value_reader import ValueReader
 from railgun.task.view import TaskView
@@ -21,6 +22,7 @@ class QueryWork:
     def __init__(self, task: TaskView) -> None:
         self._task, self._writer = task, ReplyWriter(task.identity)
         self._reader: ValueReader | None = None
+        self._keys: KeyReader
 
     def answer(self, records: Records) -> Replies:
         """Answer queries, each an event record with the fields of its key. Whoever asks keeps them few.
@@ -28,13 +30,14 @@ class QueryWork:
         The replies hold until the task processes or answers something else. Raises what storage raises.
         """
         task = self._task
-        runtime, clock_ms, names = task.runtime, task.admission.clock_ms, task.names
-        decoded = runtime.arrivals.read(records)
-        n, program = decoded.n, runtime.program
+        clock_ms, names, program = task.admission.clock_ms, task.names, task.runtime.program
         if self._reader is None or self._reader.program is not program:
             self._reader = ValueReader(program, task.table.reader, task.pool)
+            self._keys = KeyReader(task)
         reader, warming = self._reader, task.metrics.warming
-        reader.read(n, runtime.arrivals.columns, clock_ms)
+        decoded = self._keys.read(records)
+        n = decoded.n
+        reader.read(n, self._keys.columns, clock_ms)
         decoded.time[:n] = clock_ms
         nothing, clocks = np.zeros(n, np.uint8), np.full(n, clock_ms)
         admitted = Admitted(nothing, nothing, np.ones(n, np.uint8), clocks, clocks, 0)

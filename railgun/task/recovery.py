@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, change_from_json
 from railgun.catalog.model import LatePolicy, StreamDefinition
-from railgun.catalog.stream_reading import stream_from_json
+from railgun.catalog.stream_reading import stream_from_record
 from railgun.cluster.copies import Gap, LogPoint
 from railgun.plan.program import TIME_MIN
 from railgun.state.rocks import StoreLimits
@@ -208,8 +208,8 @@ def _restore(task: TaskProcessor, meta: TaskMeta, read_log: ReadLog) -> None:
     if meta.stream is None:
         task.position = meta.position
         return
-    task.stream = stream = stream_from_json(meta.stream)
-    task.schemas = {int(version): stream_from_json(body) for version, body in meta.schemas.items()}
+    task.stream = stream = stream_from_record(meta.stream)
+    task.schemas = {int(version): stream_from_record(body) for version, body in meta.schemas.items()}
     task.metrics = TaskMetrics.from_json(meta.metrics, {stream.name: stream})
     discard = stream.late_policy is LatePolicy.DISCARD
     task.admission = Admission(stream.lateness_ms, discard, stream.dedup_events)

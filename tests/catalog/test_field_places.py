@@ -185,7 +185,7 @@ def test_paths_stand_beside_the_change_in_the_catalogue() -> None:
     plain = stream_from_json(stream_to_json(STREAM))
     assert json.loads(begin_entry(PutStream(1, plain, 1), Made(7)))["version"] == 1
     with pytest.raises(CatalogVersionError):
-        CatalogState("the log").take(0, json.dumps({**entry, "version": 3}).encode())
+        CatalogState("the log").take(0, json.dumps({**entry, "version": 4}).encode())
 
 
 @pytest.mark.parametrize("role", ["time", "id", "partitioners"])

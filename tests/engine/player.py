@@ -88,6 +88,9 @@ class EnginePlayer:
     def add_field(self, name: str, declared: Any) -> None:
         self.engine.add_field(self.stream, name, declared)
 
+    def drop_field(self, name: str) -> None:
+        self.engine.drop_field(self.stream, name)
+
     def set_lateness(self, duration: str) -> None:
         self.engine.set_lateness(self.stream, duration)
 

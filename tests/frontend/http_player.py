@@ -92,6 +92,9 @@ class HttpRequests(ABC):
     def add_field(self, name: str, declared: Any) -> None:
         self._pending("PATCH", self.place, {"fields": {name: declared}})
 
+    def drop_field(self, name: str) -> None:
+        self._pending("PATCH", self.place, {"fields": {name: None}})
+
     def set_lateness(self, duration: str) -> None:
         self._pending("PATCH", self.place, {"lateness": duration})
 

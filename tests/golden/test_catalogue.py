@@ -7,6 +7,7 @@ import msgspec
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
 from railgun.catalog.model import LOGS_FOREVER
+from railgun.language.computed import resolve_computed
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.zones import zone_of
@@ -93,7 +94,22 @@ def entries() -> dict[str, bytes]:
             put, Made(), before=keeping(put, 604_800_000).stream
         ),
         "a stream begins that says where events have its fields": begin_entry(placed(put), Made(), KEY),
+        "a stream begins with computed fields": begin_entry(computing(put), Made(), KEY),
     }
+
+
+LISBON = zone_of("Europe/Lisbon", (-2205, ((-1830382395, 0), (1743296400, 3600))))
+
+
+def computing(put: PutStream) -> PutStream:
+    """The change with computed fields, one of which names a time zone."""
+    made = resolve_computed(
+        {"hour": "HOUR(ts IN 'Europe/Lisbon')", "late": "hour > 20"},
+        put.stream.types,
+        put.stream.name,
+        lambda _: {LISBON.name: LISBON}.get,
+    )
+    return replace(put, stream=replace(put.stream, computed=tuple(made)))
 
 
 def placed(put: PutStream) -> PutStream:
@@ -142,6 +158,18 @@ def test_where_events_have_fields_is_read_back() -> None:
     put = changes()[0]
     assert isinstance(put, PutStream)
     assert state.catalog.streams["payments"].stream == placed(put).stream
+
+
+def test_computed_fields_are_read_back() -> None:
+    state = CatalogState("place")
+    state.take(
+        0, msgspec.json.encode(expected("catalogue_entries.json")["a stream begins with computed fields"])
+    )
+    put = changes()[0]
+    assert isinstance(put, PutStream)
+    stream = state.catalog.streams["payments"].stream
+    assert stream == computing(put).stream
+    assert stream.computed[0].zones[0].offsets == LISBON.offsets
 
 
 def test_who_made_a_change_is_read_back() -> None:

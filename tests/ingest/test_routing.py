@@ -56,7 +56,7 @@ def test_columns_go_where_single_events_go(partitions: int, rows: list[dict[str,
             dealt[share.partitioner, share.partition] = taken
     expected: dict[tuple[str, int], list[bytes]] = {}
     for row, record in zip(rows, records):
-        partitions_of = router.partitions(EventValidator(roles).admit(row).values)
+        partitions_of = router.partitions(router.routed(EventValidator(roles).admit(row).values))
         for partitioner, partition in zip(stream.partitioners, partitions_of):
             if partition != NOT_SENT:
                 expected.setdefault((partitioner, partition), []).append(record)

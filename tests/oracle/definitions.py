@@ -4,13 +4,17 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from tests.oracle.computed import typed_fields, with_computed
 from tests.oracle.derived import DerivedMetric, names_in
 from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.errors import DefinitionRefused
+from tests.oracle.inference import Typed
 from tests.oracle.paths import Source, parse_field
+from tests.oracle.query import parse_expression
 from tests.oracle.syntax import Derived, Metric
-from tests.oracle.types import Type, parse_type
+from tests.oracle.types import Row, Type, Value, parse_type
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 ALL = "*"
@@ -23,7 +27,10 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream; `retention_ms` None is for ever, `max_future_ms` None is the default of its lateness."""
+    """One stream; `retention_ms` None is for ever, `max_future_ms` None is the default of its lateness.
+
+    fields: those that are recorded.  computed: the other ones, each its expression and the type that is said of it.
+    """
 
     name: str
     fields: Mapping[str, Type]
@@ -37,10 +44,25 @@ class Stream:
     partitions: int = 1
     dedup_events: int = 1_000_000
     sources: Mapping[str, Source] = field(default_factory=dict)
+    computed: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:
         """Where a field lies in an event: under its own name where nothing else is said."""
         return self.sources.get(name, Source((name,), None))
+
+    @cached_property
+    def expressions(self) -> Mapping[str, Typed]:
+        """The computed fields, each behind those that it reads."""
+        return typed_fields(self.computed, self.fields)
+
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """The types of all fields."""
+        return {**self.fields, **{name: typed.type for name, typed in self.expressions.items()}}
+
+    def row(self, recorded: Mapping[str, Value]) -> Row:
+        """All fields of an event with these recorded ones."""
+        return with_computed(recorded, self.expressions)
 
     @property
     def future_limit_ms(self) -> int:
@@ -95,13 +117,13 @@ class Catalogue:
             if not ready:
                 raise DefinitionRefused("derived metrics in a circle")
             for each in ready:
-                made[each.name] = DerivedMetric(each, self.stream.fields, self.metrics, self.derived | made)
+                made[each.name] = DerivedMetric(each, self.stream.types, self.metrics, self.derived | made)
             left = [each for each in left if each not in ready]
         self.derived |= {each.name: made[each.name] for each in items}
 
     def drop(self, name: str) -> Metric | None:
         """Drop a metric, and return it; None of a derived one. Raises DefinitionRefused."""
-        if name in self._read() and name not in self.stream.fields:
+        if name in self._read() and name not in self.stream.types:
             raise DefinitionRefused(f"a derived metric reads {name!r}")
         if name in self.derived:
             del self.derived[name]
@@ -109,6 +131,17 @@ class Catalogue:
         if name not in self.metrics:
             raise DefinitionRefused(f"no metric {name!r}")
         return self.metrics.pop(name)
+
+    def check_no_reader(self, name: str) -> None:
+        """Raise DefinitionRefused where anything reads a computed field."""
+        if name in self.stream.partitioners or name in self._read():
+            raise DefinitionRefused(f"{name!r} is read")
+        for metric in self.metrics.values():
+            if name in {*metric.group_by, *names_in((metric.argument, metric.where))}:
+                raise DefinitionRefused(f"{metric.name} reads {name!r}")
+        for other, (text, _) in self.stream.computed.items():
+            if name in names_in(parse_expression(text)):
+                raise DefinitionRefused(f"{other} reads {name!r}")
 
     def _read(self) -> set[str]:
         return {name for each in self.derived.values() for name in names_in(each.definition.expression)}
@@ -136,11 +169,13 @@ def _stream(name: str, body: Mapping[str, object]) -> Stream:
         raise DefinitionRefused(f"{name}: fields are a table, partitioners a list")
     if not isinstance(partitions, int) or not isinstance(dedup_events, int):
         raise DefinitionRefused(f"{name}: partitions and dedup_events are integers")
-    declared = {key: parse_field(key, value) for key, value in fields.items()}
+    computed = {key: parse_computed(key, value) for key, value in fields.items() if is_computed(value)}
+    declared = {key: parse_field(key, value) for key, value in fields.items() if key not in computed}
     return Stream(
         name=name,
         fields={key: parse_type(type_) for key, (type_, _) in declared.items()},
         sources={key: source for key, (_, source) in declared.items()},
+        computed=computed,
         time=_optional_text(body, "time"),
         id=_optional_text(body, "id"),
         partitioners=tuple(partitioners),
@@ -153,13 +188,26 @@ def _stream(name: str, body: Mapping[str, object]) -> Stream:
     )
 
 
+def is_computed(body: object) -> bool:
+    """Whether what a definition says of a field has an expression."""
+    return isinstance(body, Mapping) and "as" in body
+
+
+def parse_computed(name: str, body: object) -> tuple[str, str | None]:
+    """The expression of a computed field, and the type that is said of it; raises DefinitionRefused."""
+    assert isinstance(body, Mapping)
+    if set(body) - {"type", "as"} or not isinstance(body["as"], str):
+        raise DefinitionRefused(f"{name}: an expression, and perhaps a type")
+    return body["as"], body.get("type")
+
+
 def _optional_text(body: Mapping[str, object], key: str) -> str | None:
     return str(body[key]) if key in body else None
 
 
 def checked(stream: Stream) -> Stream:
     """The stream itself where it can be registered; raises DefinitionRefused."""
-    for name in (stream.name, *stream.fields):
+    for name in (stream.name, *stream.fields, *stream.computed):
         if not NAME.fullmatch(name):
             raise DefinitionRefused(f"{name!r} is no name")
     if stream.name in _RESERVED_STREAMS:
@@ -177,6 +225,7 @@ def checked(stream: Stream) -> Stream:
 
 
 def _check_roles(stream: Stream) -> None:
+    types = stream.types
     if stream.time is not None and stream.fields.get(stream.time) != Type("timestamp"):
         raise DefinitionRefused(f"time {stream.time!r} is no timestamp field")
     if stream.id is not None and (
@@ -186,14 +235,24 @@ def _check_roles(stream: Stream) -> None:
     if not stream.partitioners or len(set(stream.partitioners)) != len(stream.partitioners):
         raise DefinitionRefused("partitioners are some, each once")
     for name in stream.partitioners:
-        if name != ALL and (name not in stream.fields or stream.fields[name].kind not in ("string", "long")):
+        if name != ALL and (name not in types or types[name].kind not in ("string", "long")):
             raise DefinitionRefused(f"partitioner {name!r} is no string or long field")
 
 
 def with_field(stream: Stream, name: str, declared: object) -> Stream:
     """The stream with one field more; raises DefinitionRefused. declared: its type, or a table with it."""
-    if name in stream.fields:
+    if name in stream.types:
         raise DefinitionRefused(f"field {name!r} is taken")
+    if is_computed(declared):
+        return checked(replace(stream, computed={**stream.computed, name: parse_computed(name, declared)}))
     type_, source = parse_field(name, declared)
     fields = {**stream.fields, name: parse_type(type_)}
     return checked(replace(stream, fields=fields, sources={**stream.sources, name: source}))
+
+
+def without_field(stream: Stream, name: str) -> Stream:
+    """The stream without a computed field; raises DefinitionRefused."""
+    if name not in stream.computed:
+        raise DefinitionRefused(f"no computed field {name!r}")
+    left = {each: said for each, said in stream.computed.items() if each != name}
+    return checked(replace(stream, computed=left))

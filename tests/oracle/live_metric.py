@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.aggregates import Aggregate
+from tests.oracle.definitions import Stream
 from tests.oracle.errors import QueryRefused
 from tests.oracle.expressions import evaluate, holds
 from tests.oracle.inference import infer
 from tests.oracle.syntax import Metric
-from tests.oracle.types import BOOLEAN, Type, Value
+from tests.oracle.types import BOOLEAN, Value
 from tests.oracle.values import Result
 from tests.oracle.windows import MINUS_INFINITY, interval
 
@@ -35,8 +36,9 @@ class _Group:
 class LiveMetric:
     """A metric from its `add` record on; `bound` is R there: events at or before it are never in it."""
 
-    def __init__(self, metric: Metric, fields: Mapping[str, Type], serial: int, bound: int | float) -> None:
-        self.metric = metric
+    def __init__(self, metric: Metric, stream: Stream, serial: int, bound: int | float) -> None:
+        fields = stream.types
+        self.metric, self.stream = metric, stream
         self.serial = serial
         self.bound = bound
         self.warm = False
@@ -52,7 +54,7 @@ class LiveMetric:
 
     def add(self, event: Accepted) -> None:
         """Take an accepted event in, which is later in the log than all taken in before."""
-        row = dict(event.fields)
+        row = self.stream.row(event.fields)
         if event.time <= self.bound or not holds(self.where, row):
             return
         value: Value = True
@@ -73,7 +75,7 @@ class LiveMetric:
 
         current: the event that is answered, where it was accepted.
         """
-        group = self.groups.get(self._key(fields), _Group())
+        group = self.groups.get(self._key(self.stream.row(fields)), _Group())
         times = interval(self.metric.window, clock)
         first, end = bisect_left(group.times, times.first), bisect_right(group.times, times.last)
         excluded = current if self.metric.excludes_current else None

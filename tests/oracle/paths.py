@@ -34,7 +34,7 @@ class Source:
 
 
 def parse_field(name: str, body: object) -> tuple[str, Source]:
-    """The declared type of a field and where it lies; raises DefinitionRefused."""
+    """The declared type of a recorded field and where it lies; raises DefinitionRefused."""
     if isinstance(body, str):
         return body, Source((name,), None)
     if not isinstance(body, Mapping) or set(body) - {"type", "from", "unit"} or "type" not in body:

@@ -61,6 +61,13 @@ class AddField:
 
 
 @dataclass(frozen=True)
+class DropField:
+    """A schema without a computed field."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class SetLateness:
     lateness_ms: int
 
@@ -72,5 +79,5 @@ class SetRetention:
     retention_ms: int | None
 
 
-Control = AddMetric | Warm | DropMetric | AddField | SetLateness | SetRetention
+Control = AddMetric | Warm | DropMetric | AddField | DropField | SetLateness | SetRetention
 Record = EventRecord | Control

@@ -44,10 +44,17 @@ class DropMetric:
 
 @dataclass(frozen=True)
 class AddField:
-    """`declared` is its type, or a table of type, from and unit, as definitions have them."""
+    """`declared` is its type, or a table of type, from and unit, or of type and as, as definitions have them."""
 
     name: str
     declared: Any
+
+
+@dataclass(frozen=True)
+class DropField:
+    """Only a computed field can be dropped."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ Step = (
     | WarmMetric
     | DropMetric
     | AddField
+    | DropField
     | SetLateness
     | SetRetention
     | SetClock
@@ -92,6 +100,7 @@ class Player(Protocol):
     def warm(self, name: str) -> None: ...
     def drop_metric(self, name: str) -> None: ...
     def add_field(self, name: str, declared: Any) -> None: ...
+    def drop_field(self, name: str) -> None: ...
     def set_lateness(self, duration: str) -> None: ...
     def set_retention(self, duration: str) -> None: ...
     def set_clock(self, clock_ms: int) -> None: ...
@@ -112,6 +121,8 @@ def perform(player: Player, step: Step) -> Reply | None:
             player.drop_metric(name)
         case AddField(name, declared):
             player.add_field(name, declared)
+        case DropField(name):
+            player.drop_field(name)
         case SetLateness(duration):
             player.set_lateness(duration)
         case SetRetention(duration):

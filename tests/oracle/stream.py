@@ -5,7 +5,15 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from tests.oracle.definitions import ALL, Catalogue, Stream, checked, parse_definitions, with_field
+from tests.oracle.definitions import (
+    ALL,
+    Catalogue,
+    Stream,
+    checked,
+    parse_definitions,
+    with_field,
+    without_field,
+)
 from tests.oracle.derived import names_in
 from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.errors import EventRefused, QueryRefused
@@ -17,6 +25,7 @@ from tests.oracle.records import (
     AddField,
     AddMetric,
     Control,
+    DropField,
     DropMetric,
     EventRecord,
     SetLateness,
@@ -98,7 +107,7 @@ class StreamOracle:
             if answer is not None:
                 self._merge(reply, partitioner, answer)
                 results.update(answer.values)
-        self._derive(reply, record.fields, results)
+        self._derive(reply, self.stream.row(record.fields), results)
         return reply
 
     def values(self, key: Mapping[str, Json], names: Sequence[str] | None = None) -> Reply:
@@ -111,8 +120,9 @@ class StreamOracle:
         for name, given in key.items():
             if name not in grouped:
                 raise EventRefused(f"no metric groups by {name!r}")
-            value = read_value(given, self.stream.fields[name], name)
-            if value is not None:
+            value = read_value(given, self.stream.types[name], name)
+            # A null of a recorded field is absent. That of a computed one stays: nothing computes it anew.
+            if value is not None or name in self.stream.computed:
                 fields[name] = value
         chosen = self._determined(key.keys(), names)
         operands = {
@@ -203,7 +213,8 @@ class StreamOracle:
     def _task(self, partitioner: str, fields: Mapping[str, Any]) -> Task | None:
         if partitioner == ALL:
             return self.tasks[ALL][0]
-        key = fields.get(partitioner)
+        key = self.stream.row(fields).get(partitioner)
+        assert key is None or isinstance(key, str | int)
         return None if key is None else self.tasks[partitioner][partition(key, self.stream.partitions)]
 
     def _merge(self, reply: Reply, partitioner: str, answer: TaskReply) -> None:
@@ -239,7 +250,7 @@ class StreamOracle:
         trial = self.catalogue.copy()
         for metric in metrics:
             home(self.stream, metric)
-            LiveMetric(metric, self.stream.fields, 0, MINUS_INFINITY)
+            LiveMetric(metric, self.stream, 0, MINUS_INFINITY)
             trial.admit(metric)
             trial.metrics[metric.name] = metric
         for metric in metrics:
@@ -263,6 +274,10 @@ class StreamOracle:
     def add_field(self, name: str, declared: Any) -> None:
         self.catalogue.check_unread(name)
         self._evolve(with_field(self.stream, name, declared), AddField(name, declared))
+
+    def drop_field(self, name: str) -> None:
+        self.catalogue.check_no_reader(name)
+        self._evolve(without_field(self.stream, name), DropField(name))
 
     def set_lateness(self, duration: str) -> None:
         lateness_ms = parse_duration(duration, "lateness")

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from tests.oracle.definitions import Stream, with_field
+from tests.oracle.definitions import Stream, with_field, without_field
 from tests.oracle.live_metric import Accepted, LiveMetric
 from tests.oracle.records import (
     AddField,
     AddMetric,
     Control,
+    DropField,
     DropMetric,
     EventRecord,
     Position,
@@ -156,13 +157,15 @@ class Task:
             del self.metrics[record.name]
         elif isinstance(record, AddField):
             self.stream = with_field(self.stream, record.name, record.declared)
+        elif isinstance(record, DropField):
+            self.stream = without_field(self.stream, record.name)
         elif isinstance(record, SetLateness):
             self.lateness_ms = record.lateness_ms
         elif isinstance(record, SetRetention):
             self.retention_ms = record.retention_ms
 
     def _add(self, record: AddMetric) -> None:
-        metric = LiveMetric(record.metric, self.stream.fields, record.serial, self.bound)
+        metric = LiveMetric(record.metric, self.stream, record.serial, self.bound)
         metric.warm = not self.accepted
         for accepted in self.accepted:
             metric.add(accepted)

@@ -105,6 +105,16 @@ def test_front_ends(cluster: Cluster) -> None:
     assert cluster.laggards() is None
 
 
+def test_computed_fields_need_a_later_version(cluster: Cluster) -> None:
+    cluster.members = {"one"}
+    cluster.node("one", {**BEFORE, "catalog": 2})
+    stream = stream_from_json({"name": "s", "fields": {"x": "long", "y": {"as": "x + 1"}}})
+    assert cluster.laggards() is None
+    found = cluster.laggards(PutStream(1, stream, 1))
+    assert found == "computed fields (here y) are not read by the node one of 0.1.0"
+    assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
+
+
 def test_what_all_read_is_not_asked_about(cluster: Cluster) -> None:
     cluster.members = {"silent"}
     for change, known in (

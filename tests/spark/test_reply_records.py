@@ -63,7 +63,7 @@ def replies(spark: SparkSession, *said: tuple[str, int, int | None], warming: An
 def beside(
     said: DataFrame, *logs: DataFrame, stream: StreamDefinition = STREAM, times: TimeRange = ALL_TIMES
 ) -> DataFrame:
-    records = sent_records(dict(zip(stream.partitioners, logs)), times)
+    records = sent_records(dict(zip(stream.partitioners, logs)), stream, times)
     return beside_records(said, records, stream).orderBy(REPLY_NUMBER)
 
 

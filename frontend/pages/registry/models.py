@@ -10,13 +10,18 @@ from pydantic import BaseModel, Field
 class FieldPlace(BaseModel):
     """A field with more than its type."""
 
-    type: str = Field(examples=["timestamp"])
+    type: str | None = Field(None, description="may be left out beside an expression", examples=["timestamp"])
     from_: str | None = Field(
         None,
         alias="from",
         description="where events have it, as in header.created, items[0].sku, a['b-c'], @key; else its name",
     )
     unit: str | None = Field(None, description="what a timestamp's numbers count: s, ms, us or ns")
+    as_: str | None = Field(
+        None,
+        alias="as",
+        description="the expression of a field that is computed, as in SUBSTR(card, 1, 6), and not recorded",
+    )
 
 
 class Stream(BaseModel):
@@ -45,8 +50,8 @@ class Stream(BaseModel):
 class StreamChange(BaseModel):
     """What of a stream can be changed."""
 
-    fields: dict[str, str | FieldPlace] | None = Field(
-        None, description="fields to add: types by name, or tables with more"
+    fields: dict[str, str | FieldPlace | None] | None = Field(
+        None, description="fields to add: types by name, or tables with more; null drops a computed field"
     )
     lateness: str | None = Field(None, description="how late events may be")
     retention: str | None = Field(None, description="how long events are kept, or forever")

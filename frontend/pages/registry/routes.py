@@ -74,7 +74,7 @@ def _add_streams(page: PageHandlers, catalogue: StreamCatalogue, scoring: Scorin
         openapi_extra=body_of(StreamChange),
     )
     async def evolve_stream(stream: str, request: Request) -> dict[str, Any]:
-        """Add fields, change lateness, retention, or how long logs are kept."""
+        """Add fields, drop computed ones, change lateness, retention, or how long logs are kept."""
         settings = checked(_evolution, await read_json(request))
         return definition_to_json(await catalogue.evolve_stream(stream, settings, origin_of(request.scope)))
 

@@ -54,14 +54,14 @@ def fields_of(
     Raises ColumnError for a missing column, or for one of a type that the field cannot take.
     """
     for name in columns:
-        if name not in stream.types:
-            near = nearest(name, stream.types)
-            hint = f"did you mean {near}?" if near else f"its fields are {', '.join(stream.types)}"
+        if name not in stream.recorded_types:
+            near = nearest(name, stream.recorded_types)
+            hint = f"did you mean {near}?" if near else f"its fields are {', '.join(stream.recorded_types)}"
             raise ColumnError(f"stream {stream.name} has no field {name[:80]!r}; {hint}")
     chosen = []
-    for name in stream.types:
+    for name in stream.recorded_types:
         if name not in columns and name not in frame.columns:
-            free = [each for each in frame.columns if each not in stream.types]
+            free = [each for each in frame.columns if each not in stream.recorded_types]
             near = nearest(name, free)
             others = f"; its other columns are {', '.join(free[:8])}" if free else ""
             hint = (
@@ -75,7 +75,7 @@ def fields_of(
         made = frame.select(*chosen, *([REFUSED] if REFUSED in frame.columns else []))
     except PySparkException as error:
         raise ColumnError(f"the mapping of columns: {first_line(error)}") from error
-    for name, type_ in stream.types.items():
+    for name, type_ in stream.recorded_types.items():
         _check_type(name, type_.kind, made.schema[name].dataType, is_text=source.is_text, field=str(type_))
     return made
 

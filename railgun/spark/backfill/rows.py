@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.ingest.routing import Router
 from railgun.spark.backfill.source import REFUSED
 from railgun.wire.arrow_records import array_of
@@ -119,8 +119,7 @@ class RowValidator:
     def __init__(self, rules: RowRules) -> None:
         self._rules = rules
         stream = rules.stream
-        partitioners = tuple(each for each in stream.partitioners if each != ALL)
-        roles = Roles(rules.schema, stream.time, stream.id, partitioners)
+        roles = Roles(rules.schema, stream.time, stream.id, stream.recorded_partitioners)
         self._validator = TableValidator(roles, read_any if rules.is_text else read_array)
         self._router = Router(stream)
         assert stream.id is not None

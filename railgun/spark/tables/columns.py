@@ -104,7 +104,7 @@ class RowMaker:
     ) -> None:
         self._schema = to_arrow_schema(columns, timezone="UTC")
         self._own = {prefix + name: name for name in OWN_COLUMNS}
-        self._types = known.stream.types
+        self._types = known.stream.recorded_types
         self._times_as_long = times_as_long
         self._partitioner = partitioner
         self._fields = [name for name in columns.fieldNames() if name not in self._own]

@@ -156,4 +156,4 @@ class BatchReader(DataSourceReader):
 
 
 def _columns(options: ReadOptions, place: Place) -> StructType:
-    return all_columns(place.known.stream.types, options.prefix, times_as_long=options.times_as_long)
+    return all_columns(place.known.stream.recorded_types, options.prefix, times_as_long=options.times_as_long)

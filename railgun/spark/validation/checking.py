@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from railgun.catalog.model import MetricDefinition
 from railgun.language.ast import Aggregator, Window
+from railgun.language.typed import Field, TypedExpression
 from railgun.language.types import BOOLEAN, DECIMAL_DIGITS, Kind, Type
 from railgun.spark.validation.admission import ACCEPTED_MS, TASK
 from railgun.spark.validation.distinct import with_distinct
@@ -64,10 +65,27 @@ class ValueColumns:
         self.types[name] = BOOLEAN if resolved.argument is None else resolved.argument.type
         return name
 
+    def add_keys(self, metric: MetricDefinition) -> tuple[str, ...]:
+        """The columns of a metric's group: those of recorded fields, and own ones of computed fields.
+
+        Raises InexpressibleError.
+        """
+        # A computed field may be another name of a recorded one.
+        return tuple(dict.fromkeys(self._key(each) for each in metric.resolved.keys))
+
+    def _key(self, key: TypedExpression) -> str:
+        if isinstance(key, Field):
+            return field_column(key.name)
+        # The parentheses keep it apart from an equal argument, whose column counts fewer events.
+        name = self.texts.setdefault(f"({sql_of(key)})", f"v{len(self.texts)}")
+        self.types[name] = key.type
+        return name
+
     def try_add(self, metric: MetricDefinition) -> None:
         """Add the column of a metric, if Spark can express it."""
         with contextlib.suppress(InexpressibleError):
             self.add(metric)
+            self.add_keys(metric)
 
     def selected(self) -> list[str]:
         """Return the SQL of all columns."""
@@ -114,11 +132,10 @@ def planned(
     for each in metrics:
         resolved = each.metric.resolved
         try:
-            column = values.add(each.metric)
+            column, group = values.add(each.metric), values.add_keys(each.metric)
         except InexpressibleError as error:
             left.append((each, str(error)))
             continue
-        group = tuple(field_column(name) for name in resolved.group_by)
         if resolved.aggregator is Aggregator.COUNT_DISTINCT:
             alone.append(
                 Pass(apart, group, resolved.window, resolved.excludes_current, each.bounds, [(each, column)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from railgun.catalog.model import ALL, StreamDefinition
+from railgun.catalog.model import StreamDefinition
 from railgun.ingest.file_events import CheckedBlock
 from railgun.spark.backfill.build import SETTINGS
 from railgun.spark.backfill.columns import fields_of
@@ -25,6 +25,7 @@ from railgun.spark.validation.run_source import (
     event_arrays,
     field_column,
     task_column,
+    with_partitions,
 )
 from railgun.spark.validation.task_log_source import RECORD
 from railgun.wire.arrow_records import array_of
@@ -59,7 +60,7 @@ class HistoryInput:
         frame = self.source.read(session, stream.schema(version), self.columns)
         fields = fields_of(frame, self.source, stream, self.columns)
         reading = _reading(stream, version, is_text=self.source.is_text)
-        return fields.mapInArrow(reading, from_arrow_schema(_schema(stream)))
+        return with_partitions(fields.mapInArrow(reading, from_arrow_schema(_schema(stream))), stream)
 
     def check(self, events: DataFrame) -> int:
         """Return the number of refused rows. Raises HistoryError if there must be none."""
@@ -77,7 +78,7 @@ class HistoryInput:
 def _schema(stream: StreamDefinition) -> pa.Schema:
     made = [(EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
     made += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
-    made += [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
+    made += [(field_column(name), recorded_type(type_)) for name, type_ in stream.recorded_types.items()]
     return pa.schema([(NUMBER, pa.int64()), *made, (RECORD, pa.binary()), (_BAD, pa.string())])
 
 
@@ -87,8 +88,7 @@ def _reading(
     """Return a function for mapInArrow, from rows with the stream's fields to rows of `_schema`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partitioners = tuple(each for each in stream.partitioners if each != ALL)
-        roles = Roles(stream.schema(version), stream.time, stream.id, partitioners)
+        roles = Roles(stream.schema(version), stream.time, stream.id, stream.recorded_partitioners)
         validator = TableValidator(roles, read_any if is_text else read_array)
         shape = _schema(stream)
         for batch in batches:

@@ -14,13 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from railgun.catalog.definitions import load_definitions
 from railgun.catalog.model import ALL, MetricDefinition, StreamDefinition
 from railgun.files.reading import EventFiles
 from railgun.ingest.file_events import CheckedBlock, EventChecks
+from railgun.language.computed import ComputedField
 from railgun.language.derive import ResolvedDerived
+from railgun.language.typed import fields_of
 from railgun.language.types import RESULT_DIGITS, STRING, Type
 from railgun.plan.hot import fields_needed
 from railgun.plan.outputs import MetricColumn
@@ -32,7 +34,7 @@ from railgun.spark.validation.reply_file import (
     recorded_columns,
     recorded_type,
 )
-from railgun.spark.validation.translate import FIELD_PREFIX
+from railgun.spark.validation.translate import FIELD_PREFIX, InexpressibleError, sql_of
 from railgun.wire.columns import Column
 
 _M = np.uint32(0x5BD1E995)
@@ -120,7 +122,8 @@ class RunFiles:
         reading = _RunReading(self, defined, time.time_ns() // 1_000_000)
         # A data source would give the same rows, but start three more Python processes. A range of one row would make
         # Spark plan everything that follows for one core.
-        return session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
+        rows = session.sql("VALUES (0)").mapInArrow(reading.of_one, shape)
+        return with_partitions(rows, defined.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +232,11 @@ def _schema(defined: Defined) -> pa.Schema:
     stream = defined.stream
     fields = [(NUMBER, pa.int64()), (EVENT_ID, pa.string()), (EVENT_MS, pa.int64())]
     fields += [(task_column(place), pa.int32()) for place in range(len(stream.partitioners))]
-    needed = dict(fields_needed((each.resolved for each in defined.metrics), stream.types))
+    needed = dict(fields_needed((each.resolved for each in defined.metrics), stream.recorded_types))
     for each in defined.derived:
         needed |= each.fields
+    for computed in computed_partitioners(stream).values():
+        needed |= {name: stream.recorded_types[name] for name in sorted(fields_of(computed.expression))}
     fields += [(field_column(name), recorded_type(type_)) for name, type_ in needed.items()]
     return pa.schema(
         fields + [(reply_column(name), whole_type(type_)) for name, type_ in defined.recorded.items()]
@@ -254,15 +259,19 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
-    """Return the columns of a block's events, by name. Rows of refused events are null."""
+    """Return the columns of a block's events, by name. Rows of refused events are null, and so are the partitions of computed
+    partitioners, which `with_partitions` sets.
+    """
     events, bad = block.events, block.bad
     arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}
-    for (name, type_), column in zip(stream.types.items(), events.fields):
+    for (name, type_), column in zip(stream.recorded_types.items(), events.fields):
         arrays[field_column(name)] = _arrow(column, type_, len(events))
     for place, partitioner in enumerate(stream.partitioners):
         arrays[task_column(place)] = (
             pa.array(np.zeros(len(events), np.int32))
             if partitioner == ALL
+            else pa.nulls(len(events), pa.int32())
+            if partitioner not in stream.recorded_types
             else partition_numbers(arrays[field_column(partitioner)], stream.partitions)
         )
     if bad.any():
@@ -271,6 +280,50 @@ def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> 
         chosen = pa.array(places, mask=bad)
         arrays = {name: array.take(chosen) for name, array in arrays.items()}
     return {NUMBER: pa.array(np.arange(number, number + block.rows, dtype=np.int64)), **arrays}
+
+
+def computed_partitioners(stream: StreamDefinition) -> dict[int, ComputedField]:
+    """The computed fields among a stream's partitioners, by their places."""
+    computed = {each.name: each for each in stream.computed}
+    return {place: computed[name] for place, name in enumerate(stream.partitioners) if name in computed}
+
+
+def sql_of_partitioner(field: ComputedField) -> str:
+    """SQL of a computed partitioner. Raises InexpressibleError that names it."""
+    try:
+        return sql_of(field.expression)
+    except InexpressibleError as error:
+        raise InexpressibleError(
+            f"Spark cannot compute the partitioner {field.name} ({field.text}), so its stream cannot be validated: "
+            f"{error}"
+        ) from error
+
+
+def with_partitions(rows: DataFrame, stream: StreamDefinition) -> DataFrame:
+    """Rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
+
+    Raises InexpressibleError.
+    """
+    computed = computed_partitioners(stream)
+    if not computed:
+        return rows
+    shape, partitions = to_arrow_schema(rows.schema), stream.partitions
+    values = {task_column(place): f"v_{task_column(place)}" for place in computed}
+
+    def routed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(
+                [
+                    partition_numbers(batch.column(values[name]), partitions)
+                    if name in values
+                    else batch.column(name)
+                    for name in shape.names
+                ],
+                schema=shape,
+            )
+
+    made = [f"{sql_of_partitioner(each)} AS v_{task_column(place)}" for place, each in computed.items()]
+    return rows.selectExpr("*", *made).mapInArrow(routed, rows.schema)
 
 
 def _arrow(column: Column, type_: Type, n: int) -> pa.Array:

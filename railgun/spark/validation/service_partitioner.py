@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.names import column_name
+from railgun.language.typed import Field
 from railgun.spark.sessions import kept, kept_alone
 from railgun.spark.validation.admission import (
     DUPLICATE,
@@ -170,11 +171,9 @@ class ServicePartitioner:
         return events, both(self._controls_seen, seen_behind), [] if check is None else [check]
 
     def _fields(self) -> dict[str, None]:
-        """Return the columns of the fields that metrics are grouped by, each once."""
-        groups = [
-            name for life in self._controls_seen.lives.values() for name in life.metric.resolved.group_by
-        ]
-        return dict.fromkeys(field_column(name) for name in groups)
+        """Return the columns of the recorded fields that metrics are grouped by, each once."""
+        keys = [key for life in self._controls_seen.lives.values() for key in life.metric.resolved.keys]
+        return dict.fromkeys(field_column(key.name) for key in keys if isinstance(key, Field))
 
     def _rules(self) -> AdmissionRules:
         return AdmissionRules(

@@ -112,7 +112,7 @@ class TaskLogReader(DataSourceReader):
         if not isinstance(partition, PiecePartition):
             return
         known, piece = self._place.known, partition.piece
-        decoder = Decoder(known.schemas.values(), list(known.stream.types), None)
+        decoder = Decoder(known.schemas.values(), list(known.stream.recorded_types), None)
         rows = _Rows(known.stream, decoder, self._has_records)
         log = self._place.open()
         try:
@@ -128,7 +128,7 @@ def _schema(stream: StreamDefinition) -> pa.Schema:
     fields += [(name, pa.int64()) for name in INPUT_COLUMNS]
     fields += [(CONTROL, pa.string()), (RECORD, pa.binary())]
     return pa.schema(
-        fields + [(field_column(name), recorded_type(type_)) for name, type_ in stream.types.items()]
+        fields + [(field_column(name), recorded_type(type_)) for name, type_ in stream.recorded_types.items()]
     )
 
 
@@ -172,7 +172,7 @@ class _Rows:
             pa.nulls(n, pa.string()),
             records,
         ]
-        for place, type_ in enumerate(self._stream.types.values()):
+        for place, type_ in enumerate(self._stream.recorded_types.values()):
             arrays.append(self._field(decoded, place, type_))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         if not decoded.exceptions:

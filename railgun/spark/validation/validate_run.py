@@ -124,7 +124,8 @@ def _partitioner(
     passes, left = planned([Checked(each, each.name, reply(each.name)) for each in metrics], values)
     name = column_name(stream.partitioners[place])
     late, duplicate = f"late_{name}", f"duplicate_{name}"
-    fields = dict.fromkeys(column for one in passes for column in one.group)
+    own = values.texts.values()
+    fields = dict.fromkeys(column for one in passes for column in one.group if column not in own)
     answers = [reply(late), reply(duplicate), *(each.column for one in passes for each, _ in one.metrics)]
     task = task_column(place)
     requested = [] if times.is_all else [f"{times.holds(EVENT_MS)} AS {SURE}", f"false AS {UNSURE}"]

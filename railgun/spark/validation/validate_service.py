@@ -56,7 +56,7 @@ def validate_service(
         columns = _columns(controls.values())
         place = recorded.replies(stream.name, [*columns, *answered_columns(entry)])
         loaded = session.read.format(REPLIES).options(**place.options()).load()
-        records = stack.enter_context(kept_alone(sent_records(logs, times)))
+        records = stack.enter_context(kept_alone(sent_records(logs, stream, times)))
         replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))
         is_in_range = times.holds(REPLY_MS)
         mixed = [F.count_if(F.expr(f"{is_mixed(each)} AND {is_in_range}")) for each in range(len(logs))]
