@@ -111,11 +111,13 @@ def _is_waiting(child: "subprocess.Popen[str]") -> bool:
 @pytest.mark.parametrize(("word", "misses"), [("go on", "0"), ("fail", "1")], ids=["saved", "failed"])
 def test_what_another_compiles_is_waited_for(compilers: Compilers, word: str, misses: str) -> None:
     """It is loaded then. If the other process fails, it is compiled after all."""
-    with compilers.start(_FIRST, "int64") as first, compilers.start(_SECOND) as second:
-        assert [_line(first), _line(first), _line(second)] == ["begins", "compiles", "begins"]
-        assert _is_waiting(second)
-        _tell(first, word)
-        assert _line(second) == misses
+    with compilers.start(_FIRST, "int64") as first:
+        assert [_line(first), _line(first)] == ["begins", "compiles"]
+        with compilers.start(_SECOND) as second:
+            assert _line(second) == "begins"
+            assert _is_waiting(second)
+            _tell(first, word)
+            assert _line(second) == misses
 
 
 def test_two_signatures_of_one_function_are_compiled_in_turn(compilers: Compilers) -> None:
