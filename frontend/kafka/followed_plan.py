@@ -1,4 +1,4 @@
-"""Follows the plan of the cluster for a front-end."""
+"""Follows the plan of the cluster for a front-end. The thread of `TaskStates` reads it from the broker."""
 
 import logging
 import math
@@ -64,7 +64,7 @@ class FollowedPlan:
         return "" if refused is None or refused.asked_ms < asked_ms else refused.refusal
 
     def look(self) -> None:
-        """Take what is new, without waiting. Why nothing can be read is logged once while that lasts, not raised.
+        """Take new plans, without waiting. If none can be read, the reason is logged once and not raised.
 
         Raises TransportClosedError.
         """
@@ -95,7 +95,7 @@ class FollowedPlan:
         while True:
             tail, reader = self._reading
             at = tail.offsets[self._where]
-            # A log that ends before that has lost its end: the thread begins again.
+            # A log that ends before `end` has lost its end: the thread begins again.
             if at == end or end < at <= self._end():
                 return reader.plan
             if time.monotonic() > until_s:
@@ -106,7 +106,7 @@ class FollowedPlan:
         return self._transport.end_offset(*self._where)
 
     def _begun(self) -> tuple[Tail, PlanReader]:
-        """Return what reads the topic from its beginning. Plans of a topic that is gone do not count."""
+        """Return a new tail and reader for the topic, from its beginning. Plans of a deleted topic do not count."""
         reader = PlanReader()
         # Nodes log what cannot be read.
         taker = each_record(lambda _, record: self._take(reader, record), leave_out)
