@@ -93,7 +93,7 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
 
 
 def sent_records(logs: Mapping[str, DataFrame], stream: StreamDefinition, times: TimeRange) -> DataFrame:
-    """Return which partitioners have records, and whether records lack their fields: by id and time, and by id (time null).
+    """Return which partitioners have records, and whether these lack fields, by id and time, and by id (time null).
 
     logs: by partitioner, in the stream's order.  Raises InexpressibleError for a partitioner that Spark cannot compute.
     """

@@ -259,8 +259,9 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
-    """Return the columns of a block's events, by name. Rows of refused events are null, and so are the partitions of computed
-    partitioners, which `with_partitions` sets.
+    """Return the columns of a block's events, by name.
+
+    Rows of refused events are null, and so are the partitions of computed partitioners, which `with_partitions` sets.
     """
     events, bad = block.events, block.bad
     arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}
