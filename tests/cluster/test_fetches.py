@@ -216,16 +216,23 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
 
 
 @pytest.mark.parametrize("lacking", [{"checkpoint": 0}, {"leaving": True}])
-def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(lacking: dict[str, Any]) -> None:
+def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(
+    lacking: dict[str, Any],
+) -> None:
     observed = _observed(None)
     copy = status(**{"state": CopyState.SILENT, "position": 9, "end": 9, "checkpoint": 4, **lacking})
     observed.take_report(encode_report(report(copy, node="n3")), 9.0)
     assert observed.donors(NAME, 10.0) == (THERE,)
 
 
-LOG = LogRoom(0, None, None, None, None)
-SHORT = LogRoom(5, None, None, None, None, 20)
 _AFTER_RECORDS = 10
+
+
+def _log(end: int, start: int = 0) -> LogRoom:
+    return LogRoom(start, None, None, None, None, end)
+
+
+LOG, SHORT = _log(20), _log(20, start=5)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +244,13 @@ _AFTER_RECORDS = 10
         ({"n3": 16}, [], SHORT, {"source": "nothing"}),
         ({"n3": 11}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
         ({"n3": 11}, [], SHORT, {"source": "own folder"}),
-        ({"n1": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
+        # What no copy has processed is no reason to fetch.
+        ({"n1": 5, "n3": 15}, [HERE], LOG, {"source": "own folder"}),
+        # So it is for a node without data: a short log is read.
+        ({"n1": 0}, [HERE, THERE], _log(_AFTER_RECORDS), {"source": "log"}),
+        ({"n1": 5, "n2": 0}, [HERE], _log(_AFTER_RECORDS + 5), {"source": "log"}),
+        ({"n1": 5, "n2": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
+        ({}, [HERE], None, {"source": "copies", "donors": ["n1/0"]}),
         ({}, [ELSEWHERE], LOG, {"source": "log"}),
         ({}, [], None, {"source": "log"}),
         ({}, [], SHORT, {"source": "nothing"}),
@@ -252,6 +265,14 @@ def test_where_the_data_of_a_new_copy_would_come_from(
     (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs, _AFTER_RECORDS)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
+
+
+def test_a_node_may_lack_what_lies_before_a_short_log() -> None:
+    nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
+    histories = {(NAME.stream, NAME.created): "h"}
+    view = ClusterView(nodes, [TaskView(NAME)], ClusterPolicy(2), histories=histories)
+    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: [HERE]}, {NAME: _log(5)}, _AFTER_RECORDS)["made"]
+    assert made["source"] == "copies"
 
 
 def test_a_log_that_begins_with_what_was_accepted_is_whole() -> None:
