@@ -80,7 +80,7 @@ def test_a_report_says_how_far_a_fetch_is() -> None:
     ("fetching", "shown"),
     [
         (None, "n1/0 behind by 9, n2/0 answering"),
-        (Fetching(), "n1/0 waits for its turn to fetch, n2/0 answering"),
+        (Fetching(), "n1/0 waits to fetch its data, n2/0 answering"),
         (PART, "n1/0 fetching 40 % of 2.1 GB from n2/0, n2/0 answering"),
         (Fetching(donor="n2/0"), "n1/0 fetching from n2/0, n2/0 answering"),
         (
@@ -144,7 +144,7 @@ def test_a_drain_says_that_a_copy_fetches() -> None:
         drains={"n2": Drain(1)},
         policy=ClusterPolicy(copies=2),
     )
-    for fetching, text in ((PART, "fetches its data"), (Fetching(), "waits for its turn to fetch")):
+    for fetching, text in ((PART, "fetches its data"), (Fetching(), "waits to fetch its data")):
         node = node_overview(_observed(fetching), plan, "n2", [NAME], 10.0)
         assert node["waits"][0] == f"s/k/0: n1/0 {text}"
 
