@@ -474,6 +474,7 @@ def test_a_manifest_that_is_too_long_is_not_read_to_its_end(
             while len(sent) < all_of_it and not left.done():
                 await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
                 sent.append(len(sent))
+                await asyncio.sleep(0.001)
             left.cancel()
 
         return without_end
