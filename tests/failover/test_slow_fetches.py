@@ -88,19 +88,17 @@ def _has_whole_file(node: Node) -> bool:
     )
 
 
-def _shorten_beyond_donors(cluster: RunningCluster) -> None:
-    """Delete from the log of each task what its copies that have caught up need no more."""
+def _overtake(cluster: RunningCluster, node: Node) -> None:
+    """Delete from the logs of the tasks that a node fetches what the copies that give their data need no more."""
     cluster.player.positions.read()
-    transport, topics = cluster.player.transport, cluster.player.registry.topics
+    transport, topics, overtaken = cluster.player.transport, cluster.player.registry.topics, 0
     for key in cluster.player.registry.snapshot().catalog.task_keys:
-        copies = [each.status for each in cluster.player.positions.copies(key)]
-        needed = [each.checkpoint for each in copies if each.state.is_caught_up]
-        if needed:
-            transport.trim(
-                TopicPartition(topics.tasks(key.stream, key.partitioner), key.partition).topic,
-                key.partition,
-                min(needed),
-            )
+        copies = list(cluster.player.positions.copies(key))
+        if any(each.copy.node == node.name and each.status.fetching for each in copies):
+            checkpoints = [each.status.checkpoint for each in copies if each.status.state.is_caught_up]
+            transport.trim(topics.tasks(key.stream, key.partitioner), key.partition, max(checkpoints))
+            overtaken += 1
+    assert overtaken
 
 
 @pytest.mark.timeout(300)
@@ -147,7 +145,7 @@ def test_what_the_log_overtakes_is_fetched_again(kafka: str, tmp_path: Path) -> 
     with _cluster(kafka, tmp_path, 0, 20_000, 120) as cluster:
         node = _lose_disk(cluster)
         cluster.drive(_CHECKPOINTED_S)
-        _shorten_beyond_donors(cluster)
+        _overtake(cluster, node)
         cluster.drive_until(cluster.is_whole, 200.0)
         come = Counter(task for task, _, _ in _COME.findall(node.said()))
         assert max(come.values()) > 1, "no log has overtaken what was fetched"
