@@ -61,7 +61,7 @@ class StillHost:
     """A task that has caught up and does nothing more."""
 
     is_ready, is_running, is_changing, is_filling = True, False, False, False
-    failure, limit, state = None, None, HostState.ANSWERING
+    failure, limit, state, position = None, None, HostState.ANSWERING, 0
     take_over = SimpleNamespace(step=lambda: False)
     sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
