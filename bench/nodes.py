@@ -1,6 +1,7 @@
 """Runs a cluster on this machine: a broker, nodes as processes, and a front-end that starts when they are ready."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,9 @@ from bench.children import ChildFailedError, environment_of
 from bench.kafka import running_broker
 from bench.service import Service
 
+FETCHED = re.compile(r"has come from \S+ in (?P<seconds>[\d.]+) s: (?P<bytes>\d+) bytes")
+"""What a node logs of a copy whose data has come from another node."""
+
 _WHOLE_S, _STOP_S, _LOOK_S = 180.0, 120.0, 0.1
 
 
@@ -28,6 +32,7 @@ class NodeProcess:
     def __init__(self, name: str, folder: Path, broker: str) -> None:
         self.name, self._folder, self._broker = name, folder, broker
         self._process: subprocess.Popen[bytes] | None = None
+        self._begins_at = 0
 
     def start(self, settings: Mapping[str, str] | None = None, tree: Path | None = None) -> None:
         """Start the node. It is ready when the cluster is whole.
@@ -41,7 +46,8 @@ class NodeProcess:
             **(settings or {}),
         }
         command = [sys.executable, "-m", "railgun", "node", "--units", "1", "--broker", self._broker]
-        with self._folder.joinpath(f"{self.name}.log").open("ab") as log:
+        with self.log.open("ab") as log:
+            self._begins_at = log.tell()
             self._process = subprocess.Popen(
                 [*command, "--data", str(self.data)],
                 env=environment,
@@ -55,6 +61,15 @@ class NodeProcess:
     def data(self) -> Path:
         """Its data folder."""
         return self._folder / self.name
+
+    @property
+    def log(self) -> Path:
+        """The file of what it logs."""
+        return self._folder / f"{self.name}.log"
+
+    def fetched(self) -> re.Match[str] | None:
+        """Return what it has said of the first fetch since its last start; None if there was none."""
+        return FETCHED.search(self.log.read_bytes()[self._begins_at :].decode())
 
     def _family(self) -> list[psutil.Process]:
         assert self._process is not None

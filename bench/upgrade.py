@@ -3,8 +3,9 @@
     python -m bench.upgrade REVISION [--only cluster embedded] [--rate N] [--seconds F]
 
 `cluster`: a local broker, three nodes with two copies of each task, and a front-end, all of the revision. The
-front-end, then each node, is stopped and started as this tree; a node loses its disk, so that its copies come from
-others; each node, then the front-end, is stopped and started as the revision again; once more a node loses its disk.
+front-end, then each node, is stopped and started as this tree; a node loses its disk, before the last is upgraded and
+behind that, so that its copies come from others; each node, then the front-end, is stopped and started as the revision
+again; once more a node loses its disk.
 `embedded`: one process on one folder, that is stopped, started as this tree, stopped, and started as the revision
 again; then the same with a process that is killed.
 
@@ -37,6 +38,8 @@ _TREE = Path(__file__).resolve().parent.parent
 _NODES = ("node-1", "node-2", "node-3")
 _CARDS, _SHOPS, _SHOWN = 40, 15, 5
 _SETTINGS = {"RAILGUN_ENGINE__CHECKPOINT_INTERVAL_S": "1"}
+# The logs are short. The revision may not know this setting.
+_OF_THIS_TREE = {**_SETTINGS, "RAILGUN_CLUSTER__TRANSFER_AFTER_RECORDS": "100"}
 # Metrics that this and every earlier release of copies knows.
 _DEFINITIONS = """
 [streams.sales]
@@ -135,22 +138,29 @@ def _upgrade_and_back(steps: Steps, lines: CheckedLines, cluster: NodeCluster) -
         service.stop()
         service.start(tree)
 
+    def start(name: str, tree: Path | None) -> None:
+        cluster.nodes[name].start(_OF_THIS_TREE if tree is None else _SETTINGS, tree)
+        cluster.await_whole_again()
+
     def node(name: str, tree: Path | None) -> None:
         cluster.nodes[name].stop()
-        cluster.nodes[name].start(_SETTINGS, tree)
-        cluster.await_whole_again()
+        start(name, tree)
 
     def new_disk(name: str, tree: Path | None) -> None:
         cluster.nodes[name].kill()
         shutil.rmtree(cluster.nodes[name].data)
-        cluster.nodes[name].start(_SETTINGS, tree)
-        cluster.await_whole_again()
+        start(name, tree)
+        if tree is None and not cluster.nodes[name].fetched():
+            raise ChildFailedError(f"{name}: no copy has come from another node")
 
     steps.take(lines, "all of the revision", lambda: None)
     steps.take(lines, "front-end upgraded", partial(front_end, None))
-    for name in _NODES:
+    *first, last = _NODES
+    for name in first:
         steps.take(lines, f"{name} upgraded", partial(node, name, None))
-    steps.take(lines, f"{_NODES[0]} has a new disk", partial(new_disk, _NODES[0], None))
+    steps.take(lines, f"{first[0]} has a new disk beside {last}", partial(new_disk, first[0], None))
+    steps.take(lines, f"{last} upgraded", partial(node, last, None))
+    steps.take(lines, f"{last} has a new disk", partial(new_disk, last, None))
     for name in _NODES:
         steps.take(lines, f"{name} steps back", partial(node, name, steps.before))
     steps.take(lines, "front-end steps back", partial(front_end, steps.before))

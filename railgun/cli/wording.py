@@ -60,7 +60,7 @@ def fetching_text(fetching: Mapping[str, Any]) -> str:
     """Return how far a copy's fetch of its data has come: `fetching 40 % of 2.1 GB from n2/0`."""
     donor, total_bytes = fetching["donor"], fetching["total_bytes"]
     if donor is None:
-        return "waits for its turn to fetch"
+        return "waits to fetch its data"
     if not total_bytes:
         hashed = f", {size_text(fetching['hashed_bytes'])} hashed" if fetching["hashed_bytes"] else ""
         return f"fetching from {donor}{hashed}"

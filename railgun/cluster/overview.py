@@ -168,7 +168,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
             yield f"{task}: {copy} does not report yet"
         elif "fetching" in heard:
             waits = heard["fetching"]["donor"] is None
-            yield f"{task}: {copy} {'waits for its turn to fetch' if waits else 'fetches its data'}"
+            yield f"{task}: {copy} {'waits to fetch its data' if waits else 'fetches its data'}"
         elif heard["state"] in (CopyState.BEHIND, CopyState.FAILED, CopyState.CLOSED):
             by = f" by {counted(heard['lag'], 'record')}" if heard["state"] == CopyState.BEHIND else ""
             yield f"{task}: {copy} is {heard['state']}{by}"

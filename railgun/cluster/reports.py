@@ -45,7 +45,7 @@ class LeftBehind(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Fetching(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The part of a copy's report that says how far the fetch of its data has come.
 
-    donor: the copy of another node that the data comes from, as `node/unit`; empty while the copy waits for its turn.
+    donor: the copy of another node that the data comes from, as `node/unit`; empty while the copy waits.
     fetched: how many bytes are here already.
     total: how many bytes there are; 0 if that is not known yet.
     hashed: how many bytes were hashed, by the donor and here, while `total` is not known.
@@ -84,7 +84,7 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the copy waits for its turn to fetch its data."""
+        """Whether the copy waits to fetch its data: for its turn, for a donor, or after a fetch that failed."""
         return self.fetching is not None and not self.fetching.donor
 
     @property

@@ -50,7 +50,7 @@ def what_if(
     sizes: by task and node, the bytes of the data that a node has.
     donors: by task, the copies that its data can be fetched from, in order of preference.
     logs: the logs of tasks, as far as they are known.
-    after_records: a node that lacks more of the log than this gets a copy's data from another node, if one has it.
+    after_records: a copy's data comes from another node that is ahead by more records than this, if there is one.
     Raises WhatIfError.
     """
     donors = donors or {}
@@ -71,6 +71,7 @@ def what_if(
             donors.get(task.task, ()),
             view.cuts.get(task.task),
             (logs or {}).get(task.task),
+            (task.task.stream, task.task.created) in view.histories,
             after_records,
         )
         for task in view.tasks
@@ -134,6 +135,7 @@ class _Sources:
     donors: the copies that it can be fetched from.
     cut: the loss of its log that an operator has accepted. Copies may then begin behind the log's first record.
     log: None if it is not known.
+    has_history: whether it has events from before its log.
     after_records: see `what_if`.
     """
 
@@ -141,27 +143,35 @@ class _Sources:
     donors: Sequence[CopyName]
     cut: Cut | None
     log: LogRoom | None
+    has_history: bool
     after_records: int | None
 
     def of(self, node: str) -> dict[str, Any]:
         """Return where the data of a copy on a node would come from."""
-        donors = [str(copy) for copy in self.donors if copy.node != node]
-        if self._is_own_reached(node) and not (donors and self._is_far(node)):
-            return {"source": "own folder"}
-        if donors:
-            return {"source": "copies", "donors": donors}
-        begin = 0 if self.cut is None else self.cut.begin
-        has_log = self.log is None or self.log.start <= begin
-        # No copy is placed on a node that lacks what its log needs beside it.
-        return {"source": "log" if has_log else "nothing"}
+        donors = [copy for copy in self.donors if copy.node != node]
+        source, missing = self._without_donors(node)
+        if donors and (missing is None or self._is_far(missing, donors)):
+            return {"source": "copies", "donors": [str(copy) for copy in donors]}
+        return {"source": source}
 
-    def _is_own_reached(self, node: str) -> bool:
-        """Whether a node has data, and the log goes on from there."""
+    def _without_donors(self, node: str) -> tuple[str, int | None]:
+        """Return where it would come from if no other copy gave it, and how many records of the log would be missing;
+        None if a copy is the better source whatever that number is, or it is not known.
+        """
         lag = self.task.lag.get(node)
-        return lag is not None and (self.log is None or self.log.start <= self.log.end - lag)
+        if lag is not None and (self.log is None or self.log.start <= self.log.end - lag):
+            return "own folder", lag
+        begin = 0 if self.cut is None else self.cut.begin
+        if self.log is not None and self.log.start > begin:
+            return "nothing", None
+        # No copy is placed on a node that lacks what its log needs beside it, unless another one gives its data.
+        return "log", None if self.log is None or self.has_history else self.log.end - begin
 
-    def _is_far(self, node: str) -> bool:
-        return self.after_records is not None and self.task.lag[node] > self.after_records
+    def _is_far(self, missing: int, donors: Sequence[CopyName]) -> bool:
+        """Whether donors are so far ahead that the data comes from them. Units decide alike (`DataSource`)."""
+        if self.after_records is None:
+            return False
+        return missing - min(self.task.lag.get(copy.node, 0) for copy in donors) > self.after_records
 
 
 def _made(

@@ -131,8 +131,8 @@ class ClusterSettings:
     transfer_certificate, transfer_key, transfer_ca: files in PEM: of the server, and the CAs of other nodes' servers.
     transfer_clear_text: other machines may be served without TLS.
     transfer_rate_bytes: how many bytes a node sends in a second, at most; 0: as many as it can.
-    transfer_after_records: a copy that has more than this to read from its log is fetched from another node instead.
-    hung_after_s: a unit that says nothing to its node for this long is killed and started again.
+    transfer_after_records: a copy that another node's copy is further ahead of than this is fetched from there.
+    hung_after_s: a unit or transfer process that tells its node nothing for this long is killed and started again.
     warm_wait_s: how long a new metric waits for other copies of a task to have filled it too.
     positions_interval_ms: between two reports of how tasks stand.
     metrics_host, metrics_port: the address at which a node gives its metrics; port 0 lets the system choose.

@@ -18,7 +18,7 @@ from railgun.host.place import Place
 class FetchRule:
     """When the data of a copy is fetched.
 
-    after_records: if more records than this are missing, and another node's copy can give its data, that is fetched.
+    after_records: if another node's copy is ahead by more records than this, and can give its data, that is fetched.
     wait_s: a copy without data waits for a copy that had data to come back, for this long, before it reads the log.
     """
 

@@ -40,6 +40,7 @@ class DataSource:
         self._has_come = False
         self._alone_s: float | None = None
         self._error = ""
+        self._needed = 0
         self.order: FetchOrder | None = None
 
     def note(self, end: FetchEnd) -> float:
@@ -48,14 +49,15 @@ class DataSource:
         self._failed = 0 if not end.error else _GIVEN_UP if end.is_final else self._failed + 1
         return PAUSES_S[self._failed - 1] if 0 < self._failed < _GIVEN_UP else 0.0
 
-    def open(self, donors: Donors | None, sync_log: SyncLog) -> TaskProcessor | None:
+    def open(self, donors: Donors | None, sync_log: SyncLog, needed: int = 0) -> TaskProcessor | None:
         """Return the task; None if its data has to be fetched first.
 
         donors: the copies of other nodes; None if there are no other nodes.
+        needed: this node cannot process the log before this offset. Data of it or a later one is fetched if possible.
         sync_log: returns once all records before an offset are answered; a checkpoint waits for it.
         Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
         """
-        self.order = None
+        self.order, self._needed = None, needed
         place, log = self._place, self._log
         if donors is None:
             return self._recovered(sync_log)
@@ -63,7 +65,8 @@ class DataSource:
             self._taken += 1
         self._has_come = False
         start, begin = log.start, begins_at(place, log)
-        able = tuple(each for each in donors.known if self._fits(each, max(start, begin)))
+        least = max(start, begin, self._needed)
+        able = tuple(each for each in donors.known if self._fits(each, least))
         is_new = not has_state(place.folder)
         if able:
             self._alone_s = None
@@ -71,8 +74,10 @@ class DataSource:
             if is_new and start > begin and not crosses_anew(place, log, begin):
                 reason = f"there is no data, and the log begins at offset {start}"
                 raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
-            if is_new and self._is_far(begin) and (able or self._may_come(donors, max(start, begin))):
-                self._fetch(able, start)
+            if is_new and (better := self._better(able, begin)):
+                self._fetch(better, least)
+                return None
+            if is_new and not able and self._is_far(begin) and self._may_come(donors, least):
                 return None
             task = self._recovered(sync_log)
         except (LogCutError, LogReplacedError):
@@ -81,12 +86,13 @@ class DataSource:
             if hint := self._why_no_fetch(able, donors):
                 gap.add(hint)
                 raise
-            self._fetch(able, start)
+            self._fetch(able, least)
             return None
-        if able and self._is_far(task.position):
+        if better := self._better(able, task.position):
+            least = max(least, task.position)
             task.close()
             log.release()
-            self._fetch(able, start)
+            self._fetch(better, least)
             return None
         return task
 
@@ -94,10 +100,25 @@ class DataSource:
         self._place.folder.mkdir(parents=True, exist_ok=True)
         return recovered(self._place, self._log, self._settings, sync_log)
 
+    def _better(self, able: tuple[Donor, ...], position: int) -> tuple[Donor, ...]:
+        """Return the donors that are so far ahead of data at a position that a fetch is quicker than the log, or all if
+        this data will not do. One that has just been fetched has to do.
+
+        What no copy has processed yet has to be processed here too, so the end of the log does not count.
+        """
+        if not self._may_fetch:
+            return ()
+        if position < self._needed:
+            return able
+        return tuple(each for each in able if each.position - position > self._rule.after_records)
+
     def _is_far(self, position: int) -> bool:
-        """Whether so much of the log is missing that a fetch is quicker. Data that was just fetched is good enough."""
-        may_fetch = not self._taken and self._failed < _GIVEN_UP
-        return may_fetch and self._log.end - position > self._rule.after_records
+        """Whether so much of the log is missing that a fetch may be quicker."""
+        return self._may_fetch and self._log.end - position > self._rule.after_records
+
+    @property
+    def _may_fetch(self) -> bool:
+        return not self._taken and self._failed < _GIVEN_UP
 
     def _may_come(self, donors: Donors, least: int) -> bool:
         """Whether a node that gives the data may soon be heard. least: the first offset that is of use.
@@ -126,9 +147,8 @@ class DataSource:
             return f"Another node's data could not be fetched: {self._error}"
         return "" if able or donors.may_come else self._what_helps(donors.last)
 
-    def _fetch(self, able: tuple[Donor, ...], start: int) -> None:
+    def _fetch(self, able: tuple[Donor, ...], least: int) -> None:
         if able:
-            least = max(start, begins_at(self._place, self._log))
             self.order = FetchOrder(tuple(each.copy for each in able), self._log.topic_id, least)
 
     def _what_helps(self, last: Donor | None) -> str:

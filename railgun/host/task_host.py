@@ -190,11 +190,10 @@ class TaskHost:
 
     # --- opening and closing -----------------------------------------------------------------------
 
-    def open(self, donors: Donors | None = None) -> None:
+    def open(self, donors: Donors | None = None, needed: int = 0) -> None:
         """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
-        first; then `fetch_order` says of which node.
+        first; then `fetch_order` says of which node. donors, needed: see `DataSource.open`.
 
-        donors: the copies on other nodes; None if there are no other nodes.
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
         self._state = HostState.OPENING
@@ -202,7 +201,7 @@ class TaskHost:
             remove_rest(self.place.folder)
             # Ask this first, because the broker may be away: an open task would hold its folder meanwhile.
             self._ready_at = self._log_end()
-            task = self._source.open(donors, self.sink.wait)
+            task = self._source.open(donors, self.sink.wait, needed)
             if task is None:
                 self._state = HostState.FETCHING
                 return

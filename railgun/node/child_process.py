@@ -33,7 +33,7 @@ class ChildProcess:
     """The process of a unit, the leader's process, or the transfer process. `watch` starts it again when it has died,
     and kills it when it hangs. No call waits for a killed process to end, except `end` for a moment.
 
-    name: what it is called in the log.
+    name: what it is called in the log; empty for a unit.
     again: words that are appended to its command once it has been ready.
     hung_after_s: a process that has sent no heartbeat for this long is killed; None: it sends them only now and then.
     heartbeat: its last heartbeat; empty before the first one.
@@ -53,7 +53,8 @@ class ChildProcess:
         self._relay = relay
         self.index, self._command, self._again = index, list(command), list(again)
         self._was_ready = False
-        self._name, self._hung_after_s = name or f"unit {index}", hung_after_s
+        self._is_unit, self._name = not name, name or f"unit {index}"
+        self._hung_after_s = hung_after_s
         self.heartbeat: dict[str, Any] = {}
         self._heartbeats, self._liveness = 0, Liveness()
         self._is_killed = self._is_missed = False
@@ -205,9 +206,10 @@ class ChildProcess:
         elif self._liveness.is_silent and not is_stopping and not self._is_missed:
             self._is_missed = True
             _log.warning(
-                "%s has said nothing for %g s, so the node is not ready; after %g s it is killed",
+                "%s has said nothing for %g s%s; after %g s it is killed",
                 self._name,
                 UNIT_SILENT_S,
+                ", so the node is not ready" if self._is_unit else "",
                 hung_after_s,
             )
         elif self._is_missed and not silent_s:

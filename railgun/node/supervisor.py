@@ -39,7 +39,7 @@ class Supervisor:
     name: `cluster.node_name`.
     leader: the command of the leader's process; empty: none. AGAIN is appended when it is started again.
     transfer: the command of the transfer process; empty: none. The node is ready without it.
-    hung_after_s: `cluster.hung_after_s`; None: units are not killed if they hang.
+    hung_after_s: `cluster.hung_after_s`; None: no process is killed if it hangs.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
 
@@ -63,7 +63,13 @@ class Supervisor:
         others = len(units)
         self._others = [ChildProcess(others, leader, "the leader's process", [AGAIN])] if leader else []
         self.transfer = (
-            ChildProcess(others + 1, transfer, "the transfer process", relay=partial(self._relay, TRANSFER))
+            ChildProcess(
+                others + 1,
+                transfer,
+                "the transfer process",
+                hung_after_s=hung_after_s,
+                relay=partial(self._relay, TRANSFER),
+            )
             if transfer
             else None
         )

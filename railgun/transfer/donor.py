@@ -123,13 +123,8 @@ class Donor:
         """Ask until what is being made is there."""
         most, grown_s = 0, time.monotonic()
         while True:
-            try:
-                answer = self._client.send(self._request("GET", path))
-            except httpx.HTTPError as error:
-                raise self._gone(error) from None
+            answer = self._answer(path)
             if answer.status_code == 200:
-                if len(answer.content) > _BODY_BYTES_MAX:
-                    raise DonorError(f"it has sent {len(answer.content)} bytes where a manifest belongs")
                 return answer
             if answer.status_code != 202:
                 raise _refused(answer)
@@ -139,6 +134,24 @@ class Donor:
                 most, grown_s = hashed, now_s
             elif now_s - grown_s >= STANDS_S:
                 raise DonorError(f"it has got no further with its snapshot for {STANDS_S:g} s")
+
+    def _answer(self, path: str) -> httpx.Response:
+        """Return an answer whose body was read. Raises DonorError, also if the body is too long."""
+        try:
+            answer = self._client.send(self._request("GET", path), stream=True)
+            try:
+                body = bytearray()
+                for chunk in answer.iter_raw(CHUNK_BYTES):
+                    body += chunk
+                    if len(body) > _BODY_BYTES_MAX:
+                        raise DonorError(
+                            f"it has sent more than {_BODY_BYTES_MAX} bytes where a manifest belongs"
+                        )
+            finally:
+                answer.close()
+        except httpx.HTTPError as error:
+            raise self._gone(error) from None
+        return httpx.Response(answer.status_code, headers=answer.headers, content=bytes(body))
 
     def _request(self, method: str, path: str, begin: int = 0) -> httpx.Request:
         part = f"bytes={begin}-" if begin else ""

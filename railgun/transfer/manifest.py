@@ -116,7 +116,7 @@ def check_manifest(found: Manifest, order: Fetch, own: ClusterId, release: str) 
         raise ManifestError(f"it was made of another log: topic {snapshot.topic_id}, not {order.topic_id}")
     if snapshot.position < order.log_start:
         raise ManifestError(
-            f"it ends at offset {snapshot.position}, and the log begins at {order.log_start}: a later one is needed"
+            f"it ends at offset {snapshot.position}, and one of offset {order.log_start} or later is needed"
         )
     newer = sorted(
         f"{name} {version}"

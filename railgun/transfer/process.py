@@ -33,6 +33,7 @@ from railgun.node.relay import (
     unit_address,
 )
 from railgun.registry.topics import Topics
+from railgun.task.errors import SnapshotError
 from railgun.transfer.address import Listening, listen
 from railgun.transfer.donor import DonorError
 from railgun.transfer.fetch import FetchSetting
@@ -44,11 +45,13 @@ from railgun.transfer.manifest import ClusterId
 from railgun.transfer.nodes import NodeAddresses, follow_nodes
 from railgun.transfer.server import Application
 from railgun.transfer.serving import DonorServer
-from railgun.transfer.snapshots import Snapshots
+from railgun.transfer.snapshots import Snapshots, try_link
 from railgun.wording import error_text
 
 # An order waits for the next step, and so does the unit for the end of its fetch.
 _STEP_S = 0.05
+# A process that tells its node nothing for long hangs, and is killed.
+_BEAT_S = 1.0
 # The leader's process may have been started again, and know nothing.
 _SERVING_S = 3.0
 _CERTIFICATES_S = 60.0
@@ -64,7 +67,7 @@ class TransferProcess:
     data: the node's data folder.
     release: the release of this program.
     send: sends a message to another process of the node.
-    tell: tells the node the figures.
+    tell: tells the node the figures, and that the process does not hang.
     """
 
     def __init__(
@@ -121,9 +124,11 @@ class TransferProcess:
             raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, running: contextlib.ExitStack) -> "_Renewal":
-        """Start the server, if the port and the certificate can be used. Returns the taker of new certificates."""
+        """Start the server, if the folder, the port and the certificate can be used. Returns the taker of
+        new certificates.
+        """
         cluster = self._settings.cluster
-        listening, tls = _opened(cluster)
+        listening, tls = _opened(cluster, self._data)
         serving = Serving(listening.url, self._key, listening.reason)
         if listening.socket is not None:
             rate = Rate(cluster.transfer_rate_bytes)
@@ -137,7 +142,7 @@ class TransferProcess:
         return _Renewal(cluster, tls)
 
     def _step_until(self, stopped: threading.Event, running: contextlib.ExitStack) -> None:
-        said_s = renewed_s = tried_s = -math.inf
+        said_s = renewed_s = tried_s = beat_s = -math.inf
         told: dict[str, int] | None = None
         while not stopped.wait(_STEP_S if told is not None else 0.0):
             now_s = time.monotonic()
@@ -151,8 +156,8 @@ class TransferProcess:
                 renewed_s = now_s
                 certificates.look()
             figures = self._figures.now()
-            if figures != told:
-                told = figures
+            if figures != told or now_s - beat_s >= _BEAT_S:
+                told, beat_s = figures, now_s
                 self._tell(figures)
 
     def _follow(self, stopped: threading.Event) -> None:
@@ -196,8 +201,14 @@ class _Renewal:
         return [os.stat(each).st_mtime_ns for each in files if self._tls is not None and os.path.exists(each)]
 
 
-def _opened(cluster: ClusterSettings) -> tuple[Listening, ssl.SSLContext | None]:
-    """Open the port, and read the certificate. If one of these fails, there is no socket, and the reason says why."""
+def _opened(cluster: ClusterSettings, data: Path) -> tuple[Listening, ssl.SSLContext | None]:
+    """Open the port, and read the certificate. If one of these fails, or no snapshot can be made in the data folder,
+    there is no socket, and the reason says why.
+    """
+    try:
+        try_link(data)
+    except SnapshotError as error:
+        return Listening(None, "", str(error)), None
     try:
         tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
     except (CertificateError, OSError) as error:

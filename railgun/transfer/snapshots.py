@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from railgun.host.data_folder import SNAPSHOTS
+from railgun.host.data_folder import SNAPSHOTS, TASKS
 from railgun.node.relay import MakeSnapshot
 from railgun.private_folder import make_private
 from railgun.task.errors import SnapshotError
@@ -39,6 +39,10 @@ _WAIT_S = 4.0
 _ROOM_LEAST = 0.05
 
 _log = logging.getLogger("railgun.transfer")
+
+
+# A file that is made for a moment.
+_TRIAL = ".trial"
 
 
 class NoSnapshotError(Exception):
@@ -225,7 +229,9 @@ class Snapshots:
                     make_manifest, self._folder / found.name, self._cluster(), self._hashes, count
                 )
         except OSError as error:
-            raise SnapshotError(f"the snapshot cannot be read: {error.strerror}") from error
+            # The next one who asks gets another snapshot.
+            found.error = f"the snapshot cannot be read: {error.strerror}"
+            raise SnapshotError(found.error) from error
         finally:
             found.readers -= 1
             found.read_s = self._now_s()
@@ -260,3 +266,23 @@ class Snapshots:
     def _is_room_short(self) -> bool:
         found = shutil.disk_usage(self._folder)
         return found.free < found.total * _ROOM_LEAST
+
+
+def try_link(data: Path) -> None:
+    """Raise SnapshotError if the files of tasks cannot be linked into snapshots. data: the node's data folder."""
+    tasks, snapshots = data / TASKS / _TRIAL, data / SNAPSHOTS / _TRIAL
+    try:
+        for each in (tasks, snapshots):
+            make_private(each.parent)
+            each.unlink(missing_ok=True)
+        tasks.touch()
+        try:
+            snapshots.hardlink_to(tasks)
+            snapshots.unlink()
+        finally:
+            tasks.unlink()
+    except OSError as error:
+        raise SnapshotError(
+            f"no file in {tasks.parent} can be linked into {snapshots.parent} ({error.strerror}): both have to be on "
+            "one file system that has hard links"
+        ) from error

@@ -88,7 +88,10 @@ class TargetFolder:
         Returns the missing files, and how many bytes of the snapshot are there. Raises NoRoomError, OSError.
         """
         make_private(self.folder)
-        (self.folder / FETCHED).unlink(missing_ok=True)
+        if (self.folder / FETCHED).exists():
+            (self.folder / FETCHED).unlink()
+            # After a loss of power it must not be back beside files of another snapshot.
+            make_durable(self.folder)
         self._delete_others(manifest)
         missing, there = [], 0
         fixed = self._fixed(manifest)

@@ -18,7 +18,7 @@ from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.log_faults import GONE_S
 from reservoir.errors import StorageFailedError
@@ -65,6 +65,8 @@ class UnitHosts:
         self._unserved: dict[TaskKey, float] = {}
         # How often hosts have failed since they were opened because their data was missing.
         self._vain: dict[TaskKey, int] = {}
+        # Offsets before which a task needs what this node lacks: only the data of another node helps.
+        self._needed: dict[TaskKey, int] = {}
         # Why the data of tasks cannot be had, as far as it is logged already.
         self._said: dict[TaskKey, set[str]] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
@@ -92,8 +94,7 @@ class UnitHosts:
             if key not in needed or (needed[key].cut, needed[key].gap) != (host.place.cut, host.place.gap)
         ]
         for key in dropped:
-            self._vain.pop(key, None)
-            self._said.pop(key, None)
+            self._forget_failures(key)
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
         if new:
@@ -158,7 +159,8 @@ class UnitHosts:
             self._again[key] = 0.0
             return
         host = self.by_key[key]
-        self._opening[key] = host.lane.submit(partial(host.open, self._fetcher.donors(key)))
+        donors, needed = self._fetcher.donors(key), self._needed.get(key, 0)
+        self._opening[key] = host.lane.submit(partial(host.open, donors, needed))
 
     def _opened(self, key: TaskKey, opening: Job[None]) -> None:
         host = self.by_key[key]
@@ -183,19 +185,28 @@ class UnitHosts:
             if host.state is HostState.FETCHING:
                 self._fetch(host)
                 return
-            self._vain.pop(key, None)
-            self._said.pop(key, None)
+            if host.position >= self._needed.get(key, 0):
+                self._forget_failures(key)
             # It was opened from its own data: an earlier fetch, also one that waits, is of no use any more.
             self._fetcher.stop(key)
             if fetching_folder(host.place.folder).exists():
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
-        """Stop a task for an error of its own. If its log lacks the records that it needs next, it begins again once a
-        copy on another node may give its data. Further failures for the same cause are not logged.
+        """Stop a task for an error of its own. If its log lacks the records that it needs next, or this node lacks its
+        history, it begins again once a copy on another node may give its data. Further failures for the same cause are
+        not logged.
         """
         key = host.place.key
-        if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
+        if isinstance(error, HistoryMissingError):
+            known, self._needed[key] = self._needed.get(key), host.position + 1
+            if known != self._needed[key] and self._has_donor(key):
+                _log.info("%s: this node lacks history %s", host.place.identity, error.history)
+                self._again[key] = self._clock.now()
+                return
+        if isinstance(error, LogGapError | HistoryMissingError) and not isinstance(
+            error, LogCutError | LogReplacedError
+        ):
             vain = self._vain[key] = self._vain.get(key, 0) + 1
             pause_s = min(_UNSERVED_S * 2.0 ** (vain - 1), _UNSERVED_MOST_S)
             self._unserved[key] = self._clock.now() + pause_s
@@ -253,11 +264,21 @@ class UnitHosts:
     def _begin_again(self, key: TaskKey) -> None:
         """Replace a host that has failed because neither its log nor a node had its data, if a donor is known now."""
         self._unserved[key] = self._clock.now() + _UNSERVED_S
-        if self._fetcher.donors(key).known:
+        if self._has_donor(key):
             place = self.by_key[key].place
             self._let_go(key)
             [self.by_key[key]] = self._make([place])
             self._open(key)
+
+    def _has_donor(self, key: TaskKey) -> bool:
+        """Whether somebody is known who may give the data that a task needs."""
+        needed = self._needed.get(key, 0)
+        return any(donor.position >= needed for donor in self._fetcher.donors(key).known)
+
+    def _forget_failures(self, key: TaskKey) -> None:
+        self._vain.pop(key, None)
+        self._needed.pop(key, None)
+        self._said.pop(key, None)
 
     def _is_news(self, key: TaskKey, why: str) -> bool:
         """Whether this cause is not logged yet for a task. From now on it is."""

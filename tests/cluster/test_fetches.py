@@ -80,7 +80,7 @@ def test_a_report_says_how_far_a_fetch_is() -> None:
     ("fetching", "shown"),
     [
         (None, "n1/0 behind by 9, n2/0 answering"),
-        (Fetching(), "n1/0 waits for its turn to fetch, n2/0 answering"),
+        (Fetching(), "n1/0 waits to fetch its data, n2/0 answering"),
         (PART, "n1/0 fetching 40 % of 2.1 GB from n2/0, n2/0 answering"),
         (Fetching(donor="n2/0"), "n1/0 fetching from n2/0, n2/0 answering"),
         (
@@ -144,7 +144,7 @@ def test_a_drain_says_that_a_copy_fetches() -> None:
         drains={"n2": Drain(1)},
         policy=ClusterPolicy(copies=2),
     )
-    for fetching, text in ((PART, "fetches its data"), (Fetching(), "waits for its turn to fetch")):
+    for fetching, text in ((PART, "fetches its data"), (Fetching(), "waits to fetch its data")):
         node = node_overview(_observed(fetching), plan, "n2", [NAME], 10.0)
         assert node["waits"][0] == f"s/k/0: n1/0 {text}"
 
@@ -225,9 +225,14 @@ def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(
     assert observed.donors(NAME, 10.0) == (THERE,)
 
 
-LOG = LogRoom(0, None, None, None, None)
-SHORT = LogRoom(5, None, None, None, None, 20)
 _AFTER_RECORDS = 10
+
+
+def _log(end: int, start: int = 0) -> LogRoom:
+    return LogRoom(start, None, None, None, None, end)
+
+
+LOG, SHORT = _log(20), _log(20, start=5)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +244,13 @@ _AFTER_RECORDS = 10
         ({"n3": 16}, [], SHORT, {"source": "nothing"}),
         ({"n3": 11}, [HERE], SHORT, {"source": "copies", "donors": ["n1/0"]}),
         ({"n3": 11}, [], SHORT, {"source": "own folder"}),
-        ({"n1": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
+        # What no copy has processed is no reason to fetch.
+        ({"n1": 5, "n3": 15}, [HERE], LOG, {"source": "own folder"}),
+        # So it is for a node without data: a short log is read.
+        ({"n1": 0}, [HERE, THERE], _log(_AFTER_RECORDS), {"source": "log"}),
+        ({"n1": 5, "n2": 0}, [HERE], _log(_AFTER_RECORDS + 5), {"source": "log"}),
+        ({"n1": 5, "n2": 0}, [HERE, THERE], LOG, {"source": "copies", "donors": ["n1/0", "n2/0"]}),
+        ({}, [HERE], None, {"source": "copies", "donors": ["n1/0"]}),
         ({}, [ELSEWHERE], LOG, {"source": "log"}),
         ({}, [], None, {"source": "log"}),
         ({}, [], SHORT, {"source": "nothing"}),
@@ -254,6 +265,14 @@ def test_where_the_data_of_a_new_copy_would_come_from(
     (made,) = what_if("copies=3", PLAN, view, {}, {NAME: donors}, logs, _AFTER_RECORDS)["made"]
     assert {key: made[key] for key in source} == source
     assert ("donors" in made) == ("donors" in source)
+
+
+def test_a_node_may_lack_what_lies_before_a_short_log() -> None:
+    nodes = [NodeView(ClusterNode(f"n{number}", 1), f"n{number}") for number in (1, 2, 3)]
+    histories = {(NAME.stream, NAME.created): "h"}
+    view = ClusterView(nodes, [TaskView(NAME)], ClusterPolicy(2), histories=histories)
+    (made,) = what_if("copies=3", PLAN, view, {}, {NAME: [HERE]}, {NAME: _log(5)}, _AFTER_RECORDS)["made"]
+    assert made["source"] == "copies"
 
 
 def test_a_log_that_begins_with_what_was_accepted_is_whole() -> None:

@@ -1,5 +1,6 @@
 """Opening a folder of many tasks at once: all of them catch up, and where one cannot be opened none is left open."""
 
+import itertools
 import multiprocessing
 import shutil
 from pathlib import Path
@@ -8,10 +9,13 @@ from typing import Any
 import pytest
 
 import railgun
+from railgun.catalog.names import column_name
 from railgun.engine.errors import EngineStoppedError, FolderError
-from railgun.messaging.embedded.log import EmbeddedLog
+from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.registry.errors import EngineError
+from railgun.registry.topics import topic_of
 from railgun.task.settings import TaskSettings
+from tests.task.committed import committed_at
 
 NEVER = TaskSettings(checkpoint_interval_s=3_600.0, replay_s=3_600.0)
 DEFINITIONS = """
@@ -55,6 +59,20 @@ def test_all_tasks_catch_up(tmp_path: Path) -> None:
         reply = engine.score("s", event(1_400))
         assert reply["metrics"] == {"by_card": 201, "by_merchant": 281}
         assert engine.score("s", event(1_399))["duplicate"] == ["card", "merchant"]
+
+
+def test_nothing_of_the_logs_before_the_checkpoints_is_needed(tmp_path: Path) -> None:
+    """Duplicates of events that are in no chunk yet are found too."""
+    folder = unclosed(tmp_path / "data", tmp_path / "copy")
+    with EmbeddedLog(folder / "log", Durability.OS) as log:
+        for partitioner, partition in itertools.product(("card", "merchant"), range(3)):
+            topic, task = topic_of("s", partitioner), folder / "streams" / "s" / column_name(partitioner)
+            log.trim(topic, partition, committed_at(task / str(partition)))
+            assert log.start_offset(topic, partition) > 0
+    with railgun.Engine(folder, durability="os") as engine:
+        assert engine.score("s", event(1_400))["metrics"] == {"by_card": 201, "by_merchant": 281}
+        for number in (0, 699, 700, 1_399):
+            assert engine.score("s", event(number))["duplicate"] == ["card", "merchant"]
 
 
 def test_one_that_cannot_be_opened_leaves_none_open(tmp_path: Path) -> None:

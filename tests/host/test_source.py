@@ -45,9 +45,9 @@ class _Copy:
         log = TaskLog(self.log, _WHERE, TaskEnvironment(now=lambda: self.now_s))
         return DataSource(self.place, log, SMALL, FetchRule(after_records, _WAIT_S))
 
-    def opened(self, source: DataSource, donors: Donors | None) -> int | None:
+    def opened(self, source: DataSource, donors: Donors | None, needed: int = 0) -> int | None:
         """The position of the task; None if it is to be fetched."""
-        task = source.open(donors, _no_replies)
+        task = source.open(donors, _no_replies, needed)
         if task is None:
             return None
         position = task.position
@@ -94,8 +94,38 @@ def test_one_that_lacks_much_is_fetched_if_anybody_gives_it(copy: _Copy) -> None
     copy.processed(20)
     source = copy.source(_FEW)
     assert copy.opened(source, _donors(40)) is None
-    assert source.order == FetchOrder((_DONOR,), "", 0)
+    assert source.order == FetchOrder((_DONOR,), "", 20), "older data than the own is of no use"
     assert copy.opened(copy.source(_FEW), _donors(may_come=True)) == 20
+
+
+@pytest.mark.parametrize("position", [10, 20, 25])
+def test_what_no_copy_has_processed_is_no_reason_to_fetch(copy: _Copy, position: int) -> None:
+    """All copies are as far behind their log."""
+    copy.processed(20)
+    assert copy.opened(copy.source(_FEW), _donors(position)) == 20
+
+
+def test_nor_does_a_copy_without_data_wait_then(copy: _Copy) -> None:
+    assert copy.opened(copy.source(_FEW), _donors(_FEW, may_come=True)) == 0
+
+
+def test_only_donors_that_are_far_ahead_are_asked(copy: _Copy) -> None:
+    copy.processed(20)
+    source, ahead = copy.source(_FEW), Donor(CopyName("ahead", 0), 40)
+    assert copy.opened(source, Donors((Donor(_DONOR, 25), ahead))) is None
+    assert source.order is not None
+    assert source.order.donors == (ahead.copy,)
+
+
+def test_data_that_will_not_do_is_fetched_however_little_is_missing(copy: _Copy) -> None:
+    copy.processed(20)
+    source = copy.source()
+    for donors in (_donors(), _donors(20)):
+        assert copy.opened(source, donors, needed=21) == 20
+    assert copy.opened(source, _donors(20, 21), needed=21) is None
+    assert source.order == FetchOrder((_DONOR,), "", 21)
+    source.note(FetchEnd("nobody serves", is_final=True))
+    assert copy.opened(source, _donors(21), needed=21) == 20
 
 
 def test_a_short_log_is_read_from_its_beginning(copy: _Copy) -> None:

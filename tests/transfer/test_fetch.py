@@ -314,6 +314,26 @@ def test_every_file_is_synced_before_the_fetch_counts(
     )
 
 
+def test_what_said_that_all_is_there_is_gone_for_good_before_other_files_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power may bring it back. Files of another snapshot could have the same sizes."""
+    folder, found = tmp_path / "task", list[tuple[Path, bool, bool]]()
+    sync, old = target_module.make_durable, "reservoir/000000000004.seg"
+
+    def note(path: Path) -> None:
+        sync(path)
+        found.append((path, (_fetching(folder) / "FETCHED").exists(), (_fetching(folder) / old).exists()))
+
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES | {old: b"x"})) as addresses:
+        assert not fetched(folder, addresses, "n0").error
+    monkeypatch.setattr(target_module, "make_durable", note)
+    with donors(MadeUpDonor(tmp_path / "n1", _FILES, what=described(position=POSITION + 1))) as addresses:
+        later = order(folder, "n0", log_start=POSITION + 1)
+        assert not fetch_of(later, addresses).run().error
+    assert found[0] == (_fetching(folder), False, True)
+
+
 def test_a_fetch_that_is_stopped_at_its_end_counts_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,6 +455,34 @@ def test_an_own_folder_that_grows_meanwhile_does_not_change_what_was_fetched(tmp
     with (folder / "reservoir/000000000003.seg").open("ab") as last:
         last.write(b"more")
     assert _is_whole(folder)
+
+
+def test_a_manifest_that_is_too_long_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(donor_module, "_BODY_BYTES_MAX", 1 << 20)
+    sent, all_of_it = list[int](), 200
+
+    def wrap(application: Application) -> Any:
+        async def without_end(scope: Any, receive: Any, send: Any) -> None:
+            if not scope["path"].endswith("/manifest"):
+                await application(scope, receive, send)
+                return
+            await receive()
+            left = asyncio.ensure_future(receive())
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            while len(sent) < all_of_it and not left.done():
+                await send({"type": "http.response.body", "body": bytes(1 << 20), "more_body": True})
+                sent.append(len(sent))
+                await asyncio.sleep(0.001)
+            left.cancel()
+
+        return without_end
+
+    with donors(MadeUpDonor(tmp_path / "n0", _FILES, wrap=wrap)) as addresses:
+        error = fetched(tmp_path / "task", addresses, "n0").error
+    assert "it has sent more than 1048576 bytes where a manifest belongs" in error
+    assert len(sent) < all_of_it
 
 
 def test_an_unreachable_donor_is_named(tmp_path: Path) -> None:

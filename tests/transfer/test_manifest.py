@@ -68,7 +68,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         (_manifest(partition=4), "of another task: payments.0/card/4"),
         (_manifest(created=5), "of another task: payments.5/card/3"),
         (_manifest(topic_id="other"), "made of another log"),
-        (_manifest(position=99), "it ends at offset 99, and the log begins at 100"),
+        (_manifest(position=99), "it ends at offset 99, and one of offset 100 or later is needed"),
         (
             _manifest(release="2.0", formats={**FORMATS, "values": 3}),
             "release 2.0 made it, and release 1.0 cannot read it .values 3.",

@@ -1,6 +1,7 @@
 """The process itself, started by a supervisor beside a made-up unit and a made-up leader's process."""
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
+from railgun.cluster.silence import UNIT_SILENT_S
 from railgun.config.loading import settings_of
 from railgun.config.settings import Settings
 from railgun.messaging.errors import TransportFailedError
@@ -37,9 +39,10 @@ from tests.unit.local_units import awaited
 from tests.unit.processes import write_config
 
 _FILES = content()
+_HUNG_AFTER_S = 30.0
 
 # A unit that makes snapshots of the folder in its first argument, once there is no `hold` beside it, and orders what
-# is in its second.
+# is in its second. It tells its node each second that it does not hang.
 _UNIT = """
 import shutil, sys, threading, time
 from pathlib import Path
@@ -51,6 +54,7 @@ def say(message):
     sys.stdout.buffer.write(sent("transfer", message)); sys.stdout.flush()
 def ask():
     while True:
+        print('{"ready": true}', flush=True)
         if orders.is_file():
             say(msgspec.json.decode(orders.read_bytes(), type=Fetch))
         time.sleep(0.5)
@@ -101,6 +105,7 @@ class _Node:
             [unit],
             leader=[sys.executable, "-c", _LEADER, str(self.serving_file)],
             transfer=[*transfer, "--release", "1.0", "--broker", "127.0.0.1:1", *configured],
+            hung_after_s=_HUNG_AFTER_S,
         )
 
     def said(self) -> Serving:
@@ -155,6 +160,25 @@ def test_it_serves_what_a_unit_makes_and_is_started_again_with_another_key(tmp_p
         assert _fetch(tmp_path / "two", node.serving()).run().error == ""
         # What the process that was killed has left was deleted.
         assert len(list((tmp_path / "data" / "snapshots").iterdir())) == 1
+
+
+def test_one_that_hangs_is_killed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(f"{__name__}._HUNG_AFTER_S", 6.0)
+    with _running(tmp_path / "data") as node:
+        first, transfer = node.serving(), node.supervisor.transfer
+        assert transfer is not None
+        # One that has nothing to do says so.
+        time.sleep(UNIT_SILENT_S + 1.0)
+        assert transfer.hang is None
+        assert transfer.pid is not None
+        os.kill(transfer.pid, signal.SIGSTOP)
+        awaited(lambda: transfer.starts == 2, 30.0)
+        assert node.supervisor.waits_for is None
+        awaited(lambda: node.serving() != first)
+        assert _fetch(tmp_path / "one", node.serving()).run().error == ""
+    assert "the transfer process has said nothing for 5 s; after 6 s it is killed" in caplog.text
 
 
 def test_a_snapshot_that_a_killed_process_has_ordered_is_deleted(tmp_path: Path) -> None:
@@ -229,15 +253,37 @@ def test_a_certificate_that_cannot_be_used_is_read_again(tmp_path: Path) -> None
     )
     body = pair.certificate.read_bytes()
     pair.certificate.write_text("not a certificate")
-    listening, tls = process_module._opened(cluster)
+    listening, tls = process_module._opened(cluster, tmp_path)
     assert (listening.socket, listening.url, tls) == (None, "", None)
     assert listening.reason.startswith("the certificate cannot be used: ")
     pair.certificate.write_bytes(body)
-    listening, tls = process_module._opened(cluster)
+    listening, tls = process_module._opened(cluster, tmp_path)
     assert listening.socket is not None
     listening.socket.close()
     assert listening.url.startswith("https://127.0.0.1:")
     assert tls is not None
+
+
+def test_where_files_cannot_be_linked_nothing_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other nodes must not count on a node that can make no snapshot."""
+
+    def on_another_disk(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "hardlink_to", on_another_disk)
+        listening, _ = process_module._opened(Settings().cluster, tmp_path)
+    assert (listening.socket, listening.url) == (None, "")
+    assert listening.reason == (
+        f"no file in {tmp_path}/tasks can be linked into {tmp_path}/snapshots (Invalid cross-device link): both have "
+        "to be on one file system that has hard links"
+    )
+    listening, _ = process_module._opened(Settings().cluster, tmp_path)
+    assert listening.socket is not None
+    listening.socket.close()
+    assert files_in(tmp_path) == {}
 
 
 def test_a_process_takes_the_messages_of_its_node(tmp_path: Path) -> None:

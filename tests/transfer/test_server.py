@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import time
@@ -381,3 +382,25 @@ def test_what_a_snapshot_that_failed_has_left_is_deleted(tmp_path: Path) -> None
         with pytest.raises(DonorError, match="a folder that is there"):
             asking.snapshot(0, TASK)
         assert donor.folders == []
+
+
+def test_a_snapshot_that_could_not_be_read_is_not_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = snapshots.make_manifest
+
+    def fail(*_: object) -> bytes:
+        monkeypatch.setattr(snapshots, "make_manifest", make)
+        raise OSError(errno.EIO, "the disk does not answer")
+
+    monkeypatch.setattr(snapshots, "make_manifest", fail)
+    donor = MadeUpDonor(tmp_path, _FILES)
+    with donors(donor), Donor(donor.address, "a", True, lambda hashed: None) as asking:
+        first = asking.snapshot(0, TASK)
+        with pytest.raises(DonorError, match="the snapshot cannot be read: the disk does not answer"):
+            asking.manifest(first)
+        second = asking.snapshot(0, TASK)
+        assert second != first
+        assert len(asking.manifest(second).files) == len(_FILES)
+        _sweep(donor, time.monotonic() + snapshots.UNREAD_S)
+        assert first not in [each.name for each in donor.folders]

@@ -1,7 +1,8 @@
 """Copies of a unit whose data is fetched: they do not wait in vain, and nothing is fetched for those that run."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class _Fetcher:
     def __init__(self) -> None:
         self.known, self.found, self.begun = _DONOR, Fetching(), 0
         self.ended: FetchEnd | None = None
+        self.order: FetchOrder | None = None
         self.stopped = list[TaskKey]()
         self.names = set[str]()
 
@@ -42,6 +44,7 @@ class _Fetcher:
 
     def begin(self, place: Place, order: FetchOrder) -> None:
         self.begun += 1
+        self.order = order
 
     def look(self, task: TaskKey) -> Fetching | FetchEnd:
         return self.ended or self.found
@@ -87,14 +90,28 @@ class _Unit:
         self.hosts.advance()
         return self.hosts.by_key[_KEY].is_running
 
+    def reads(self) -> HostState:
+        """Let the copy process what its log has."""
+        if self.is_open():
+            host = self.hosts.by_key[_KEY]
+            fetched = self.log.read(*_WHERE, host.position, 64, 1 << 20)
+            self.hosts.run_isolated(host, partial(host.take, fetched))
+        return self.state
 
-@contextmanager
-def _unit(folder: Path, after_records: int = 5) -> Iterator[_Unit]:
-    log, lanes = _AwayLog(folder / "log", Durability.OS), HostLanes(TaskEnvironment().executor, 1)
-    log.create_topic(_WHERE.topic, 1)
+
+def _many_events(log: _AwayLog) -> None:
     small = SmallLog(_DEFINITIONS)
     events = [small.records[small.event(f"e{number}", 1_000 * number)] for number in range(40)]
     log.append(*_WHERE, [*small.records[:2], *events])
+
+
+@contextmanager
+def _unit(
+    folder: Path, after_records: int = 5, write: Callable[[_AwayLog], object] = _many_events
+) -> Iterator[_Unit]:
+    log, lanes = _AwayLog(folder / "log", Durability.OS), HostLanes(TaskEnvironment().executor, 1)
+    log.create_topic(_WHERE.topic, 1)
+    write(log)
     made = _Unit(folder, log, lanes, after_records)
     try:
         yield made

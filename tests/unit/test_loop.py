@@ -61,7 +61,7 @@ class StillHost:
     """A task that has caught up and does nothing more."""
 
     is_ready, is_running, is_changing, is_filling = True, False, False, False
-    failure, limit, state = None, None, HostState.ANSWERING
+    failure, limit, state, position = None, None, HostState.ANSWERING, 0
     take_over = SimpleNamespace(step=lambda: False)
     sink: Any = SimpleNamespace(has_room=lambda: True)
     lane = property(lambda host: AtOnce())
@@ -69,7 +69,7 @@ class StillHost:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def open(self, donors: Donors) -> None:
+    def open(self, donors: Donors, needed: int) -> None:
         """At once."""
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
 from railgun.cluster.donors import Donor, Donors
 from railgun.history.build import HistoryBuild, HistoryPlan
+from railgun.host import source
 from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
 from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
@@ -147,6 +148,7 @@ def test_data_that_cannot_be_had_is_logged_once_for_each_cause(
     tmp_path: Path, log: _AwayLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(unit_hosts, "_UNSERVED_S", 0.02)
+    monkeypatch.setattr(source, "PAUSES_S", (0.01, 0.01, 0.01))
     fetcher, log.begins = _NoRoom(), 1
 
     def said() -> list[str]:

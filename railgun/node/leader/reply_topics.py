@@ -29,7 +29,8 @@ class _Broker(Protocol):
 
 
 class ReplyTopics:
-    """Looks every ten minutes, in a thread of its own, while this node leads.
+    """Looks every ten minutes, in a thread of its own, and deletes while this node leads. It looks while another one
+    leads too: where the lead changes often, no node would ever have looked for a day.
 
     A dead front-end looks like one that got no reply for a day. The latter makes its topic again at once, and units
     hold its replies until then.
@@ -54,10 +55,9 @@ class ReplyTopics:
         self._stopped.set()
 
     def look(self) -> None:
-        """Delete the topics that got no reply for a day, as far as this node has seen. Raises TransportError."""
-        if not self._leads():
-            self._ends.clear()
-            return
+        """Note which topics get no reply. If this node leads, delete those that got none for a day, as far as it has
+        seen. Raises TransportError.
+        """
         found = [
             TopicPartition(each, 0) for each in self._broker.topics() if self._topics.is_of_replies(each)
         ]
@@ -67,7 +67,7 @@ class ReplyTopics:
             known = before.get(where.topic)
             since_s = known[1] if known is not None and known[0] == end else now_s
             self._ends[where.topic] = end, since_s
-            if now_s - since_s >= REPLIES_UNUSED_S:
+            if now_s - since_s >= REPLIES_UNUSED_S and self._leads():
                 self._delete(where.topic)
 
     def _delete(self, topic: str) -> None:

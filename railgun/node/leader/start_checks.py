@@ -39,7 +39,8 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
         )
     # A folder of an earlier release does not name its cluster.
     tasks = data / TASKS
-    folders = sorted(each.name for each in tasks.iterdir()) if not kept and tasks.is_dir() else []
+    is_looked_at = not kept and tasks.is_dir()
+    folders = sorted(each.name for each in tasks.iterdir() if each.is_dir()) if is_looked_at else []
     known = {stream_folder(name, entry.created) for name, entry in catalog.streams.items()}
     if folders and not known & set(folders):
         raise NodeRefusedError(

@@ -71,12 +71,18 @@ def test_a_reply_begins_the_day_anew() -> None:
     assert leader.let_pass(2) == {DEAD}
 
 
-def test_only_the_node_that_leads_deletes_and_counts_what_it_has_seen_itself() -> None:
+def test_only_the_node_that_leads_deletes() -> None:
     leader = Leader()
     leader.leads = False
     assert leader.let_pass(48) == set()
     leader.leads = True
-    assert leader.let_pass(24) == set()
+    assert leader.let_pass(1) == {DEAD}
+
+
+def test_a_lead_that_changes_often_keeps_no_topic() -> None:
+    leader = Leader()
+    for leader.leads in (True, False, True):
+        assert leader.let_pass(8) == set()
     assert leader.let_pass(1) == {DEAD}
 
 
