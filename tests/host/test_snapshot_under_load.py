@@ -24,7 +24,7 @@ def test_metrics_that_come_and_go(seed: int, tmp_path: Path) -> None:
 
 
 def test_a_run_comes_across_all_kinds_of_snapshots(tmp_path: Path) -> None:
-    run = SnapshotRun(case(4_003, 300, CHANGING), tmp_path, 3)
+    run = SnapshotRun(case(4_006, 300, CHANGING), tmp_path, 3)
     run.run()
     seen = run.seen
     assert seen.snapshots > seen.half_filled > 0

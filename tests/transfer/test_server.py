@@ -250,7 +250,8 @@ def test_connections_that_do_not_take_their_answers_are_closed(
 
 def test_a_file_is_read_no_more_once_its_fetcher_is_gone(tmp_path: Path) -> None:
     size = len(_FILES[_SEGMENT])
-    donor = MadeUpDonor(tmp_path, _FILES, rate=size)
+    # It would send for half a minute.
+    donor = MadeUpDonor(tmp_path, _FILES, rate=size // 30)
     with donors(donor):
         with Donor(donor.address, "f", True, lambda hashed: None) as asking:
             name = asking.snapshot(0, TASK)
@@ -262,9 +263,13 @@ def test_a_file_is_read_no_more_once_its_fetcher_is_gone(tmp_path: Path) -> None
             }
             with httpx.stream("GET", donor.address.url + path, headers=headers, trust_env=False) as answer:
                 assert len(next(answer.iter_raw())) < size
-        # At its rate it would have sent all by then.
-        time.sleep(1.5)
-        assert 0 < donor.figures.now()["served_bytes_total"] < size
+        awaited(lambda: _sent_bytes(donor) == _sent_bytes(donor, after_s=1.0))
+        assert 0 < _sent_bytes(donor) < size
+
+
+def _sent_bytes(donor: MadeUpDonor, after_s: float = 0.0) -> int:
+    time.sleep(after_s)
+    return donor.figures.now()["served_bytes_total"]
 
 
 def _thousand(address: DonorAddress) -> list[socket.socket]:
