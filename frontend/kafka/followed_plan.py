@@ -1,4 +1,4 @@
-"""Follows the plan of the cluster for a front-end."""
+"""Follows the plan of the cluster for a front-end. The thread of `TaskStates` reads it from the broker."""
 
 import logging
 import math
@@ -55,7 +55,7 @@ class FollowedPlan:
         return self._reading[1].plan
 
     def look(self) -> None:
-        """Take what is new, without waiting. Why nothing can be read is logged once while that lasts, not raised.
+        """Take new plans, without waiting. If none can be read, the reason is logged once and not raised.
 
         Raises TransportClosedError.
         """
@@ -86,7 +86,7 @@ class FollowedPlan:
         while True:
             tail, reader = self._reading
             at = tail.offsets[self._where]
-            # A log that ends before that has lost its end: the thread begins again.
+            # A log that ends before `end` has lost its end: the thread begins again.
             if at == end or end < at <= self._end():
                 return reader.plan
             if time.monotonic() > until_s:
@@ -97,7 +97,7 @@ class FollowedPlan:
         return self._transport.end_offset(*self._where)
 
     def _begun(self) -> tuple[Tail, PlanReader]:
-        """Return what reads the topic from its beginning. Plans of a topic that is gone do not count."""
+        """Return a new tail and reader for the topic, from its beginning. Plans of a deleted topic do not count."""
         reader = PlanReader()
         # Nodes log what cannot be read.
         taker = each_record(lambda _, record: reader.take(record), leave_out)

@@ -90,7 +90,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
 
 
 def drain_key(node: str) -> bytes:
-    """The key of an order to a node. No node has it for a name."""
+    """Return the key of an order to a node. No node's name is such a key."""
     return f"{node}/drain".encode()
 
 
@@ -132,7 +132,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
 
     @property
     def key(self) -> bytes:
-        """The key of the record. No node has it for a name."""
+        """The key of the record. No node's name is such a key."""
         return f"{self.task.full_name}/cut".encode()
 
 
@@ -144,12 +144,12 @@ class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
 
     @property
     def key(self) -> bytes:
-        """The key of the record. No node has it for a name."""
+        """The key of the record. No node's name is such a key."""
         return f"{self.task.full_name}/gap".encode()
 
 
 def front_end_key(number: int) -> bytes:
-    """The key of what a front-end says of itself. No node has it for a name."""
+    """Return the key of what a front-end says of itself. No node's name is such a key."""
     return f"frontend/{number}".encode()
 
 
