@@ -20,7 +20,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import as_engine_errors
 from railgun.engine.folder import check_not_in_use
 from railgun.host.start import LoggedStartProgress
-from railgun.kernels import compile_and_link, compiling_alone
+from railgun.kernels import compiling_alone, load_all
 from reservoir.native.jit import is_image
 
 _log = logging.getLogger("railgun.frontend")
@@ -72,7 +72,7 @@ def open_engine(
         gc.enable()
         compiling.run()
         with compiling_alone():
-            compile_and_link()
+            load_all()
     engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
     try:
         if definitions is not None:

@@ -155,7 +155,9 @@ class ClusterState:
         """Raise ProblemError if an order is not followed. drain: the plan's answer to the newest order to the node."""
         node = order.node
         if order.is_on and drain is None:
-            raise refusal(409, f"{node} is not drained: a later order has it used again")
+            # Another that waited may have withdrawn the order, since it was refused.
+            why = self._states.plan.refusal(node, order.asked_ms) or "a later order has it used again"
+            raise refusal(409, f"{node} is not drained: {why}")
         if order.is_on and drain is not None and drain.refusal:
             if drain.asked_ms == order.asked_ms:
                 self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))

@@ -4,7 +4,7 @@ import logging
 import math
 import time
 
-from railgun.cluster.plan import Plan
+from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import PlanReader
 from railgun.messaging.errors import (
@@ -41,6 +41,7 @@ class FollowedPlan:
 
     def __init__(self, transport: KafkaTransport, where: TopicPartition) -> None:
         self._transport, self._where = transport, where
+        self._refused: dict[str, Drain] = {}
         self._reading = self._begun()
         self._fails, self._due_s = False, -math.inf
 
@@ -53,6 +54,14 @@ class FollowedPlan:
     def known(self) -> Plan:
         """The plan that was read last."""
         return self._reading[1].plan
+
+    def refusal(self, node: str, asked_ms: int) -> str:
+        """Return why an order to empty a node was refused; empty if none was since `asked_ms`.
+
+        Whoever gave a refused order withdraws it, so the plan shows a refusal for a moment only.
+        """
+        refused = self._refused.get(node)
+        return "" if refused is None or refused.asked_ms < asked_ms else refused.refusal
 
     def look(self) -> None:
         """Take new plans, without waiting. If none can be read, the reason is logged once and not raised.
@@ -100,7 +109,11 @@ class FollowedPlan:
         """Return a new tail and reader for the topic, from its beginning. Plans of a deleted topic do not count."""
         reader = PlanReader()
         # Nodes log what cannot be read.
-        taker = each_record(lambda _, record: reader.take(record), leave_out)
+        taker = each_record(lambda _, record: self._take(reader, record), leave_out)
         tail = Tail(self._transport, {self._where: taker})
         tail.begin()
         return tail, reader
+
+    def _take(self, reader: PlanReader, record: bytes) -> None:
+        if reader.take(record):
+            self._refused |= {node: drain for node, drain in reader.drains.items() if drain.refusal}

@@ -259,9 +259,9 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
-    """Return the columns of a block's events, by name. Rows of refused events are null.
+    """Return the columns of a block's events, by name.
 
-    The partitions of computed partitioners are null too: `with_partitions` sets them.
+    Rows of refused events are null, and so are the partitions of computed partitioners, which `with_partitions` sets.
     """
     events, bad = block.events, block.bad
     arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}
@@ -284,13 +284,13 @@ def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> 
 
 
 def computed_partitioners(stream: StreamDefinition) -> dict[int, ComputedField]:
-    """Return the computed fields among a stream's partitioners, by their places."""
+    """The computed fields among a stream's partitioners, by their places."""
     computed = {each.name: each for each in stream.computed}
     return {place: computed[name] for place, name in enumerate(stream.partitioners) if name in computed}
 
 
 def sql_of_partitioner(field: ComputedField) -> str:
-    """Return the SQL of a computed partitioner. Raises InexpressibleError that names it."""
+    """SQL of a computed partitioner. Raises InexpressibleError that names it."""
     try:
         return sql_of(field.expression)
     except InexpressibleError as error:
@@ -301,7 +301,7 @@ def sql_of_partitioner(field: ComputedField) -> str:
 
 
 def with_partitions(rows: DataFrame, stream: StreamDefinition) -> DataFrame:
-    """Return rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
+    """Rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
 
     Raises InexpressibleError.
     """
