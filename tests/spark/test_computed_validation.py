@@ -145,7 +145,8 @@ def test_a_service_whose_computed_fields_come_and_go(spark: SparkSession, tmp_pa
     late["metrics"]["of_both"] += 1
     report = of_folder(spark, folder, written(tmp_path, replies))
     found = {check.name: check.mismatches for check in report.checks if check.mismatches}
-    assert found == {"parts": 1, "last_part": 1, "of_both": 1}, report.as_text()
+    wrong = {"parts (added at 6)": 1, "last_part (added at 14)": 1, "of_both": 1}
+    assert found == wrong, report.as_text()
 
 
 def test_history_of_a_stream_with_a_computed_partitioner(spark: SparkSession, tmp_path: Path) -> None:

@@ -95,7 +95,9 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
 def sent_records(logs: Mapping[str, DataFrame], stream: StreamDefinition, times: TimeRange) -> DataFrame:
     """Return which partitioners have records, and whether these lack fields, by id and time, and by id (time null).
 
-    logs: by partitioner, in the stream's order.  Raises InexpressibleError for a partitioner that Spark cannot compute.
+    logs: by partitioner, in the stream's order.
+
+    Raises InexpressibleError for a partitioner that Spark cannot compute.
     """
     computed = {each.name: sql_of_partitioner(each) for each in stream.computed if each.name in logs}
     is_null = [

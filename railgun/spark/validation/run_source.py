@@ -284,13 +284,13 @@ def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> 
 
 
 def computed_partitioners(stream: StreamDefinition) -> dict[int, ComputedField]:
-    """The computed fields among a stream's partitioners, by their places."""
+    """Return the computed fields among a stream's partitioners, by their places."""
     computed = {each.name: each for each in stream.computed}
     return {place: computed[name] for place, name in enumerate(stream.partitioners) if name in computed}
 
 
 def sql_of_partitioner(field: ComputedField) -> str:
-    """SQL of a computed partitioner. Raises InexpressibleError that names it."""
+    """Return the SQL of a computed partitioner. Raises InexpressibleError that names it."""
     try:
         return sql_of(field.expression)
     except InexpressibleError as error:
@@ -301,7 +301,7 @@ def sql_of_partitioner(field: ComputedField) -> str:
 
 
 def with_partitions(rows: DataFrame, stream: StreamDefinition) -> DataFrame:
-    """Rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
+    """Return rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
 
     Raises InexpressibleError.
     """
