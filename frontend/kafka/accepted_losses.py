@@ -70,7 +70,9 @@ def accepted_loss(
     if accepted is not None:
         return AcceptedLoss(Outcome.ACCEPTED_BEFORE, accepted, 0)
     raise refusal(
-        409, f"no copy of {task} has found that its log has lost records: there is nothing to accept"
+        409,
+        f"no copy of {task} has found that its log has lost records or is another one: there is nothing to accept. "
+        "If that has happened just now, order it again in ten seconds",
     )
 
 

@@ -163,9 +163,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "write it as railgun cluster plan --what-if remove=NODE, add=NUMBER or copies=NUMBER"
         )
-    if (is_cut or is_gap) != (arguments.task is not None):
-        order = _ACCEPT_GAP if is_gap else _ACCEPT_CUT
-        raise UsageError(f"write it as railgun cluster {order} STREAM/PARTITIONER/PARTITION")
+    if (is_cut or is_gap) and arguments.task is None:
+        raise UsageError(f"write it as railgun cluster {arguments.what} STREAM/PARTITIONER/PARTITION")
+    if arguments.task is not None and not (is_cut or is_gap):
+        raise UsageError(f"{arguments.task!r}: only {_ACCEPT_CUT} and {_ACCEPT_GAP} take the name of a task")
     if not is_gap and (arguments.yes or arguments.from_node is not None):
         raise UsageError("--from and --yes belong to railgun cluster accept-gap STREAM/PARTITIONER/PARTITION")
     with client_of(arguments) as client:

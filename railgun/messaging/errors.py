@@ -22,7 +22,11 @@ class TopicMissingError(TransportError):
     """There is no such topic or partition."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(place, "there is no such topic or partition", "Create it first, or check its name")
+        super().__init__(
+            place,
+            "there is no such topic or partition",
+            "Check its name. A task whose topic was deleted begins anew by `railgun cluster accept-cut`",
+        )
 
 
 class TopicExistsError(TransportError):

@@ -240,6 +240,15 @@ class _Server(ThreadingHTTPServer):
             _log.exception("a defect: a request from %s", client_address[0])
 
 
+def _bind(server: _Server, place: str) -> None:
+    """Bind a server to its address. Raises OSError, whose text names the address and the settings."""
+    try:
+        server.server_bind()
+    except OSError as error:
+        text = f"{place}: {error.strerror or error}; cluster.metrics_host and cluster.metrics_port say where it listens"
+        raise OSError(error.errno, text) from error
+
+
 @contextmanager
 def serving(
     host: str,
@@ -272,7 +281,7 @@ def serving(
 
     server = _Server((host, port), type("Handler", (_Handler,), own), http.connections_limit, tls, warnings)
     try:
-        server.server_bind()
+        _bind(server, place)
         address = str(server.server_address[0])
         check_address(place, address, http)
         server.server_activate()

@@ -27,6 +27,17 @@ def served(
     return serving("127.0.0.1", 0, measured, lambda: None, http or HttpSettings(), guard or Guard())
 
 
+def test_a_port_in_use_is_named_with_its_setting() -> None:
+    measured = Gauge("seen", "what is measured", registry=None)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(OSError, match=rf"127\.0\.0\.1:{port}: .*in use; cluster\.metrics_host and"),
+            serving("127.0.0.1", port, measured, lambda: None, HttpSettings(), Guard()),
+        ):
+            pass
+
+
 def connected(url: str) -> socket.socket:
     host, _, port = url.removeprefix("http://").rpartition(":")
     return socket.create_connection((host, int(port)), timeout=60)

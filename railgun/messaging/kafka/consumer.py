@@ -10,9 +10,15 @@ from itertools import groupby
 
 from confluent_kafka import KafkaError, Message
 
-from railgun.messaging.errors import OffsetOutOfRangeError, TransportClosedError
+from railgun.messaging.errors import OffsetOutOfRangeError, TopicMissingError, TransportClosedError
 from railgun.messaging.kafka.buffer import PartitionBuffer
-from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, is_elsewhere, is_transient
+from railgun.messaging.kafka.errors import (
+    ClientErrors,
+    as_transport_error,
+    is_elsewhere,
+    is_missing,
+    is_transient,
+)
 from railgun.messaging.kafka.queue import POLL_RECORDS, ConsumerQueue
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
@@ -55,6 +61,8 @@ class KafkaConsumer:
         self._waiting_to_seek = 0
         # Partitions that a thread is reading in `read`. No other thread moves their buffers.
         self._reading: set[TopicPartition] = set()
+        # Topics that were gone while they were read.
+        self._missed: set[str] = set()
         # Partitions that `fetch` or `wait` were called for.
         self._followed: set[TopicPartition] = set()
         self._closed = False
@@ -185,9 +193,15 @@ class KafkaConsumer:
             buffer that nothing is put into: `_has_moved` is true of it.
         """
         self._check_open()
-        self._topics.check(where)
         buffer = self._buffers.get(where)
-        if buffer is not None and buffer.position == offset and buffer.error is None:
+        try:
+            self._topics.check(where)
+        except TopicMissingError:
+            if buffer is not None:
+                self._missed.add(where.topic)
+            raise
+        is_missed = where.topic in self._missed
+        if buffer is not None and buffer.position == offset and buffer.error is None and not is_missed:
             if not buffer.is_fetched and not buffer.holds_over(0.5):
                 with self._changed:
                     self._assign(buffer)
@@ -199,6 +213,8 @@ class KafkaConsumer:
             # A poll in progress may return messages of the old offset.
             self._await_poll()
             self._check_open()
+            if where.topic in self._missed:
+                self._renew()
             if not is_reader and where in self._reading:
                 return PartitionBuffer(where, offset)
             buffer = self._buffers.get(where)
@@ -209,6 +225,22 @@ class KafkaConsumer:
             buffer.heard_end = end
             self._assign(buffer)
         return buffer
+
+    def _renew(self) -> None:
+        """Have new clients read all partitions. No thread polls meanwhile.
+
+        A topic that was gone is there again. librdkafka may never return records of it again, and say nothing.
+        """
+        old = [each for each in (self._near, self._far) if each is not None]
+        fresh = ConsumerQueue(self._settings, self._client_errors)
+        for buffer in self._buffers.values():
+            buffer.heard_end = self.known_end(buffer.where)
+            # The next call that reads the partition assigns it again.
+            self._unassign(buffer)
+        self._missed.clear()
+        self._near, self._far = fresh, None
+        for each in old:
+            each.close()
 
     def _await_poll(self) -> None:
         """Wait until no thread polls. No thread starts to poll while `_changed` is held."""
@@ -263,6 +295,8 @@ class KafkaConsumer:
     def _raise(self, buffer: PartitionBuffer, error: KafkaError) -> None:
         """Raise a partition's error; if it is a transient one, read on instead."""
         where = buffer.where
+        if is_missing(error):
+            self._missed.add(where.topic)
         self._topics.forget(where.topic)
         start, end = self._topics.bounds(where)
         if is_elsewhere(error) or not start <= buffer.position <= end:

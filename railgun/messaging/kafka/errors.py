@@ -89,7 +89,7 @@ def as_transport_error(
         return TransportFailedError(
             place, text_of(error), "Start again: what is unanswered may be sent again"
         )
-    if error.code() in _MISSING:
+    if is_missing(error):
         return TopicMissingError(place)
     if error.code() in _DAMAGED:
         return TransportCorruptionError(place, text_of(error))
@@ -129,6 +129,11 @@ def _remedy(error: KafkaError, right: str = "") -> str | None:
 def is_transient(error: KafkaError) -> bool:
     """Whether the same request may succeed in a moment, for instance after a partition's leader has changed."""
     return not error.fatal() and _remedy(error) is None and error.code() not in _DAMAGED
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Whether there is no such topic or partition."""
+    return error.code() in _MISSING
 
 
 def is_elsewhere(error: KafkaError) -> bool:

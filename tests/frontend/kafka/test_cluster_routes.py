@@ -215,6 +215,8 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
     assert "belong to railgun cluster accept-gap" in capsys.readouterr().err
     assert main(["cluster", "accept-cut", "s/card/0", *url]) == 2
     assert "there is nothing to accept" in capsys.readouterr().err
+    assert main(["cluster", "plan", "s/card/0", "--what-if", "add=1", *url]) == 2
+    assert "only accept-cut and accept-gap take the name of a task" in capsys.readouterr().err
     for wrong in ([], ["s/card"], ["s/card/x"]):
         assert main(["cluster", "accept-cut", *wrong, *url]) == 2
         assert "STREAM/PARTITIONER/PARTITION" in capsys.readouterr().err

@@ -37,12 +37,13 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
-from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
+from railgun.messaging.transport import Entry, Fetched, TopicPartition, TopicSettings
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskProcessor
 from railgun.wire.partition import partition_of
 from railgun.wire.records import Records
 from tests.broker.own_topics import own_prefix
+from tests.unit.local_units import awaited
 
 _QUICK = {"fetch.wait.max.ms": 10}
 
@@ -222,6 +223,44 @@ def test_a_topic_that_another_process_deletes_is_missed_by_who_fetches(
         other.delete_topic(t)
     with pytest.raises(TopicMissingError):
         _fetch_until_something_happens(transport, TopicPartition(t, 0), 1)
+
+
+def test_a_topic_that_is_there_again_is_read_by_another_client(
+    kafka: str, transport: KafkaTransport, t: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka may stand still for ever at a topic that it has missed."""
+    monkeypatch.setattr(kafka_topics, "REFRESH_S", 0.2)
+    where, beside = TopicPartition(t, 0), TopicPartition(f"{t}.beside", 0)
+    transport.create_topic(t, 1)
+    transport.create_topic(beside.topic, 1)
+    transport.append(t, 0, [b"a"])
+    transport.append(*beside, [b"x"])
+    assert {each.where for each in _fetched(transport, {where: 0, beside: 0}, 2)} == {where, beside}
+    missed = transport._consumer._near
+    with KafkaTransport(KafkaSettings(kafka)) as other:
+        other.delete_topic(t)
+        with pytest.raises(TopicMissingError):
+            _fetch_until_something_happens(transport, where, 1)
+        other.create_topic(t, 1)
+        other.append(t, 0, [b"b"])
+        other.append(*beside, [b"y"])
+        awaited(lambda: t in transport.topics())
+    fetched = _fetched(transport, {where: 0, beside: 1}, 2)
+    assert sorted((each.where.topic, each.values()) for each in fetched) == [
+        (t, [b"b"]),
+        (beside.topic, [b"y"]),
+    ]
+    assert transport._consumer._near is not missed
+
+
+def _fetched(transport: KafkaTransport, positions: dict[TopicPartition, int], records: int) -> list[Fetched]:
+    """Fetch as many records from positions on."""
+    found = list[Fetched]()
+    while sum(len(each.records) for each in found) < records:
+        for each in transport.fetch(positions, 100, 1 << 20, 5):
+            found.append(each)
+            positions[each.where] = each.next_offset
+    return found
 
 
 def test_what_is_not_read_is_not_fetched_without_end(
