@@ -34,7 +34,7 @@ class Means:
     intakes: the streams that the front-end knows, which check events.
     limit_events: how many events of one stream may be read and not written.
     finish_s: how long an input that stops waits for what is under way.
-    schemas: the Avro schemas; None if none are configured.
+    schemas: the schemas of framed records; None if none are configured.
     now_ms: the clock by which events are checked.
     """
 

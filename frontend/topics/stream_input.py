@@ -15,8 +15,9 @@ from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
 from frontend.topics.answers import AnswerThread
+from frontend.topics.errors import SchemaPendingError
 from frontend.topics.route import Means, Route
-from frontend.topics.values import AvroValues, events_of, letter
+from frontend.topics.values import RecordValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
@@ -29,6 +30,8 @@ _POLL_S, _COMMIT_S = 0.1, 0.05
 _LOOK_S = 0.5
 _RECORDS = 1_000
 _ROOM_S, _REST_AFTER_S = 0.02, 0.5
+# How often a schema that was asked for is looked for.
+_SCHEMA_S = 0.1
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -53,9 +56,12 @@ class StreamInput:
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
         self._answers: AnswerThread | None = None
-        self._committed_s = self._looked_s = 0.0
+        self._committed_s = self._looked_s = self._pending_s = 0.0
         self._ends: dict[int, int] = {}
-        self._avro = AvroValues(means.schemas)
+        self._values = RecordValues(means.schemas)
+        # What was read and waits for a schema, and why that is not there.
+        self._pending: list[tuple[Window, list[Message], float]] = []
+        self._pending_why: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
 
@@ -138,7 +144,8 @@ class StreamInput:
             self._look_for_ends(reading)
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
-            if not self._unpublished and not self.windows.is_full:
+            self._take_pending()
+            if not self._unpublished and not self._pending and not self.windows.is_full:
                 full_since_s = 0.0
                 answers.pace()
                 messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
@@ -192,24 +199,46 @@ class StreamInput:
             self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
 
     def _take(self, messages: list[Message]) -> None:
-        now_ms, read_s = self._means.now_ms(), perf_counter()
+        read_s = perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
         messages.sort(key=_partition)
         for partition, own in groupby(messages, _partition):
             window = self.windows.of(partition)
-            if window is None:
-                continue
-            run = self._run_of(window, list(own), now_ms, read_s)
-            self.windows.add(run)
-            if run.values is None and (self._unpublished or not self._ask(run)):
-                self._unpublished.append(run)
+            if window is not None:
+                self._take_of(window, list(own), read_s)
+
+    def _take_of(self, window: Window, messages: list[Message], read_s: float) -> None:
+        try:
+            run = self._run_of(window, messages, self._means.now_ms(), read_s)
+        except SchemaPendingError as error:
+            self._pending.append((window, messages, read_s))
+            if error.why is not None and self._pending_why is None:
+                self._pending_why = error.why
+                _log.error("%s is read on once a schema is there: %s", self._group, error.why)
+            return
+        self.windows.add(run)
+        if run.values is None and (self._unpublished or not self._ask(run)):
+            self._unpublished.append(run)
+
+    def _take_pending(self) -> None:
+        """Take again what waits for a schema, now and then."""
+        if not self._pending or monotonic() - self._pending_s < _SCHEMA_S:
+            return
+        self._pending_s = monotonic()
+        pending, self._pending = self._pending, []
+        for window, messages, read_s in pending:
+            if not window.is_abandoned:
+                self._take_of(window, messages, read_s)
+        if not self._pending and self._pending_why is not None:
+            self._pending_why = None
+            _log.info("%s is read on", self._group)
 
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
         intake = self._current_intake()
-        found = events_of(messages, self._avro, intake.incoming)
+        found = events_of(messages, self._values, intake.incoming, intake.entry.stream.input_format)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)

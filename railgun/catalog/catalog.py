@@ -30,6 +30,7 @@ from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
     check_partitioner_names,
     definition_to_json,
+    shown_definition,
     stream_from_json,
     stream_to_json,
 )
@@ -417,7 +418,7 @@ def _check_types(
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
     """Returns the registered stream with the wanted one's new fields, and all other differences."""
-    before, after = definition_to_json(old), definition_to_json(wanted)
+    before, after = shown_definition(old), shown_definition(wanted)
     # A definition that does not say how long logs are kept has no opinion.
     after.setdefault("log_retention", before.get("log_retention"))
     differences = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from railgun.catalog.input_format import InputFormat
 from railgun.language.computed import ComputedField
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
@@ -65,6 +66,7 @@ class StreamDefinition:
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     computed: the fields that are computed of recorded ones, each behind those that it reads.
+    input_format: the format of the input topic's records if no framing says it; else None. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -84,6 +86,7 @@ class StreamDefinition:
     dedup_events: int = 1_000_000
     log_retention_ms: int | None = None
     computed: tuple[ComputedField, ...] = ()
+    input_format: InputFormat | None = None
 
     @property
     def future_limit_ms(self) -> int:

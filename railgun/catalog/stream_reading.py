@@ -1,6 +1,8 @@
 """Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from railgun.catalog.computed_reading import (
@@ -13,6 +15,13 @@ from railgun.catalog.computed_reading import (
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.input_format import (
+    InputFormat,
+    format_from_file,
+    format_from_request,
+    format_to_json,
+    shown_format,
+)
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
@@ -38,6 +47,7 @@ KEYS = (
     "partitions",
     "record_replies",
     "dedup_events",
+    "input",
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
@@ -45,9 +55,17 @@ _COMPUTED = "computed"
 _DEFAULT = StreamDefinition("", ())
 
 
-def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
-    """Reads a stream from its table and checks every key. Raises DefinitionError."""
-    stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
+def stream_from_table(
+    name: object, body: object, loc: Location, folder: Path | None = None
+) -> StreamDefinition:
+    """Reads a stream from its table and checks every key. Raises DefinitionError.
+
+    folder: that of the definitions file, in which the schema of its input is; None if they are a text alone.
+    """
+    table = Table(body, loc, KEYS[1:])
+    said = table.get("input")
+    format_ = None if said is None else format_from_file(said, table.at("input"), folder)
+    stream = _stream(check_stream_name(name, loc), table, format_)
     check_partitioner_names(stream, loc)
     return stream
 
@@ -59,7 +77,9 @@ def stream_from_json(body: object, known: Iterable[ComputedField] = ()) -> Strea
     """
     table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
-    return _stream(name, table, known)
+    said = table.get("input")
+    format_ = None if said is None else format_from_request(said, table.at("input"))
+    return _stream(name, table, format_, known)
 
 
 def stream_from_record(body: Mapping[str, Any]) -> StreamDefinition:
@@ -77,9 +97,17 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     """Returns a body from which `stream_from_json` reads an equal definition."""
     kept = stream.log_retention_ms
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
+    if stream.input_format is not None:
+        body["input"] = format_to_json(stream.input_format)
     body.pop(_COMPUTED, None)
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
+
+
+def shown_definition(stream: StreamDefinition) -> dict[str, Any]:
+    """Returns the body of `definition_to_json` with the format of the input in words."""
+    body = definition_to_json(stream)
+    return body | ({"input": shown_format(body["input"])} if "input" in body else {})
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -105,8 +133,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, with no more of recorded fields than
-    types, and with the time zones of computed ones. Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention` and `input`, with no more of recorded
+    fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -128,13 +156,16 @@ def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
     return body
 
 
-def _stream(name: str, table: Table, known: Iterable[ComputedField] = ()) -> StreamDefinition:
+def _stream(
+    name: str, table: Table, format_: InputFormat | None, known: Iterable[ComputedField] = ()
+) -> StreamDefinition:
     said, loc = table.get("fields") or {}, table.at("fields")
     if not isinstance(said, Mapping):
         raise DefinitionError(loc, "a table of field types by name belongs here")
     fields = fields_from_table({key: each for key, each in said.items() if not is_computed(each)}, loc)
     types = {each.name: each.type for each in fields}
-    return _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)))
+    made = _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)))
+    return replace(made, input_format=format_)
 
 
 def _made(

@@ -6,6 +6,7 @@ import msgspec
 
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
+from railgun.catalog.input_format import InputFormat
 from railgun.catalog.model import LOGS_FOREVER
 from railgun.language.computed import resolve_computed
 from railgun.language.parser import parse_query
@@ -95,6 +96,7 @@ def entries() -> dict[str, bytes]:
         ),
         "a stream begins that says where events have its fields": begin_entry(placed(put), Made(), KEY),
         "a stream begins with computed fields": begin_entry(computing(put), Made(), KEY),
+        "a stream begins that says how its input is read": begin_entry(formatted(put), Made(), KEY),
     }
 
 
@@ -110,6 +112,12 @@ def computing(put: PutStream) -> PutStream:
         lambda _: {LISBON.name: LISBON}.get,
     )
     return replace(put, stream=replace(put.stream, computed=tuple(made)))
+
+
+def formatted(put: PutStream) -> PutStream:
+    """The change with a format of the input."""
+    found = InputFormat("protobuf", "CgA=", "shop.Payment")
+    return replace(put, stream=replace(put.stream, input_format=found))
 
 
 def placed(put: PutStream) -> PutStream:

@@ -24,6 +24,20 @@ class FieldPlace(BaseModel):
     )
 
 
+class Input(BaseModel):
+    """How records of a stream's input topic are read."""
+
+    format: str | None = Field(
+        None, description="json, avro or protobuf, of values without a framing; without it, a framing tells"
+    )
+    schema_: str | None = Field(
+        None, alias="schema", description="of Avro the schema's text; of Protobuf a descriptor set in base64"
+    )
+    message: str | None = Field(
+        None, description="the full name of the Protobuf message", examples=["payments.v2.Payment"]
+    )
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -41,6 +55,7 @@ class Stream(BaseModel):
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
+    input: Input | None = Field(None, description="how records of the input topic are read")
     fields: dict[str, str | FieldPlace] = Field(
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
@@ -58,6 +73,7 @@ class StreamChange(BaseModel):
     log_retention: str | None = Field(
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
     )
+    input: Input | None = Field(None, description="how records of the input topic are read from now on")
 
 
 class Query(BaseModel):

@@ -28,7 +28,7 @@ from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
-_EVOLVABLE = ("fields", "lateness", "retention", "log_retention")
+_EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 

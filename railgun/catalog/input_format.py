@@ -1,0 +1,151 @@
+"""How a stream's definition says that records of its input topic are encoded, where no framing says it."""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from railgun.catalog.errors import DefinitionError, Location
+from railgun.catalog.tables import Table
+
+JSON, AVRO, PROTOBUF = "json", "avro", "protobuf"
+SCHEMA_LIMIT_BYTES = 512 << 10
+"""The largest schema that a stream's record may hold."""
+
+_FILE_KEYS = ("format", "schema_file", "message")
+_KEYS = ("format", "schema", "message")
+_WHITESPACE = "\t\n\r"
+_MAKE_A_SET = (
+    "make a descriptor set of it, with protoc --include_imports --descriptor_set_out=FILE.desc, and name that"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFormat:
+    """The format of a topic's records, whose values have no framing.
+
+    kind: JSON, AVRO or PROTOBUF.
+    schema: of Avro its schema as JSON text, of Protobuf a FileDescriptorSet in base64; else empty.
+    message: the full name of a record's Protobuf message; else empty.
+    """
+
+    kind: str
+    schema: str = ""
+    message: str = ""
+
+    @property
+    def descriptor_set(self) -> bytes:
+        """The bytes of a Protobuf schema."""
+        return base64.b64decode(self.schema)
+
+
+def format_from_file(body: object, loc: Location, folder: Path | None) -> InputFormat | None:
+    """Reads the format from the table `input` of a definitions file; None if it says none. Raises DefinitionError.
+
+    folder: that of the definitions file, to which `schema_file` is relative; None if they are a text alone.
+    """
+    table = Table(body, loc, _FILE_KEYS)
+    name = table.text("schema_file")
+    if name is None:
+        return _format(table, None, table.at("schema_file"))
+    where = table.at("schema_file")
+    if folder is None:
+        raise DefinitionError(
+            where, "a file belongs to a definitions file; this is a text", "name the file of the definitions"
+        )
+    return _format(table, _content(folder / name, where), where)
+
+
+def format_from_request(body: object, loc: Location) -> InputFormat | None:
+    """Reads what `format_to_json` wrote; None if it says no format. Raises DefinitionError."""
+    table = Table(body, loc, _KEYS)
+    text, where = table.text("schema"), table.at("schema")
+    if text is None:
+        return _format(table, None, where)
+    if table.get("format") != PROTOBUF:
+        return _format(table, text.encode(errors="surrogatepass"), where)
+    try:
+        return _format(table, base64.b64decode(text, validate=True), where)
+    except (binascii.Error, ValueError):
+        raise DefinitionError(where, "a descriptor set is in base64 here") from None
+
+
+def format_to_json(found: InputFormat) -> dict[str, str]:
+    """Returns a table from which `format_from_request` reads an equal format."""
+    said = {"format": found.kind, "schema": found.schema, "message": found.message}
+    return {key: each for key, each in said.items() if each}
+
+
+def shown_format(body: Mapping[str, Any]) -> str:
+    """Returns what `format_to_json` wrote in words, with a digest in place of the schema."""
+    schema = str(body.get("schema", "")).encode(errors="replace")
+    words = [str(body["format"])]
+    if "message" in body:
+        words.append(str(body["message"]))
+    if schema:
+        words.append(f"schema {hashlib.blake2b(schema, digest_size=4).hexdigest()}")
+    return " ".join(words)
+
+
+def _content(path: Path, loc: Location) -> bytes:
+    """Returns what a schema file holds, or a little more than may be. Raises DefinitionError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(SCHEMA_LIMIT_BYTES + 1)
+    except OSError as error:
+        raise DefinitionError(loc, f"{path}: {error.strerror}") from None
+
+
+def _format(table: Table, content: bytes | None, loc: Location) -> InputFormat | None:
+    kind = table.choice("format", (JSON, AVRO, PROTOBUF), "")
+    message = table.text("message") or ""
+    if message and kind != PROTOBUF:
+        raise DefinitionError(table.at("message"), "a message is of Protobuf", f'say format = "{PROTOBUF}"')
+    if content is not None and kind not in (AVRO, PROTOBUF):
+        raise DefinitionError(loc, f'a schema is of format "{AVRO}" or "{PROTOBUF}"', "say which")
+    if not kind or kind == JSON:
+        return InputFormat(kind) if kind else None
+    if content is None:
+        raise DefinitionError(
+            table.at("format"), f"records without a framing need their {kind} schema", f"add {loc[-1]}"
+        )
+    if len(content) > SCHEMA_LIMIT_BYTES:
+        raise DefinitionError(
+            loc,
+            f"the schema is larger than {SCHEMA_LIMIT_BYTES >> 10} KiB",
+            "leave out what the message does not need, and source information",
+        )
+    return _avro(content, loc) if kind == AVRO else _protobuf(content, message, table, loc)
+
+
+def _avro(content: bytes, loc: Location) -> InputFormat:
+    try:
+        text = content.decode("utf-8-sig")
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        raise DefinitionError(loc, f"no Avro schema: {reason}", "it is JSON, as in an .avsc file") from None
+    return InputFormat(AVRO, text)
+
+
+def _protobuf(content: bytes, message: str, table: Table, loc: Location) -> InputFormat:
+    if _is_text(content):
+        raise DefinitionError(loc, "this is a textual .proto", _MAKE_A_SET)
+    if not message:
+        raise DefinitionError(
+            table.loc, "the key message is missing", "it holds the full name of a record's message"
+        )
+    return InputFormat(PROTOBUF, base64.b64encode(content).decode(), message)
+
+
+def _is_text(content: bytes) -> bool:
+    """Returns whether the bytes are a text. A descriptor set has control characters: lengths and numbers of fields."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return False
+    return all(each >= " " or each in _WHITESPACE for each in text)
