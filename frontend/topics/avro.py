@@ -7,6 +7,7 @@ from typing import Any
 
 import fastavro
 
+from frontend.topics.avro_bounds import check_bounds
 from frontend.topics.errors import ValueUnreadableError
 from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import ColumnError
@@ -26,16 +27,17 @@ class AvroReader:
         try:
             written, named = json.loads(text), [json.loads(each) for each in references]
             if not isinstance(written, Mapping) or written.get("type") != "record":
-                raise ValueUnreadableError(f"{place} is no record; events are records")
+                raise ValueUnreadableError("it is no record; events are records")
             known: dict[str, Any] = {}
             for each in named:
                 fastavro.parse_schema(without_logical_types(each), named_schemas=known)
             self._plain = fastavro.parse_schema(without_logical_types(written), named_schemas=known)
+            check_bounds(self._plain, known)
             self._conversions = Conversions(place, written, fields, named)
         except ColumnError as error:
             raise ValueUnreadableError(str(error)) from error
-        except ValueUnreadableError:
-            raise
+        except ValueUnreadableError as error:
+            raise ValueUnreadableError(f"{place}: {error}") from None
         except Exception as error:  # a foreign schema makes a parser fail in any way
             raise ValueUnreadableError(f"{place} cannot be read: {error or type(error).__name__}") from error
 

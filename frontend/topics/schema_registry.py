@@ -21,7 +21,6 @@ SIZE_LIMIT_BYTES = 4 << 20
 
 # A schema with all that it refers to.
 _REFERENCES_MAX, _TIMEOUT_S = 200, 10.0
-_PIECE_BYTES = 1 << 16
 # Of other formats than Protobuf it changes nothing.
 _QUERY = {"format": "serialized"}
 
@@ -155,7 +154,8 @@ class _Question:
     def _content(self, response: httpx.Response) -> bytes:
         """Return the bytes of an answer, however slowly they come, and however many they are: up to a limit."""
         data = bytearray()
-        for piece in response.iter_raw(_PIECE_BYTES):
+        # As they come: pieces of a size would be waited for.
+        for piece in response.iter_raw():
             data += piece
             if len(data) > self._left_bytes:
                 raise self._unusable(f"it has more than {SIZE_LIMIT_BYTES >> 20} MiB, with what it refers to")

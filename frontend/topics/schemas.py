@@ -44,7 +44,7 @@ class SchemaFile:
         try:
             text = path.read_text(encoding="utf-8")
             json.loads(text)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError("input.schema_file", f"{path}: no Avro schema: {error}") from error
         self._schema = WrittenSchema(AVRO, text)
 

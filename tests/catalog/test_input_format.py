@@ -176,12 +176,12 @@ def test_it_may_change_and_is_told_without_the_schema() -> None:
     assert isinstance(change, PutStream)
     assert change.schema_version == 1
     what = logged(change, Made(), catalog).what
-    assert what == "input protobuf p.M schema b5ab0f38 -> avro schema f1bdbd64"
+    assert what == "input protobuf p.M schema 14dafecd -> avro schema 22b5152a"
     # A file that says otherwise changes nothing, as of all settings.
     changes, differences = missing_changes(catalog, Definitions({"s": change.stream}))
     assert changes == []
     assert list(map(str, differences)) == [
-        "s: input is protobuf p.M schema b5ab0f38, the definition says avro schema f1bdbd64"
+        "s: input is protobuf p.M schema 14dafecd, the definition says avro schema 22b5152a"
     ]
     catalog.apply(change)
     assert catalog.streams["s"].stream.input_format == InputFormat("avro", SCHEMA)

@@ -73,7 +73,9 @@ class StreamChange(BaseModel):
     log_retention: str | None = Field(
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
     )
-    input: Input | None = Field(None, description="how records of the input topic are read from now on")
+    input: Input | None = Field(
+        None, description="how records of the input topic are read from now on; null: as their framing says"
+    )
 
 
 class Query(BaseModel):

@@ -6,7 +6,7 @@ It stands for a real one where that would have to lie, and for Protobuf: one tha
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -30,10 +30,12 @@ class RunningRegistry:
                 found = registry.answers.get(path)
                 self.send_response(503 if registry.is_down else 404 if found is None else 200)
                 self.end_headers()
-                if callable(found):
-                    found(self.wfile)
-                else:
-                    self.wfile.write(json.dumps(found).encode())
+                # A client that has read enough goes away.
+                with suppress(OSError):
+                    if callable(found):
+                        found(self.wfile)
+                    else:
+                        self.wfile.write(json.dumps(found).encode())
 
             def log_message(self, *args: object) -> None:
                 pass

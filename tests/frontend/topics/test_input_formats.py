@@ -71,6 +71,7 @@ def answers(message: Encoded) -> dict[str, Any]:
 def test_schemas_of_a_registry(
     kafka: str, tmp_path: Path, event: Event, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", logger="railgun.frontend")
     given = {**event(card="c", price="1.25"), "tx_id": "p1"}
     message = encoded(given)
     with (
@@ -100,7 +101,7 @@ def test_schemas_of_a_registry(
             "schema 6 cannot be read: ": framed(b"\0", 6),
             "no Protobuf of the message shop.v2.Event: ": framed(b"\0\xff", 1),
             "schema 1 has no message 1": framed(b"\2\2", 1),
-            "no JSON that can be read: ": framed(b"\xff", 2),
+            "event: no JSON: not UTF-8": framed(b"\xff", 2),
             "no Avro of its schema: ": framed(b"\xff" * 20, 3),
         }
         topic.send(wrong.values())

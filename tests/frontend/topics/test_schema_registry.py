@@ -123,31 +123,25 @@ def test_more_references_than_are_taken() -> None:
 
 
 def trickle(out: Any) -> None:
-    try:
-        for _ in range(200):
-            out.write(b" ")
-            out.flush()
-            time.sleep(0.02)
-    except OSError:
-        pass
+    for _ in range(3_000):
+        out.write(b" ")
+        time.sleep(0.02)
 
 
 def endless(out: Any) -> None:
-    try:
-        while True:
-            out.write(b" " * 65_536)
-    except OSError:
-        pass
+    while True:
+        out.write(b" " * 65_536)
 
 
 def test_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_TIMEOUT_S", 0.5)
     with schema_registry({"/schemas/ids/1": trickle, "/schemas/ids/2": endless}) as running:
-        schemas = SchemaRegistry(running.url)
+        schemas, begun_s = SchemaRegistry(running.url), time.monotonic()
         with pytest.raises(
-            TransportUnavailableError, match=r"schema 1: it is not there after 0.5 s\. Check that"
+            TransportUnavailableError, match=r"schema 1: it is not there after 0\.5 s\. Check"
         ):
             schemas.ask(1)
+        assert time.monotonic() - begun_s < 20
         with pytest.raises(UnknownSchemaError, match="schema 2: it has more than 4 MiB"):
             schemas.ask(2)
 
