@@ -90,7 +90,7 @@ def reader_of(format_: InputFormat, fields: Schema) -> Read:
     place = "the schema of the stream's input"
     if format_.kind == input_format.AVRO:
         return AvroReader(place, format_.schema, (), fields).read
-    # The library takes 20 ms to load, and is needed where there is Protobuf.
+    # The library takes 25 ms to load, and is needed where there is Protobuf.
     from frontend.topics.descriptors import files_of_set, named_message
     from frontend.topics.protobuf import ProtobufReader
 
