@@ -150,8 +150,7 @@ def events_of(
     format_: what the stream's definition says of its input.
     """
     values = list(map(Message.value, messages))
-    with_records = any(field.path is not None and field.path.of_record for field in fields.fields)
-    if not with_records and None not in values and _are_json(values, messages, format_):
+    if not fields.reads_records and None not in values and _are_json(values, messages, format_):
         return Events(values)  # type: ignore[arg-type]
     texts: list[EventText] = []
     rows: list[int] = []
@@ -165,7 +164,7 @@ def events_of(
         except (ValueUnreadableError, FramingError, UnknownSchemaError) as error:
             refused[row] = str(error)
             continue
-        texts.append(RecordEvent(text, _record_of(message)) if with_records else text)
+        texts.append(RecordEvent(text, _record_of(message)) if fields.reads_records else text)
         rows.append(row)
     return Events(texts, rows, refused)
 
