@@ -1,12 +1,11 @@
-"""Reads one stream's events from its input topic, publishes them, and hands them to the thread that writes answers."""
+"""Reads one stream's events from its input topics, publishes them, and hands them to the thread that writes answers."""
 
 import logging
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -21,8 +20,10 @@ from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupMember, leave
+from railgun.messaging.kafka.group import GroupMember, leave, where_of
 from railgun.messaging.kafka.output import Output
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.input_topics import InputTopic
 from railgun.telemetry.recording import StreamRecord
 
 _POLL_S, _COMMIT_S = 0.1, 0.05
@@ -36,25 +37,33 @@ _log = logging.getLogger("railgun.frontend")
 class StreamInput:
     """The input of a stream. One thread reads and publishes, another one writes the answers.
 
+    topics: the topics, with their numbers.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
+    skipped: how many records without a value were read, by topic.
     """
 
     def __init__(
-        self, route: Route, means: Means, make_output: Callable[[Callable[[], bool]], Output]
+        self,
+        route: Route,
+        topics: Sequence[InputTopic],
+        means: Means,
+        make_output: Callable[[Callable[[], bool]], Output],
     ) -> None:
         self.route, self._means, self._make_output = route, means, make_output
         self.failure: str | None = None
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
-        self.windows = Windows(route.topic_id, means.limit_events, self._commit_last)
+        self._topics = {each.name: each for each in topics}
+        self.windows = Windows(self._topics, means.limit_events, self._commit_last)
+        self.skipped = Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
         self._answers: AnswerThread | None = None
         self._committed_s = self._looked_s = 0.0
-        self._ends: dict[int, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
         self._avro = AvroValues(means.schemas)
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
@@ -77,15 +86,33 @@ class StreamInput:
         """Wait for the end of the input."""
         self._thread.join(within_s)
 
-    def lags(self) -> dict[int, int]:
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics."""
+        return list(self._topics)
+
+    def by_topic(self) -> list[dict[str, Any]]:
+        """Return how each topic stands, for people: partitions that this front-end has, and records in them."""
+        lags, own = self.lags(), Counter(window.where.topic for window in self.windows.all())
+        return [
+            {
+                "topic": topic,
+                "partitions": own[topic],
+                "lag": sum(records for where, records in lags.items() if where.topic == topic),
+                "skipped": self.skipped[topic],
+            }
+            for topic in self._topics
+        ]
+
+    def lags(self) -> dict[TopicPartition, int]:
         """Return how many records wait to be read, by partition, as far as is known."""
         if self.is_over:
             return {}
         ends = self._ends
         return {
-            window.partition: max(0, ends[window.partition] - max(0, window.position))
+            window.where: max(0, ends[window.where] - max(0, window.position))
             for window in self.windows.all()
-            if ends.get(window.partition, -1) >= 0
+            if ends.get(window.where, -1) >= 0
         }
 
     # --- the thread that reads -------------------------------------------------------------------------
@@ -109,7 +136,7 @@ class StreamInput:
 
     def _open(self, output: Output) -> None:
         windows = self.windows
-        reading = self._reading = GroupMember(self._means.settings, self._group, self._group, self)
+        reading = self._reading = GroupMember(self._means.settings, self._group, self.topics, self)
         answers = self._answers = AnswerThread(
             self.route.stream, self._means, windows, reading, output, self.record, self.failed
         )
@@ -189,18 +216,20 @@ class StreamInput:
         """Look where the partitions end, now and then. The consumer might never answer a thread that does not read."""
         if monotonic() - self._looked_s >= _LOOK_S:
             self._looked_s = monotonic()
-            self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
+            self._ends = {each.where: reading.end(each.where) for each in self.windows.all()}
 
     def _take(self, messages: list[Message]) -> None:
         now_ms, read_s = self._means.now_ms(), perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
-        messages.sort(key=_partition)
-        for partition, own in groupby(messages, _partition):
-            window = self.windows.of(partition)
+        by_partition: dict[TopicPartition, list[Message]] = {}
+        for message in messages:
+            by_partition.setdefault(where_of(message), []).append(message)
+        for where, own in by_partition.items():
+            window = self.windows.of(where)
             if window is None:
                 continue
-            run = self._run_of(window, list(own), now_ms, read_s)
+            run = self._run_of(window, own, now_ms, read_s)
             self.windows.add(run)
             if run.values is None and (self._unpublished or not self._ask(run)):
                 self._unpublished.append(run)
@@ -210,8 +239,9 @@ class StreamInput:
         offsets = list(map(_offset, messages))
         intake = self._current_intake()
         found = events_of(messages, self._avro, intake.incoming)
+        self.skipped[window.where.topic] += found.skipped
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
-        ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
+        ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
@@ -246,22 +276,22 @@ class StreamInput:
 
     # --- rebalances, in the same thread -----------------------------------------------------------------
 
-    def assigned(self, partitions: list[int]) -> None:
+    def assigned(self, partitions: list[TopicPartition]) -> None:
         self.windows.assigned(partitions)
 
-    def revoked(self, partitions: list[int]) -> None:
-        for run in [each for each in self._unpublished if each.window.partition in partitions]:
+    def revoked(self, partitions: list[TopicPartition]) -> None:
+        for run in [each for each in self._unpublished if each.window.where in partitions]:
             self._unpublished.remove(run)
             self.windows.forget(run)
         self.windows.revoked(partitions)
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
         self.windows.lost(partitions)
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         self.windows.committed(positions)
 
-    def _commit_last(self, positions: Mapping[int, int]) -> bool:
+    def _commit_last(self, positions: Mapping[TopicPartition, int]) -> bool:
         """Commit positions before partitions go to another member; return False if that was not possible."""
         reading, answers = self._reading, self._answers
         if positions and reading is not None and answers is not None and not answers.commits:
@@ -274,6 +304,5 @@ class StreamInput:
         return True
 
 
-# A message without an error has both.
-_partition: Any = Message.partition
+# A message without an error has one.
 _offset: Any = Message.offset

@@ -121,16 +121,18 @@ _AVRO_MARK = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of some records.
+    """The events of some records. Records without a value are none, and are not refused.
 
     texts: the events, each as JSON or read already.
     rows: the index of each event's record; None if all records are events.
     refused: why a record is no event, by its index.
+    skipped: how many records have no value.
     """
 
     texts: Sequence[EventText]
     rows: list[int] | None = None
     refused: dict[int, str] = field(default_factory=dict)
+    skipped: int = 0
 
 
 def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> Events:
@@ -147,7 +149,6 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
     refused: dict[int, str] = {}
     for row, (value, message) in enumerate(zip(values, messages)):
         if value is None:
-            refused[row] = "it has no value"
             continue
         try:
             event = avro.read(message, fields)
@@ -157,7 +158,7 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
         text = value if event is None else event
         texts.append(RecordEvent(text, _record_of(message)) if with_records else text)
         rows.append(row)
-    return Events(texts, rows, refused)
+    return Events(texts, rows, refused, values.count(None))
 
 
 def _record_of(message: Message) -> EventRecord:

@@ -450,4 +450,6 @@ def _describe(value: object) -> str:
         return "not set"
     if isinstance(value, list):
         return ", ".join(value)
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_describe(each)}" for key, each in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -51,6 +51,18 @@ class FieldDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class InputDefinition:
+    """What a definition says of the topics that a stream's events come from.
+
+    topics: their names; none: the topic `<prefix>.<stream>.in` alone.
+
+    Only front-ends of a cluster read topics. Tasks know nothing of them.
+    """
+
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """The definition of a stream. Durations are in ms.
 
@@ -65,6 +77,7 @@ class StreamDefinition:
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     computed: the fields that are computed of recorded ones, each behind those that it reads.
+    input: the topics that events come from. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -84,6 +97,7 @@ class StreamDefinition:
     dedup_events: int = 1_000_000
     log_retention_ms: int | None = None
     computed: tuple[ComputedField, ...] = ()
+    input: InputDefinition = InputDefinition()
 
     @property
     def future_limit_ms(self) -> int:

@@ -13,6 +13,7 @@ from railgun.catalog.computed_reading import (
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.input_reading import input_from_table, input_to_json
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
@@ -38,6 +39,7 @@ KEYS = (
     "partitions",
     "record_replies",
     "dedup_events",
+    "input",
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
@@ -78,6 +80,8 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     kept = stream.log_retention_ms
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
     body.pop(_COMPUTED, None)
+    if said := input_to_json(stream.input):
+        body["input"] = said
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
 
@@ -105,8 +109,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, with no more of recorded fields than
-    types, and with the time zones of computed ones. Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention` and `input`, with no more of recorded
+    fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -156,6 +160,7 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
+        input=input_from_table(table.get("input"), table.at("input")),
     )
     check_stream(stream, table.loc)
     return stream

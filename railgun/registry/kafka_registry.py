@@ -8,7 +8,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -18,6 +18,7 @@ from railgun.catalog.changes import AddHistory, Change, Deepen, DropStream, PutS
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.retelling import retold
 from railgun.catalog.task_key import TaskKey
+from railgun.catalog.version import WITH_INPUT
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -34,9 +35,11 @@ from railgun.registry.entries import (
     check,
     done_entry,
     removed_entry,
+    topic_entry,
 )
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
+from railgun.registry.input_topics import InputTopic, check_inputs, numbered
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
@@ -161,6 +164,50 @@ class KafkaRegistry:
                 is_made = bool(self._state.made_by(author))
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
+    def number_topics(self, created: int, found: Collection[tuple[str, str]]) -> list[InputTopic]:
+        """Record the numbers of topics that are to be read for a stream. Returns the topics in the same order.
+
+        While a process lives that would not read the record, new topics get numbers that are not recorded.
+        created: the place of the stream's creation.
+        found: name and id of each topic.
+        Raises RegistryBusyError and TransportError.
+        """
+        with self._changing:
+            for attempt in range(_ATTEMPTS):
+                self.snapshot()
+                missing = self._without_numbers(created, found)
+                try:
+                    if missing and self._may_record_numbers():
+                        self._record_numbers(created, missing)
+                        missing = []
+                except WriterFencedError:
+                    self._pause(attempt)
+                    continue
+                by_id = {each.id: each for each in numbered(missing, self._numbers(created).values())}
+                by_id |= self._numbers(created)
+                return [by_id[topic_id] for _, topic_id in found]
+        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
+
+    def _numbers(self, created: int) -> Mapping[str, InputTopic]:
+        return self._state.topics.get(created, {})
+
+    def _without_numbers(self, created: int, found: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [each for each in found if each[1] not in self._numbers(created)]
+
+    def _may_record_numbers(self) -> bool:
+        """Return whether nobody would stop at the record. Whoever cannot read it has stopped at an earlier one."""
+        return self._state.newest_version >= WITH_INPUT or self._readers.read_topics()
+
+    def _record_numbers(self, created: int, missing: Collection[tuple[str, str]]) -> None:
+        self._be_courteous()
+        with KafkaSoleWriter(self._settings, self._where.topic) as writer:
+            self.snapshot()
+            self._finish(writer)
+            # Another front-end may have recorded some meanwhile.
+            new = numbered(self._without_numbers(created, missing), self._numbers(created).values())
+            if new:
+                self._append(writer, [topic_entry(created, each) for each in new])
+
     def make_query_topics(self) -> None:
         """Make the missing topics for value queries, for streams that an earlier release created.
 
@@ -239,6 +286,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            check_inputs(changes, catalog.definitions, self._topics)
             self._readers.check(changes, catalog.definitions)
             self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)

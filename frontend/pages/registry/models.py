@@ -24,6 +24,14 @@ class FieldPlace(BaseModel):
     )
 
 
+class Input(BaseModel):
+    """The topics that a stream's events come from."""
+
+    topics: list[str] | None = Field(
+        None, description="on the engine's own cluster; left out: <prefix>.<stream>.in alone"
+    )
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -41,6 +49,7 @@ class Stream(BaseModel):
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
+    input: Input | None = Field(None, description="the topics that events come from")
     fields: dict[str, str | FieldPlace] = Field(
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
@@ -57,6 +66,9 @@ class StreamChange(BaseModel):
     retention: str | None = Field(None, description="how long events are kept, or forever")
     log_retention: str | None = Field(
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
+    )
+    input: Input | None = Field(
+        None, description="the topics that events come from, as a whole; null: the default one"
     )
 
 
