@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
 
+from frontend.topics.input_reports import InputReports
 from frontend.topics.recorded import OUT
 from frontend.topics.route import Means, Route
+from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
 from railgun.catalog.catalog import StreamEntry
 from railgun.messaging.errors import (
@@ -19,12 +21,12 @@ from railgun.messaging.errors import (
 from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
 from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import FOREVER
+from railgun.messaging.transport import FOREVER, TopicPartition
 from railgun.registry.errors import RegistryError
 from railgun.registry.input_topics import PARTITIONS_MAX
 from railgun.wording import listed
 
-_LOOK_S = 1.0
+_LOOK_S = 0.5
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
 # The time for all inputs to finish what is under way, to leave their groups, and to give up transactions.
 _END_S = 40.0
@@ -33,7 +35,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Inputs:
-    """Looks for input topics about once a second, in a thread of its own.
+    """Looks for input topics about twice a second, in a thread of its own.
 
     is_transactional: whether each reply is in the output topic exactly once.
     """
@@ -45,6 +47,8 @@ class Inputs:
         self._troubles: dict[str, _Trouble] = {}
         # By stream and topic, why the topic is not read. Each reason is logged once.
         self._unread: dict[tuple[str, str], str] = {}
+        # Made with the first input: a cluster without input topics does not need them.
+        self._reports: InputReports | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inputs", daemon=True)
         self._thread.start()
@@ -63,6 +67,8 @@ class Inputs:
         deadline = monotonic() + _END_S
         for each in self._running.values():
             each.join(max(0.0, deadline - monotonic()))
+        if self._reports is not None:
+            self._reports.close()
 
     def _run(self) -> None:
         while True:
@@ -96,7 +102,7 @@ class Inputs:
         for name, route in requested.items():
             trouble = self._troubles.get(name)
             if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
-                self._begin(route, max(there[topic].partitions for topic, _ in route.topics))
+                self._begin(route, {topic: there[topic].partitions for topic, _ in route.topics})
 
     def _topics_of(self, name: str, entry: StreamEntry) -> tuple[str, ...]:
         """Return the topics that a stream's events come from, whether they exist or not."""
@@ -116,15 +122,34 @@ class Inputs:
                     if before.get((name, topic)) != why:
                         _log.warning("%s: the topic %s is not read: %s", name, topic, why)
 
-    def _begin(self, route: Route, partitions: int) -> None:
+    def _begin(self, route: Route, partitions: Mapping[str, int]) -> None:
         names = self._means.topics
-        topics = self._means.registry.number_topics(route.created, route.topics)
+        entry = self._means.intakes.now.catalog.streams.get(route.stream)
+        if entry is None or entry.created != route.created:
+            return
+        start = entry.stream.input.start
+        topics = self._means.registry.number_topics(
+            route.created,
+            route.topics,
+            lambda topic: start_offsets(self._transport, topic, partitions[topic], start),
+        )
+        self._reports = self._reports or InputReports(self._transport, names)
+        bounds = self._transport.bounds_of(
+            [TopicPartition(topic, each) for topic, count in partitions.items() for each in range(count)]
+        )
         for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
             # A topic that somebody has made is used as it is.
             with contextlib.suppress(TopicExistsError, TopicSettingsError):
-                self._transport.create_topic(topic, partitions, settings)
+                self._transport.create_topic(topic, max(partitions.values()), settings)
         _log.info("events are read from %s", listed([each.name for each in topics]))
-        self._running[route.stream] = StreamInput(route, topics, self._means, self._output(route.stream))
+        self._running[route.stream] = StreamInput(
+            route,
+            topics,
+            self._means,
+            self._reports,
+            {where: end for where, (_, end) in bounds.items()},
+            self._output(route.stream),
+        )
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()

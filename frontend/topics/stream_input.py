@@ -1,6 +1,7 @@
 """Reads one stream's events from its input topics, publishes them, and hands them to the thread that writes answers."""
 
 import logging
+import math
 import sys
 import threading
 import time
@@ -14,6 +15,9 @@ from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
 from frontend.topics.answers import AnswerThread
+from frontend.topics.backlog import Backlog
+from frontend.topics.input_reports import InputReports
+from frontend.topics.positions import Positions
 from frontend.topics.route import Means, Route
 from frontend.topics.values import AvroValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
@@ -28,6 +32,8 @@ from railgun.telemetry.recording import StreamRecord
 
 _POLL_S, _COMMIT_S = 0.1, 0.05
 _LOOK_S = 0.5
+# How long records are waited for while some wait for other partitions.
+_HELD_S = 0.005
 _RECORDS = 1_000
 _ROOM_S, _REST_AFTER_S = 0.02, 0.5
 
@@ -38,9 +44,11 @@ class StreamInput:
     """The input of a stream. One thread reads and publishes, another one writes the answers.
 
     topics: the topics, with their numbers.
+    reports: of how far topics are read.
+    ends: where the topics' partitions end, of those that have a leader.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
-    skipped: how many records without a value were read, by topic.
+    skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
     """
 
     def __init__(
@@ -48,6 +56,8 @@ class StreamInput:
         route: Route,
         topics: Sequence[InputTopic],
         means: Means,
+        reports: InputReports,
+        ends: Mapping[TopicPartition, int],
         make_output: Callable[[Callable[[], bool]], Output],
     ) -> None:
         self.route, self._means, self._make_output = route, means, make_output
@@ -55,7 +65,9 @@ class StreamInput:
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
         self._topics = {each.name: each for each in topics}
+        self._positions = Positions(route.stream, route.created, self._topics, reports)
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
+        self._backlog = Backlog(route.created, self._topics, ends, self.windows, reports)
         self.skipped = Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
@@ -143,6 +155,7 @@ class StreamInput:
         try:
             self._read(reading, answers)
             self._finish(reading)
+            self._positions.report(self._backlog.standings(), self.windows.settled())
         finally:
             if self.failure is not None or sys.exc_info()[0] is not None:
                 windows.close()
@@ -162,15 +175,19 @@ class StreamInput:
             answers.check()
             self._check_alive(reading, answers)
             self._commit(reading)
+            if self._positions.is_due(is_behind=self._backlog.limit < math.inf):
+                self._positions.report(self._backlog.standings(), self.windows.settled())
             self._look_for_ends(reading)
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
             if not self._unpublished and not self.windows.is_full:
                 full_since_s = 0.0
                 answers.pace()
-                messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
+                messages = reading.poll(self._patience_s(), _RECORDS)
+                self._backlog.look(reading, self._slack_ms())
                 if messages:
                     self._take(messages)
+                self._publish_held()
                 continue
             full_since_s = full_since_s or monotonic()
             if monotonic() - full_since_s > _REST_AFTER_S:
@@ -178,6 +195,20 @@ class StreamInput:
             else:
                 with self.windows.changed:
                     self.windows.changed.wait(_ROOM_S)
+
+    def _patience_s(self) -> float:
+        """Return how long to wait for records."""
+        if self._backlog.is_holding:
+            return _HELD_S
+        return _COMMIT_S if self.windows.uncommitted() else _POLL_S
+
+    def _slack_ms(self) -> int | None:
+        """Return how far partitions may be ahead of one that is behind; None: any, if events have no time."""
+        entry = self._means.intakes.now.catalog.streams.get(self.route.stream)
+        if entry is None or entry.stream.time is None:
+            return None
+        # The other half is for the disorder within a partition.
+        return entry.stream.lateness_ms // 2
 
     def _finish(self, reading: GroupMember) -> None:
         deadline = monotonic() + self._means.finish_s
@@ -230,27 +261,49 @@ class StreamInput:
             if window is None:
                 continue
             run = self._run_of(window, own, now_ms, read_s)
-            self.windows.add(run)
-            if run.values is None and (self._unpublished or not self._ask(run)):
-                self._unpublished.append(run)
+            if run.first < window.read:
+                raise TransportUnavailableError(
+                    str(where), "the topic was made anew, or has lost its end", "It is read again by itself"
+                )
+            window.read = run.after
+            if self._backlog.holds(where):
+                self._backlog.add(own, run)
+            else:
+                self._publish(run)
+
+    def _publish_held(self) -> None:
+        """Publish what was held back and need not be any more, as far as there is room."""
+        for where, messages, made in self._backlog.take():
+            window = self.windows.of(where)
+            assert window is not None
+            self._publish(made or self._run_of(window, messages, self._means.now_ms(), perf_counter()))
+            if self._unpublished or self.windows.is_full:
+                return
+
+    def _publish(self, run: Run) -> None:
+        self.skipped[run.window.where.topic] += run.skipped
+        note_refused(self.record, run.accepted.refused.values())
+        self.windows.add(run)
+        if run.values is None and (self._unpublished or not self._ask(run)):
+            self._unpublished.append(run)
 
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
         intake = self._current_intake()
         found = events_of(messages, self._avro, intake.incoming)
-        self.skipped[window.where.topic] += found.skipped
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
+        skipped = found.skipped + len(found.texts) - len(accepted) - len(accepted.refused)
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
-        note_refused(self.record, accepted.refused.values())
         letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
         if accepted.rows is not None:
             own = [own[row] for row in accepted.rows.tolist()]
-        run = Run(window, len(messages), offsets[0], offsets[-1] + 1, accepted, own, letters, read_s)
+        count, after = len(messages), offsets[-1] + 1
+        run = Run(window, count, offsets[0], after, accepted, own, letters, read_s, skipped)
         if not len(accepted):
             run.values = []
         timer.end("admission")
@@ -263,7 +316,7 @@ class StreamInput:
         if entry is None or entry.created != self.route.created:
             raise TransportUnavailableError(stream, "the stream was dropped", "nothing is to be done")
         if self._intake_of is None or self._intake_of.entry.stream != entry.stream:
-            self._intake_of = StreamIntake(entry, self._intake_of)
+            self._intake_of = StreamIntake(entry, self._intake_of, selects=True)
         return self._intake_of
 
     def _ask(self, run: Run) -> bool:
@@ -276,16 +329,24 @@ class StreamInput:
 
     # --- rebalances, in the same thread -----------------------------------------------------------------
 
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        offset = self._positions.start(where, committed)
+        self._backlog.start(where, offset)
+        return offset
+
     def assigned(self, partitions: list[TopicPartition]) -> None:
         self.windows.assigned(partitions)
+        self._backlog.assigned(partitions)
 
     def revoked(self, partitions: list[TopicPartition]) -> None:
+        self._backlog.gone(partitions)
         for run in [each for each in self._unpublished if each.window.where in partitions]:
             self._unpublished.remove(run)
             self.windows.forget(run)
         self.windows.revoked(partitions)
 
     def lost(self, partitions: list[TopicPartition]) -> None:
+        self._backlog.gone(partitions)
         self.windows.lost(partitions)
 
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:

@@ -36,9 +36,11 @@ class Window:
     where: the partition.
     place: a name of the partition that no other partition has ever had.
     number: identifies the partition to tasks. It differs from that in a deleted topic of the same name.
-    position: the offset of the next record to be read; −1 before the first.
+    position: the offset of the next record to be published; −1 before the first.
+    read: the offset after the last record that was read; −1 before the first.
     written: the replies to records before this offset are durable; −1 if none are.
     committed: the offset at which the group would continue.
+    time_ms: the greatest event time of the records before `written`; None if they had none.
     is_abandoned: whether another member of the group may have the partition.
     runs: what was read and is not written yet, in order.
     """
@@ -47,8 +49,10 @@ class Window:
     place: str
     number: int
     position: int = -1
+    read: int = -1
     written: int = -1
     committed: int = 0
+    time_ms: int | None = None
     is_abandoned: bool = False
     runs: "deque[Run]" = field(default_factory=deque)
 
@@ -72,6 +76,7 @@ class Run:
     letters: the dead letters of the other records.
     read_s: when the records were read, by perf_counter.
     published_s: when the events were published the last time, by perf_counter.
+    skipped: how many records have no value, or do not satisfy the stream's condition.
     patience_ms: how long answers are waited for before the events are published again.
     values, keys: the replies in order, and their keys. None and empty until all answers are there.
     """
@@ -84,6 +89,7 @@ class Run:
     offsets: list[int]
     letters: list[Letter]
     read_s: float
+    skipped: int = 0
     patience_ms: int = ASK_MS
     published_s: float = 0.0
     values: list[bytes] | None = None
@@ -178,6 +184,11 @@ class Windows:
                     assert window.runs[0] is run
                     window.runs.popleft()
                     window.written = run.after
+                    if len(run.accepted):
+                        latest_ms = max(run.accepted.times)
+                        window.time_ms = max(
+                            latest_ms, latest_ms if window.time_ms is None else window.time_ms
+                        )
                     self.events -= run.count
             self.changed.notify_all()
 
@@ -191,6 +202,12 @@ class Windows:
             return {
                 each.where: each.written for each in self._windows.values() if each.written > each.committed
             }
+
+    def settled(self) -> dict[TopicPartition, int]:
+        """Return the positions that the group is known to have committed, by partition. Those that have not moved since
+        the partition was assigned are left out."""
+        with self.changed:
+            return {each.where: each.committed for each in self._windows.values() if each.committed > 0}
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the positions at which the group should go on, by partition."""

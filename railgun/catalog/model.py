@@ -22,6 +22,11 @@ LOGS_FOREVER: Final = -1
 """As `log_retention_ms`: the broker keeps the logs of a stream's tasks for ever."""
 
 
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+"""As `start` of an input: from the oldest record on, and behind the newest one."""
+
+
 class LatePolicy(StrEnum):
     """The treatment of late events."""
 
@@ -55,11 +60,15 @@ class InputDefinition:
     """What a definition says of the topics that a stream's events come from.
 
     topics: their names; none: the topic `<prefix>.<stream>.in` alone.
+    start: where a topic is begun that was never read for the stream: EARLIEST, LATEST, or a time, in ms since 1970.
+    where: the condition, over recorded fields, of the records that are taken; None: all are.
 
     Only front-ends of a cluster read topics. Tasks know nothing of them.
     """
 
     topics: tuple[str, ...] = ()
+    start: str | int = EARLIEST
+    where: ComputedField | None = None
 
 
 @dataclass(frozen=True, slots=True)

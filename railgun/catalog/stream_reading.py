@@ -160,7 +160,9 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
-        input=input_from_table(table.get("input"), table.at("input")),
+        input=input_from_table(
+            table.get("input"), {each.name: each.type for each in fields}, name, table.at("input")
+        ),
     )
     check_stream(stream, table.loc)
     return stream

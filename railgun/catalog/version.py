@@ -9,5 +9,5 @@ WITH_PLACES: Final = 2
 WITH_COMPUTED: Final = 3
 """That of entries in which a stream has computed fields."""
 WITH_INPUT: Final = 4
-"""That of entries which say from which topics a stream's events come, or which topic has which number."""
+"""That of entries which say from which topics a stream's events come."""
 CATALOG_VERSION: Final = WITH_INPUT

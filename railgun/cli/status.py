@@ -111,7 +111,7 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _input(topic: Mapping[str, Any]) -> str:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
-    skipped = f", {counted(topic['skipped'], 'record')} without a value" if topic.get("skipped") else ""
+    skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
     return (
         f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
         f"{counted(topic['lag'], 'record')} to be read{skipped}"

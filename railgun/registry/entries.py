@@ -23,7 +23,7 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import place_to_json, with_place
-from railgun.catalog.input_reading import input_from_table, input_to_json
+from railgun.catalog.input_reading import input_from_record, input_to_record
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
@@ -66,7 +66,6 @@ class CatalogState:
     removals: dropped streams that still have topics.
     log: who changed what, for every change that began.
     topics: by the place of a stream's creation, the topics that were ever read for it, by id.
-    newest_version: the greatest version of the entries so far.
 
     log_name: what errors call the log of the catalogue.
     """
@@ -79,7 +78,6 @@ class CatalogState:
         self.removals: list[Removal] = []
         self.log = ChangeLog()
         self.topics: dict[int, dict[str, InputTopic]] = {}
-        self.newest_version = FIRST
         self._made_by: dict[str, list[Change]] = {}
 
     def take(self, offset: int, value: bytes) -> None:
@@ -93,7 +91,6 @@ class CatalogState:
             raise CatalogVersionError(self._log_name, offset, version, CATALOG_VERSION)
         try:
             self._take(entry)
-            self.newest_version = max(self.newest_version, version)
         except (DefinitionError, CatalogError, KeyError, TypeError) as error:
             raise CatalogDamagedError(self._log_name, offset, str(error)) from error
 
@@ -102,13 +99,13 @@ class CatalogState:
         return self._made_by.get(author, [])
 
     def _take(self, entry: Mapping[str, Any]) -> None:
-        if "done" in entry:
+        if _TOPIC in entry:
+            created, topic = topic_from_json(entry[_TOPIC])
+            self.topics.setdefault(created, {})[topic.id] = topic
+        elif "done" in entry:
             self._finish(entry["done"])
         elif "removed" in entry:
             self.removals = [each for each in self.removals if each.place != entry["removed"]]
-        elif _TOPIC in entry:
-            created, topic = topic_from_json(entry[_TOPIC])
-            self.topics.setdefault(created, {})[topic.id] = topic
         else:
             self._begin(entry)
 
@@ -160,8 +157,9 @@ def _with_places(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
 
 def _with_input(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
     """Return a change with what its entry says beside it of input topics. Raises DefinitionError."""
-    said = input_from_table(entry.get(_INPUT), (_INPUT,))
-    return replace(change, stream=replace(change.stream, input=said))
+    stream = change.stream
+    said = input_from_record(entry.get(_INPUT), stream.recorded_types, stream.name)
+    return replace(change, stream=replace(stream, input=said))
 
 
 def check(catalog: Catalog, changes: Sequence[Change]) -> None:
@@ -195,7 +193,7 @@ def begin_entry(
         if change.stream.computed:
             # They are in the definition. Every process has to know them, or it would refuse that.
             entry["version"] = WITH_COMPUTED
-        if said := input_to_json(change.stream.input):
+        if said := input_to_record(change.stream.input):
             # A front-end that passed over it would read another topic.
             entry |= {"version": WITH_INPUT, _INPUT: said}
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
@@ -227,7 +225,8 @@ def topic_entry(created: int, topic: InputTopic) -> tuple[bytes, bytes]:
 
     created: the place of the stream's creation.
     """
-    value = _encode({"version": WITH_INPUT, _TOPIC: topic_to_json(created, topic)})
+    # Releases that do not know it read that all tasks were told of all changes up to none.
+    value = _encode({"version": FIRST, "done": 0, _TOPIC: topic_to_json(created, topic)})
     return f"{_TOPIC} {created} {topic.id}".encode(), value
 
 

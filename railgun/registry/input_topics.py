@@ -23,11 +23,16 @@ class InputTopic:
 
     name, id: a topic that is deleted and made anew has the same name and another id.
     number: tells the topic apart from all others of the stream. Tasks know a partition by it (`partition_number`).
+    starts: by partition, the offset at which its first reading begins. Partitions behind these begin at their oldest
+        record.
+    is_remade: whether another topic of the name was read before. What the group has committed may be of that one.
     """
 
     name: str
     id: str
     number: int
+    starts: tuple[int, ...] = ()
+    is_remade: bool = False
 
     def partition_number(self, partition: int) -> int:
         """Return the number by which tasks know a partition: no other one of the stream has it."""
@@ -62,12 +67,15 @@ def hashed(topic_id: str) -> int:
 
 def topic_to_json(created: int, topic: InputTopic) -> dict[str, Any]:
     """Return the topic as the catalogue has it. created: the place of the stream's creation."""
-    return {"created": created, "topic": topic.name, "id": topic.id, "number": topic.number}
+    body = {"created": created, "topic": topic.name, "id": topic.id, "number": topic.number}
+    starts = {"starts": list(topic.starts)} if topic.starts else {}
+    return body | starts | ({"remade": True} if topic.is_remade else {})
 
 
 def topic_from_json(body: Mapping[str, Any]) -> tuple[int, InputTopic]:
     """Return what `topic_to_json` has made of a stream and a topic. Raises KeyError, TypeError."""
-    return body["created"], InputTopic(body["topic"], body["id"], body["number"])
+    starts, is_remade = tuple(body.get("starts", ())), bool(body.get("remade", False))
+    return body["created"], InputTopic(body["topic"], body["id"], body["number"], starts, is_remade)
 
 
 def check_inputs(changes: Sequence[Change], streams: Mapping[str, StreamDefinition], topics: Topics) -> None:

@@ -18,7 +18,6 @@ from railgun.catalog.changes import AddHistory, Change, Deepen, DropStream, PutS
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.retelling import retold
 from railgun.catalog.task_key import TaskKey
-from railgun.catalog.version import WITH_INPUT
 from railgun.messaging.errors import TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -164,12 +163,15 @@ class KafkaRegistry:
                 is_made = bool(self._state.made_by(author))
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
-    def number_topics(self, created: int, found: Collection[tuple[str, str]]) -> list[InputTopic]:
+    def number_topics(
+        self, created: int, found: Collection[tuple[str, str]], starts: Callable[[str], Sequence[int]]
+    ) -> list[InputTopic]:
         """Record the numbers of topics that are to be read for a stream. Returns the topics in the same order.
 
-        While a process lives that would not read the record, new topics get numbers that are not recorded.
         created: the place of the stream's creation.
         found: name and id of each topic.
+        starts: returns the offsets at which to begin a topic, by partition. It is called if no topic of that name was
+            ever read for the stream. May raise TransportError.
         Raises RegistryBusyError and TransportError.
         """
         with self._changing:
@@ -177,15 +179,12 @@ class KafkaRegistry:
                 self.snapshot()
                 missing = self._without_numbers(created, found)
                 try:
-                    if missing and self._may_record_numbers():
-                        self._record_numbers(created, missing)
-                        missing = []
+                    if missing:
+                        self._record_numbers(created, missing, starts)
+                    known = self._numbers(created)
+                    return [known[topic_id] for _, topic_id in found]
                 except WriterFencedError:
                     self._pause(attempt)
-                    continue
-                by_id = {each.id: each for each in numbered(missing, self._numbers(created).values())}
-                by_id |= self._numbers(created)
-                return [by_id[topic_id] for _, topic_id in found]
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
 
     def _numbers(self, created: int) -> Mapping[str, InputTopic]:
@@ -194,17 +193,25 @@ class KafkaRegistry:
     def _without_numbers(self, created: int, found: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
         return [each for each in found if each[1] not in self._numbers(created)]
 
-    def _may_record_numbers(self) -> bool:
-        """Return whether nobody would stop at the record. Whoever cannot read it has stopped at an earlier one."""
-        return self._state.newest_version >= WITH_INPUT or self._readers.read_topics()
-
-    def _record_numbers(self, created: int, missing: Collection[tuple[str, str]]) -> None:
+    def _record_numbers(
+        self,
+        created: int,
+        missing: Collection[tuple[str, str]],
+        starts: Callable[[str], Sequence[int]],
+    ) -> None:
         self._be_courteous()
         with KafkaSoleWriter(self._settings, self._where.topic) as writer:
             self.snapshot()
             self._finish(writer)
             # Another front-end may have recorded some meanwhile.
-            new = numbered(self._without_numbers(created, missing), self._numbers(created).values())
+            known = self._numbers(created).values()
+            names = {each.name for each in known}
+            new = [
+                replace(each, is_remade=True)
+                if each.name in names
+                else replace(each, starts=tuple(starts(each.name)))
+                for each in numbered(self._without_numbers(created, missing), known)
+            ]
             if new:
                 self._append(writer, [topic_entry(created, each) for each in new])
 

@@ -57,10 +57,6 @@ class CatalogReaders:
                     "this again"
                 )
 
-    def read_topics(self) -> bool:
-        """Return whether all that live read entries about the numbers of topics. Raises TransportError."""
-        return not self._laggards(WITH_INPUT)
-
     def _laggards(self, version: int) -> list[str]:
         """Return who cannot read entries of a version, in words."""
         existing = self._transport.topics()

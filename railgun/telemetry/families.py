@@ -232,7 +232,7 @@ INPUT = (
         "railgun_input_skipped_total",
         FamilyKind.COUNTER,
         (*_STREAM, "topic"),
-        "records that are no events, as they have no value: they get neither a reply nor a letter",
+        "records that have no value, or that `where` leaves out: they get neither a reply nor a letter",
     ),
     Family(
         "railgun_input_in_flight_events",

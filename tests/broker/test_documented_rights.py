@@ -8,7 +8,8 @@ import pytest
 from tests.broker.secured_broker import Right, rights_of
 from tests.forked import ROOT
 
-ROLES = {"frontend": ["payments"], "node": [], "spark": [], "backfill": [], "client": ["payments"]}
+_FED = ["payments", "--input", "prod.payments.v2"]
+ROLES = {"frontend": _FED, "node": [], "spark": [], "backfill": [], "client": _FED}
 _ROW = re.compile(r"^\| (\w+) \| (topic|group|transactional-id) \| `([^`]+)` \| ([\w, ]+) \|$", re.MULTILINE)
 
 

@@ -30,6 +30,14 @@ class Input(BaseModel):
     topics: list[str] | None = Field(
         None, description="on the engine's own cluster; left out: <prefix>.<stream>.in alone"
     )
+    start: str | None = Field(
+        None,
+        description="where a new topic is begun: earliest (left out), latest, or a time with its offset",
+        examples=["latest"],
+    )
+    where: str | None = Field(
+        None, description="a condition over recorded fields; other records are skipped", examples=["op = 'c'"]
+    )
 
 
 class Stream(BaseModel):

@@ -35,6 +35,12 @@ _log = logging.getLogger("railgun.kafka")
 class Owner(Protocol):
     """Is notified of the partitions that the member has, in the thread that polls or closes the member."""
 
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        """Return the offset at which the member reads a partition; None: at its oldest record.
+
+        committed: the group's position; negative if it has none.
+        """
+
     def assigned(self, partitions: list[TopicPartition]) -> None:
         """The member has these partitions from now on."""
 
@@ -49,7 +55,7 @@ class Owner(Protocol):
 
 
 class GroupMember:
-    """One member of a group. It reads each partition from the committed position, or else from the oldest record.
+    """One member of a group. It reads each partition from where its owner says, who is told the committed position.
 
     It asks for committed positions itself. librdkafka (2.16) takes a partition for one that was never read when a
     transaction over its position is open while the group rebalances.
@@ -92,6 +98,7 @@ class GroupMember:
         self._next_request_s, self._answer_s = 0.0, _ANSWER_MIN_S
         # The time limit of the last request for all, and whether any request was answered since.
         self._answer_of_all_s, self._is_answered = 0.0, False
+        self._held: set[TopicPartition] = set()
         # _is_member: between an assignment and the next revocation.
         self._is_paused, self._is_member = False, False
         self.metadata: Any = None
@@ -108,7 +115,9 @@ class GroupMember:
         """Return messages that have come. Raises TransportError for an error that a retry does not cure."""
         if self._is_paused:
             self._is_paused = False
-            self._consumer.resume(self._consumer.assignment())
+            self._consumer.resume(
+                [each for each in self._consumer.assignment() if _where(each) not in self._held]
+            )
         if self._buffered:
             messages, self._buffered = self._buffered, []
             return messages
@@ -129,6 +138,13 @@ class GroupMember:
         self._consumer.pause(self._consumer.assignment())
         # A message that comes all the same is of a partition that was just assigned.
         self._poll_into_buffer(_PAUSE_S)
+
+    def hold(self, partitions: Collection[TopicPartition]) -> None:
+        """Fetch nothing of these partitions for now, and again of those that were held before."""
+        before, self._held = self._held, set(partitions)
+        assigned = self._consumer.assignment()
+        self._consumer.pause([each for each in assigned if _where(each) in self._held - before])
+        self._consumer.resume([each for each in assigned if _where(each) in before - self._held])
 
     def commit(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> None:
         """Commit the group's positions, by partition.
@@ -249,8 +265,8 @@ class GroupMember:
         for each in found:
             if each.error is not None:
                 raise KafkaException(each.error)
-            if each.offset < 0:
-                each.offset = OFFSET_BEGINNING
+            start = self._owner.start(_where(each), each.offset)
+            each.offset = OFFSET_BEGINNING if start is None else start
         self._answer_s = min(max(_ANSWER_MIN_S, 2 * (monotonic() - requested_s)), _ANSWER_MAX_S)
         self._is_answered = True
         return found
@@ -302,6 +318,7 @@ class GroupMember:
     ) -> None:
         wheres = _wheres(partitions)
         self._unpositioned.difference_update(wheres)
+        self._held.difference_update(wheres)
         self._to_ask_singly = [each for each in self._to_ask_singly if each not in wheres]
         # If a partition comes back, another member may have read on from where the buffered messages are.
         self._buffered = [each for each in self._buffered if where_of(each) not in wheres]
@@ -313,11 +330,7 @@ class GroupMember:
 
     def _unassign(self, partitions: list[TopicPartition]) -> None:
         try:
-            assigned = [
-                each
-                for each in self._consumer.assignment()
-                if TopicPartition(each.topic, each.partition) in partitions
-            ]
+            assigned = [each for each in self._consumer.assignment() if _where(each) in partitions]
             # A partition that goes while it is paused would still be paused when it comes back.
             self._consumer.resume(assigned)
             self._consumer.incremental_unassign(assigned)
@@ -332,7 +345,7 @@ class GroupMember:
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:
             done = [each for each in partitions if each.error is None]
-            self._owner.committed({TopicPartition(each.topic, each.partition): each.offset for each in done})
+            self._owner.committed({_where(each): each.offset for each in done})
 
 
 def where_of(message: Message) -> TopicPartition:
@@ -342,7 +355,11 @@ def where_of(message: Message) -> TopicPartition:
 
 
 def _wheres(partitions: list[KafkaTopicPartition]) -> list[TopicPartition]:
-    return [TopicPartition(each.topic, each.partition) for each in partitions]
+    return list(map(_where, partitions))
+
+
+def _where(each: KafkaTopicPartition) -> TopicPartition:
+    return TopicPartition(each.topic, each.partition)
 
 
 def leave(member: GroupMember) -> None:

@@ -90,7 +90,7 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     windows.assigned([WHERE])
     window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
     windows.alive_s = monotonic() - 3600
     reading: Any = SimpleNamespace(session_s=1800.0)
@@ -110,7 +110,7 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
     windows.assigned([WHERE])
     window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     output = AbortedOutput(
         [
             OutputAbortedError("no member"),
@@ -138,7 +138,7 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
     windows.assigned([WHERE])
     window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     reading: Any = SimpleNamespace(session_s=1800.0)
     answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
     try:

@@ -42,6 +42,9 @@ class Member:
     def __exit__(self, *raised: object) -> None:
         leave(self.reading)
 
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        return committed if committed >= 0 else None
+
     def assigned(self, partitions: list[TopicPartition]) -> None:
         self.partitions |= {each.partition for each in partitions}
 

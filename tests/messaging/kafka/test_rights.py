@@ -67,6 +67,9 @@ def place(broker: SecuredBroker) -> Place:
 class _Owner:
     """Of a member of a group."""
 
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        return committed if committed >= 0 else None
+
     def assigned(self, partitions: list[TopicPartition]) -> None:
         pass
 
