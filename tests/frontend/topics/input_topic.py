@@ -139,9 +139,14 @@ class InputTopic:
         return [json.loads(value) for _, value in self.answered]
 
     @property
+    def written(self) -> list[Message]:
+        """The records in the output topic."""
+        return self.tail(self._out).messages
+
+    @property
     def answered(self) -> list[tuple[bytes, bytes]]:
         """Keys and values of the records in the output topic."""
-        return [(message.key() or b"", message.value() or b"") for message in self.tail(self._out).messages]
+        return [(message.key() or b"", message.value() or b"") for message in self.written]
 
     @property
     def letters(self) -> list[Message]:

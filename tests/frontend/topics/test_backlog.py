@@ -14,7 +14,7 @@ from tests.frontend.topics.test_input_crashes import check
 from tests.frontend.topics.test_input_topic import define
 from tests.strategies.case import STREAM
 
-_SPAN_MS, _BEGIN_MS = 1_000_000, 1_700_000_000_000
+_SPAN_MS, _BEGIN_MS = 300_000, 1_700_000_000_000
 _DEFINITIONS = f"""
 [streams.{STREAM}]
 time = "ts"
