@@ -1,16 +1,14 @@
 #!/bin/sh
 # Grants one principal what one role of a cluster needs on the broker. docs/kafka.md has the same as a table.
 #
-#     config/kafka-acls.sh ROLE PRINCIPAL [STREAM...] [--input TOPIC...]
+#     config/kafka-acls.sh ROLE PRINCIPAL [STREAM...]
 #     config/kafka-acls.sh frontend User:railgun-frontend payments
-#     config/kafka-acls.sh frontend User:railgun-frontend payments --input prod.payments.v2
 #     config/kafka-acls.sh node User:railgun-node
 #     config/kafka-acls.sh spark User:railgun-spark
 #     config/kafka-acls.sh backfill User:railgun-backfill
 #     config/kafka-acls.sh client User:fraud-app payments
 #
 # STREAM: those with an input topic. A front-end reads these topics; a client writes events to them, and reads replies.
-# --input: a topic that a stream's definition names. A front-end reads it; a client writes to it.
 # In the environment:
 #   PREFIX      cluster.topic_prefix (railgun)
 #   GROUP       the consumer group in which a client reads replies (the name of the output topic)
@@ -36,18 +34,8 @@ if [ $# -lt 2 ]; then
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
-role=$1 principal=$2 streams= inputs=
+role=$1 principal=$2
 shift 2
-while [ $# -gt 0 ]; do
-    case $1 in
-    --input)
-        inputs="$inputs ${2:?--input: the name of a topic is missing}"
-        shift
-        ;;
-    *) streams="$streams $1" ;;
-    esac
-    shift
-done
 
 # librdkafka asks for the group of every consumer, also of those that belong to none.
 if [ "$role" != client ]; then
@@ -59,12 +47,9 @@ frontend)
     grant Create,Read,Write,Delete,AlterConfigs topic "$PREFIX.*"
     grant Describe group "$PREFIX.nodes"
     grant Write transactional-id "$PREFIX.catalog"
-    for stream in $streams; do
+    for stream in "$@"; do
         grant Read group "$PREFIX.$stream.in"
         grant Write transactional-id "$PREFIX.$stream.in.*"
-    done
-    for topic in $inputs; do
-        grant Read topic "$topic"
     done
     ;;
 node)
@@ -81,13 +66,10 @@ backfill)
     grant Write transactional-id "$PREFIX.catalog"
     ;;
 client)
-    for stream in $streams; do
+    for stream in "$@"; do
         grant Write topic "$PREFIX.$stream.in"
         grant Read topic "$PREFIX.$stream.out"
         grant Read group "${GROUP:-$PREFIX.$stream.out}"
-    done
-    for topic in $inputs; do
-        grant Write topic "$topic"
     done
     ;;
 *)

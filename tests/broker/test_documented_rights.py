@@ -8,8 +8,7 @@ import pytest
 from tests.broker.secured_broker import Right, rights_of
 from tests.forked import ROOT
 
-_FED = ["payments", "--input", "prod.payments.v2"]
-ROLES = {"frontend": _FED, "node": [], "spark": [], "backfill": [], "client": _FED}
+ROLES = {"frontend": ["payments"], "node": [], "spark": [], "backfill": [], "client": ["payments"]}
 _ROW = re.compile(r"^\| (\w+) \| (topic|group|transactional-id) \| `([^`]+)` \| ([\w, ]+) \|$", re.MULTILINE)
 
 

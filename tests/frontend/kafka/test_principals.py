@@ -25,9 +25,7 @@ from tests.frontend.serving import until
 from tests.proc import command_lines
 
 STREAM = "payments"
-NAMED = "prod.payments.v2"
-_FED = [STREAM, "--input", NAMED]
-ROLES = {"frontend": _FED, "node": [], "spark": [], "backfill": [], "client": _FED}
+ROLES = {"frontend": [STREAM], "node": [], "spark": [], "backfill": [], "client": [STREAM]}
 EVENTS = f"/v1/streams/{STREAM}/events"
 _OTHER = '[streams.other]\npartitioners = ["card"]\n[streams.other.fields]\ncard = "string"\n'
 _STARTS_S, _STOPS_S = 200.0, 100.0
@@ -191,13 +189,13 @@ class InputClient:
         self._consumer.close()
 
 
-def _through_topics(secured: Secured, http: httpx.Client, numbers: range, topic: str = "") -> None:
-    """Events and replies through topics, and something that is no event. topic: the input topic; the default one."""
+def _through_topics(secured: Secured, http: httpx.Client, numbers: range) -> None:
+    """Events and replies through topics, and something that is no event."""
     client = InputClient(secured)
     try:
-        client.send(b"no event", topic)
+        client.send(b"no event")
         for number in numbers:
-            client.send(json.dumps(_event(number)).encode(), topic)
+            client.send(json.dumps(_event(number)).encode())
             assert client.reply()["metrics"]["everyone"] == number + 1
     finally:
         client.close()
@@ -292,7 +290,6 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     with KafkaTransport(KafkaSettings(secured.broker.open_address)) as log:
         # The input topic is made by whoever runs the broker; the others are as an earlier release made them.
         log.create_topic(topics.input(STREAM), 1)
-        log.create_topic(NAMED, 1)
         for topic in (topics.positions, topics.nodes):
             log.create_topic(topic, 1, TopicSettings(is_compacted=True))
     definitions = secured.folder / "definitions.toml"
@@ -323,9 +320,6 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     secured.end("f1")
     _serve(secured, http, "f2", more="[input]\ntransactional = true\n")
     _through_topics(secured, http, range(45, 50))
-    named = http.patch(f"/v1/streams/{STREAM}", json={"input": {"topics": [NAMED]}})
-    assert named.status_code == 200, named.text
-    _through_topics(secured, http, range(50, 55), NAMED)
     secured.start("node", leader, "--units", "1", "--data", str(secured.folder / leader))
     _as_backfill(secured)
     _drop_other(secured, http)

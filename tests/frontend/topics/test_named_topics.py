@@ -237,6 +237,23 @@ def test_many_records_without_a_value(cluster: LocalCluster, names: list[str]) -
         assert payments.letters == []
 
 
+def test_records_that_the_condition_leaves_out(cluster: LocalCluster, names: list[str]) -> None:
+    served = cluster.serve()
+    with InputTopic(cluster.broker, cluster.prefix, "one", 1, names[0]) as payments:
+        left_out: list[Any] = [{"tx": "1", "card": "test"}, {"tx": "2"}, {"card": "test"}]
+        refused: list[Any] = [{"card": "c"}, {"tx": 5, "card": "test"}, "no event"]
+        payments.send([*left_out, *refused, *events(2), *left_out, *events(1, first=2)])
+        reads(served, "one", {"topics": names[:1], "where": "card <> 'test'"})
+        assert [each["metrics"]["n"] for each in payments.await_replies(3)] == [1, 2, 3]
+        assert [headers_of(each)["offset"] for each in payments.await_letters(3)] == ["3", "4", "5"]
+        assert scraped(served, f'railgun_input_skipped_total{{stream="one",topic="{names[0]}"}}') == "6.0"
+        # Over HTTP nobody asks for it.
+        assert served.score("one", {"tx": "9", "card": "test"})["metrics"]["n"] == 1
+        other = {"input": {"topics": names[:1], "where": "card = 'test'"}}
+        answer = served.client.patch("/v1/streams/one", json=other)
+        assert (answer.status_code, "where of input is fixed" in answer.text) == (409, True)
+
+
 def group_of(cluster: LocalCluster) -> str:
     return f"{cluster.prefix}.one.in"
 
