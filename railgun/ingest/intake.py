@@ -177,14 +177,15 @@ class Intake:
         refused = self._why(texts, bad, latest_ms)
         if refused is None:
             return None
-        shares = self._router.shares(good)
+        routed = self._router.columns(good)
+        shares = self._router.shares(good, routed)
         if made is not None:
             known: list[str | int] = list(_made_texts(good.ids))
         else:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
         times_ms = good.times.tolist()
-        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, routed, refused)
 
     def _why(
         self, texts: Sequence[JsonText], bad: NDArray[np.int64], latest_ms: int
@@ -259,7 +260,7 @@ class Intake:
         for (home, partition), places in sorted(sent.items()):
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
-        return AcceptedBatch(rows, known, times, shares, events, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times, shares, events, self._schema, refused=refused)
 
 
 def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:

@@ -216,7 +216,9 @@ def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> 
 
 
 @pytest.mark.parametrize("lacking", [{"checkpoint": 0}, {"leaving": True}])
-def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(lacking: dict[str, Any]) -> None:
+def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(
+    lacking: dict[str, Any],
+) -> None:
     observed = _observed(None)
     copy = status(**{"state": CopyState.SILENT, "position": 9, "end": 9, "checkpoint": 4, **lacking})
     observed.take_report(encode_report(report(copy, node="n3")), 9.0)
