@@ -82,22 +82,28 @@ class Positions:
             where: self._report(where, standing, committed.get(where, -1))
             for where, standing in standings.items()
         }
-        if now_s - self._again_s > _AGAIN_S and any(each.is_behind for each in standings.values()):
-            self._again_s, self._reported = now_s, {}
-        moved = {where: each for where, each in reports.items() if self._reported.get(where) != each}
+        is_again = now_s - self._again_s > _AGAIN_S and any(each.is_behind for each in standings.values())
+        if is_again:
+            self._again_s = now_s
+        moved = {
+            where: each for where, each in reports.items() if is_again or self._reported.get(where) != each
+        }
         if self._reports.write(moved.values()):
-            self._reported = {where: moved.get(where) or self._reported[where] for where in reports}
+            self._reported = reports
 
     def _report(self, where: TopicPartition, standing: Standing, position: int) -> InputReport:
         topic = self._topics[where.topic]
-        heard = self._reports.of(self._created, topic, where.partition)
+        heard, before = self._reports.of(self._created, topic, where.partition), self._reported.get(where)
+        known = [
+            each.position for each in (before, None if heard is None else heard.report) if each is not None
+        ]
         return InputReport(
             stream=self._stream,
             created=self._created,
             topic=where.topic,
             id=topic.id,
             partition=where.partition,
-            position=position if position >= 0 or heard is None else heard.report.position,
+            position=position if position >= 0 else max(known, default=-1),
             # At the end nobody waits for it.
             time_ms=standing.time_ms if standing.is_behind else None,
             behind=standing.is_behind,
