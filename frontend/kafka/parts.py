@@ -127,7 +127,9 @@ def _means(
     cluster: FrontEndConfiguration, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
 ) -> Means:
     limit_events = cluster.input.unwritten_limit_events
-    return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)
+    return Means(
+        cluster.kafka, registry.topics, registry, exchange, intakes, limit_events, schemas=cluster.schemas
+    )
 
 
 def _make_query_topics(registry: KafkaRegistry) -> None:

@@ -27,7 +27,7 @@ def with_usable_formats(request: Request) -> Request:
 
 
 def _check(stream: StreamDefinition) -> None:
-    found = stream.input_format
+    found = stream.input.format
     if found is None or found.kind == input_format.JSON:
         return
     try:

@@ -126,16 +126,18 @@ def _bare(read: Read, value: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of some records.
+    """The events of some records. Records without a value are none, and are not refused.
 
     texts: the events, each as JSON or read already.
     rows: the index of each event's record; None if all records are events.
     refused: why a record is no event, by its index.
+    skipped: how many records have no value.
     """
 
     texts: Sequence[EventText]
     rows: list[int] | None = None
     refused: dict[int, str] = field(default_factory=dict)
+    skipped: int = 0
 
 
 def events_of(
@@ -157,7 +159,6 @@ def events_of(
     refused: dict[int, str] = {}
     for row, (value, message) in enumerate(zip(values, messages)):
         if value is None:
-            refused[row] = "it has no value"
             continue
         try:
             text = record_values.read(message, fields, format_)
@@ -166,7 +167,7 @@ def events_of(
             continue
         texts.append(RecordEvent(text, _record_of(message)) if fields.reads_records else text)
         rows.append(row)
-    return Events(texts, rows, refused)
+    return Events(texts, rows, refused, values.count(None))
 
 
 def _are_json(

@@ -51,6 +51,7 @@ class StreamEntry:
     metrics: by name, in the order added; each with the place of its `add`.
     history: the change that gave its tasks older events than their logs have; None if they have none.
     registered: all present and dropped metrics, with derived ones.
+    computed: the computed fields of each version of the schema.
     """
 
     stream: StreamDefinition
@@ -59,6 +60,7 @@ class StreamEntry:
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
     registered: Registrations = field(default_factory=Registrations)
+    computed: dict[int, tuple[ComputedField, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +146,7 @@ class Catalog:
                 dict(entry.metrics),
                 entry.history,
                 entry.registered.copy(),
+                dict(entry.computed),
             )
         return copied
 
@@ -219,7 +222,9 @@ class Catalog:
         stream, schema = change.stream, change.stream.schema(change.schema_version)
         entry = self.streams.get(stream.name)
         if entry is None:
-            self.streams[stream.name] = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry.computed[change.schema_version] = stream.computed
+            self.streams[stream.name] = entry
             return
         check_evolution(entry.stream, stream)
         _check_fields(entry, stream)
@@ -228,6 +233,7 @@ class Catalog:
             raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
         entry.stream = stream
         entry.schemas[change.schema_version] = schema
+        entry.computed[change.schema_version] = stream.computed
 
     def changes(self) -> Iterator[Change]:
         """Yields the shortest log that results in the present streams and metrics, in the order of places.
@@ -326,11 +332,28 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
+    _check_where(old, new)
     wanted_computed = {each.name: each for each in new.computed}
     for each in old.computed:
         after = wanted_computed.get(each.name, each)
         if each.name in new.types and after != each:
             raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
+
+
+def _check_where(old: StreamDefinition, new: StreamDefinition) -> None:
+    """Raises CatalogError if another condition is to hold for a topic that was read before.
+
+    Records whose replies are not written yet would be judged by it.
+    """
+    before, after = old.input, new.input
+    # The topic that is not named has the same name before and after.
+    stays = set(before.topics or ("",)) & set(after.topics or ("",))
+    if before.where != after.where and stays:
+        registered, wanted = (None if each.where is None else each.where.text for each in (before, after))
+        raise CatalogError(
+            f"{old.name}: where of input is fixed for a topic that is read: {_describe(registered)}, not "
+            f"{_describe(wanted)}; take the topic out of the list, and name it again once its records are answered"
+        )
 
 
 def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
@@ -436,7 +459,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
         return dataclasses.replace(old, fields=fields), differences
     body = definition_to_json(dataclasses.replace(old, fields=fields))
     body["fields"] |= {each.name: computed_to_json(each) for each in _added(old, wanted)}
-    return stream_from_json(body, old.computed), differences
+    return dataclasses.replace(stream_from_json(body, old.computed), input=old.input), differences
 
 
 def _field_texts(stream: StreamDefinition, *, places: bool = False) -> dict[str, str]:
@@ -451,4 +474,6 @@ def _describe(value: object) -> str:
         return "not set"
     if isinstance(value, list):
         return ", ".join(value)
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_describe(each)}" for key, each in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

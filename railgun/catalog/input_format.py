@@ -4,10 +4,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from railgun.catalog.errors import DefinitionError, Location
 from railgun.catalog.tables import Table
@@ -43,16 +41,41 @@ class InputFormat:
         return base64.b64decode(self.schema)
 
 
-def format_from_file(body: object, loc: Location, folder: Path | None) -> InputFormat | None:
-    """Reads the format from the table `input` of a definitions file; None if it says none. Raises DefinitionError.
+@dataclass(frozen=True, slots=True)
+class DefinitionsFile:
+    """Where definitions are. folder: that of their file, to which `schema_file` is relative; None for a text alone."""
 
-    folder: that of the definitions file, to which `schema_file` is relative; None if they are a text alone.
+    folder: Path | None
+
+
+def format_keys(file: DefinitionsFile | None) -> tuple[str, ...]:
+    """Returns the keys of the table `input` that say the format. file: where the table is; None for a request."""
+    return _KEYS if file is None else _FILE_KEYS
+
+
+def format_from_table(table: Table, file: DefinitionsFile | None) -> InputFormat | None:
+    """Reads the format from the table `input`; None if it says none. Raises DefinitionError.
+
+    file: where the table is. Without one, as in a request, it has the schema itself.
     """
-    table = Table(body, loc, _FILE_KEYS)
-    name = table.text("schema_file")
+    return _from_request(table) if file is None else _from_file(table, file.folder)
+
+
+def format_to_json(found: InputFormat) -> dict[str, str]:
+    """Returns the keys of a request from which an equal format is read."""
+    said = {"format": found.kind, "schema": found.schema, "message": found.message}
+    return {key: each for key, each in said.items() if each}
+
+
+def shown_schema(schema: str) -> str:
+    """Returns a digest by which people can tell schemas apart."""
+    return hashlib.blake2b(schema.encode(errors="replace"), digest_size=4).hexdigest()
+
+
+def _from_file(table: Table, folder: Path | None) -> InputFormat | None:
+    name, where = table.text("schema_file"), table.at("schema_file")
     if name is None:
-        return _format(table, None, table.at("schema_file"))
-    where = table.at("schema_file")
+        return _format(table, None, where)
     if folder is None:
         raise DefinitionError(
             where, "a file belongs to a definitions file; this is a text", "name the file of the definitions"
@@ -60,35 +83,17 @@ def format_from_file(body: object, loc: Location, folder: Path | None) -> InputF
     return _format(table, _content(folder / name, where), where)
 
 
-def format_from_request(body: object, loc: Location) -> InputFormat | None:
-    """Reads what `format_to_json` wrote; None if it says no format. Raises DefinitionError."""
-    table = Table(body, loc, _KEYS)
+def _from_request(table: Table) -> InputFormat | None:
     text, where = table.text("schema"), table.at("schema")
     if text is None:
         return _format(table, None, where)
     if table.get("format") != PROTOBUF:
         return _format(table, text.encode(errors="surrogatepass"), where)
     try:
-        return _format(table, base64.b64decode(text, validate=True), where)
+        content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise DefinitionError(where, "a descriptor set is in base64 here") from None
-
-
-def format_to_json(found: InputFormat) -> dict[str, str]:
-    """Returns a table from which `format_from_request` reads an equal format."""
-    said = {"format": found.kind, "schema": found.schema, "message": found.message}
-    return {key: each for key, each in said.items() if each}
-
-
-def shown_format(body: Mapping[str, Any]) -> str:
-    """Returns what `format_to_json` wrote in words, with a digest in place of the schema."""
-    schema = str(body.get("schema", "")).encode(errors="replace")
-    words = [str(body["format"])]
-    if "message" in body:
-        words.append(str(body["message"]))
-    if schema:
-        words.append(f"schema {hashlib.blake2b(schema, digest_size=4).hexdigest()}")
-    return " ".join(words)
+    return _format(table, content, where)
 
 
 def _content(path: Path, loc: Location) -> bytes:

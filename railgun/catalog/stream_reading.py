@@ -1,7 +1,6 @@
 """Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,8 @@ from railgun.catalog.computed_reading import (
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
-from railgun.catalog.input_format import (
-    InputFormat,
-    format_from_file,
-    format_from_request,
-    format_to_json,
-    shown_format,
-)
+from railgun.catalog.input_format import DefinitionsFile
+from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
@@ -62,10 +56,8 @@ def stream_from_table(
 
     folder: that of the definitions file, in which the schema of its input is; None if they are a text alone.
     """
-    table = Table(body, loc, KEYS[1:])
-    said = table.get("input")
-    format_ = None if said is None else format_from_file(said, table.at("input"), folder)
-    stream = _stream(check_stream_name(name, loc), table, format_)
+    file = DefinitionsFile(folder)
+    stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]), file=file)
     check_partitioner_names(stream, loc)
     return stream
 
@@ -77,19 +69,16 @@ def stream_from_json(body: object, known: Iterable[ComputedField] = ()) -> Strea
     """
     table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
-    said = table.get("input")
-    format_ = None if said is None else format_from_request(said, table.at("input"))
-    return _stream(name, table, format_, known)
+    return _stream(name, table, known)
 
 
-def stream_from_record(body: Mapping[str, Any]) -> StreamDefinition:
+def stream_from_record(body: object) -> StreamDefinition:
     """Returns the stream that `stream_to_json` wrote. Raises DefinitionError."""
-    rest = dict(body)
-    said = rest.pop(_COMPUTED, {})
-    table = Table(rest, (), KEYS)
+    table = Table(body, (), (*KEYS, _COMPUTED))
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
     fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
-    computed = computed_from_record(said, {each.name: each.type for each in fields}, name)
+    types = {each.name: each.type for each in fields}
+    computed = computed_from_record(table.get(_COMPUTED) or {}, types, name, table.at(_COMPUTED))
     return _made(name, table, fields, computed)
 
 
@@ -97,17 +86,17 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     """Returns a body from which `stream_from_json` reads an equal definition."""
     kept = stream.log_retention_ms
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
-    if stream.input_format is not None:
-        body["input"] = format_to_json(stream.input_format)
     body.pop(_COMPUTED, None)
+    if said := input_to_json(stream.input):
+        body["input"] = said
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
 
 
 def shown_definition(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of `definition_to_json` with the format of the input in words."""
+    """Returns the body of `definition_to_json` with a digest in place of the schema of the input."""
     body = definition_to_json(stream)
-    return body | ({"input": shown_format(body["input"])} if "input" in body else {})
+    return body | ({"input": shown_input(body["input"])} if "input" in body else {})
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -157,19 +146,22 @@ def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
 
 
 def _stream(
-    name: str, table: Table, format_: InputFormat | None, known: Iterable[ComputedField] = ()
+    name: str, table: Table, known: Iterable[ComputedField] = (), file: DefinitionsFile | None = None
 ) -> StreamDefinition:
     said, loc = table.get("fields") or {}, table.at("fields")
     if not isinstance(said, Mapping):
         raise DefinitionError(loc, "a table of field types by name belongs here")
     fields = fields_from_table({key: each for key, each in said.items() if not is_computed(each)}, loc)
     types = {each.name: each.type for each in fields}
-    made = _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)))
-    return replace(made, input_format=format_)
+    return _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)), file)
 
 
 def _made(
-    name: str, table: Table, fields: tuple[FieldDefinition, ...], computed: tuple[ComputedField, ...]
+    name: str,
+    table: Table,
+    fields: tuple[FieldDefinition, ...],
+    computed: tuple[ComputedField, ...],
+    file: DefinitionsFile | None = None,
 ) -> StreamDefinition:
     lateness_ms = table.duration_ms("lateness")
     stream = StreamDefinition(
@@ -187,6 +179,9 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
+        input=input_from_table(
+            table.get("input"), {each.name: each.type for each in fields}, name, table.at("input"), file=file
+        ),
     )
     check_stream(stream, table.loc)
     return stream

@@ -9,5 +9,5 @@ WITH_PLACES: Final = 2
 WITH_COMPUTED: Final = 3
 """That of entries in which a stream has computed fields."""
 WITH_INPUT: Final = 4
-"""That of entries in which a stream says how its input is read."""
+"""That of entries which say from which topics a stream's events come, or how records are read."""
 CATALOG_VERSION: Final = WITH_INPUT

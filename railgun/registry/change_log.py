@@ -120,4 +120,8 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_shown(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(value)
     return "unset" if value is None else str(value)

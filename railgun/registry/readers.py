@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from railgun.catalog.changes import Change, PutStream
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.model import InputDefinition, StreamDefinition
 from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_INPUT, WITH_PLACES
 from railgun.cluster.records import FrontEndRecord, NodeRecord, RecordError, decode_statement
 from railgun.messaging.kafka.membership import GroupMembers
@@ -36,8 +36,8 @@ class CatalogReaders:
         for version, what, new in (
             (
                 WITH_INPUT,
-                "formats of input (here of {})",
-                [each.stream.name for each in put if _has_new_format(each, known)],
+                "input (here of {})",
+                [each.stream.name for each in put if _has_new_input(each, known)],
             ),
             (
                 WITH_COMPUTED,
@@ -107,11 +107,11 @@ def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[
     return [each.name for each in change.stream.computed if before is None or each.name not in before.types]
 
 
-def _has_new_format(change: PutStream, known: Mapping[str, StreamDefinition]) -> bool:
-    """Return whether a stream has a format of its input that it did not have. known: the streams before the change."""
+def _has_new_input(change: PutStream, known: Mapping[str, StreamDefinition]) -> bool:
+    """Return whether a change is the first that says something of a stream's input."""
     before = known.get(change.stream.name)
-    found = change.stream.input_format
-    return found is not None and (before is None or found != before.input_format)
+    nothing = InputDefinition()
+    return change.stream.input != nothing and (before is None or before.input == nothing)
 
 
 def _reads(reads: Mapping[str, int], version: int) -> bool:

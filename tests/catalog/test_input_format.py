@@ -53,12 +53,12 @@ def test_a_file_is_copied(tmp_path: Path) -> None:
     (tmp_path / "r.avsc").write_text("\ufeff" + SCHEMA, encoding="utf-8")
     said = 'format = "protobuf"\nschema_file = "schemas/m.desc"\nmessage = "p.M"'
     stream = load(tmp_path, said)
-    assert stream.input_format == PROTOBUF
-    assert stream.input_format.descriptor_set == SET
+    assert stream.input.format == PROTOBUF
+    assert stream.input.format.descriptor_set == SET
     avro = load(tmp_path, 'format = "avro"\nschema_file = "r.avsc"')
-    assert avro.input_format == InputFormat("avro", SCHEMA)
-    assert load(tmp_path, 'format = "json"').input_format == InputFormat("json")
-    assert load(tmp_path, "").input_format is None
+    assert avro.input.format == InputFormat("avro", SCHEMA)
+    assert load(tmp_path, 'format = "json"').input.format == InputFormat("json")
+    assert load(tmp_path, "").input.format is None
     for each in (stream, avro):
         # As requests have it, and without a file.
         assert stream_from_json(json.loads(json.dumps(definition_to_json(each)))) == each
@@ -137,14 +137,18 @@ def request(said: dict[str, Any]) -> StreamDefinition:
 
 
 def test_requests() -> None:
-    assert request({}).input_format is None
-    assert request({"format": "avro", "schema": SCHEMA}).input_format == InputFormat("avro", SCHEMA)
+    assert request({}).input.format is None
+    assert request({"format": "avro", "schema": SCHEMA}).input.format == InputFormat("avro", SCHEMA)
     for said, why in (
         ({"format": "avro", "schema_file": "x"}, "input.schema_file: unknown key; did you mean schema?"),
         ({"format": "avro"}, "input.format: records without a framing need their avro schema; add schema"),
         (
             {"format": "protobuf", "schema": "message M {}", "message": "M"},
             "input.schema: a descriptor set is in base64 here",
+        ),
+        (
+            {"format": "protobuf", "schema": base64.b64encode(b"message M {}").decode(), "message": "M"},
+            "input.schema: this is a textual .proto; ",
         ),
         ({"format": "avro", "schema": "\ud800"}, "input.schema: no Avro schema: 'utf-8' codec"),
     ):
@@ -164,7 +168,7 @@ def test_entries_of_the_catalogue() -> None:
     assert state.catalog.streams["s"].stream == stream
     (change,) = changed_stream(state.catalog, "s", {"input": None})
     state.take(1, begin_entry(change, Made(), before=stream))
-    assert state.catalog.streams["s"].stream.input_format is None
+    assert state.catalog.streams["s"].stream.input.format is None
     with pytest.raises(CatalogVersionError):
         state.take(2, entry.replace(b'"version":4', b'"version":5'))
 
@@ -176,12 +180,12 @@ def test_it_may_change_and_is_told_without_the_schema() -> None:
     assert isinstance(change, PutStream)
     assert change.schema_version == 1
     what = logged(change, Made(), catalog).what
-    assert what == "input protobuf p.M schema 14dafecd -> avro schema 22b5152a"
+    assert what == ("input format protobuf; schema 14dafecd; message p.M -> format avro; schema 22b5152a")
     # A file that says otherwise changes nothing, as of all settings.
     changes, differences = missing_changes(catalog, Definitions({"s": change.stream}))
     assert changes == []
     assert list(map(str, differences)) == [
-        "s: input is protobuf p.M schema 14dafecd, the definition says avro schema 22b5152a"
+        "s: input is format protobuf; schema 14dafecd; message p.M, the definition says format avro; schema 22b5152a"
     ]
     catalog.apply(change)
-    assert catalog.streams["s"].stream.input_format == InputFormat("avro", SCHEMA)
+    assert catalog.streams["s"].stream.input.format == InputFormat("avro", SCHEMA)

@@ -23,7 +23,7 @@ from railgun.catalog import input_format
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import PutStream
 from railgun.catalog.input_format import InputFormat
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.model import InputDefinition, StreamDefinition
 from railgun.files.errors import FileError
 from railgun.files.reading import EventFiles
 from railgun.ingest.accepted import AcceptedBatch
@@ -113,7 +113,7 @@ def columns(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
 
 def of_record(stream: StreamDefinition, message: Message, schemas: Any = None) -> Outcome:
     intake = intake_of(stream)
-    found = events_of([message], RecordValues(schemas), intake.incoming, stream.input_format)
+    found = events_of([message], RecordValues(schemas), intake.incoming, stream.input.format)
     if found.refused:
         return Refused((("", found.refused[0]),))
     return outcome(intake.take(found.texts, LATEST_MS), 0)
@@ -148,7 +148,7 @@ def kafka_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
 def kafka_plain_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     """Without a framing, by the schema of the stream's definition."""
     schema, value = _avro(text)
-    stream = replace(stream, input_format=InputFormat(input_format.AVRO, schema))
+    stream = replace(stream, input=InputDefinition(format=InputFormat(input_format.AVRO, schema)))
     return of_record(stream, Message(value=value))
 
 
@@ -180,7 +180,7 @@ def plain_protobuf(stream: StreamDefinition, found: Encoded) -> tuple[StreamDefi
     """A stream that takes such messages, and a record with one."""
     descriptors = base64.b64encode(found.set).decode()
     format_ = InputFormat(input_format.PROTOBUF, descriptors, found.name)
-    return replace(stream, input_format=format_), Message(value=found.value)
+    return replace(stream, input=InputDefinition(format=format_)), Message(value=found.value)
 
 
 def _protobuf(text: str, *before: str) -> Encoded:

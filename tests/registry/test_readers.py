@@ -120,7 +120,7 @@ def test_formats_of_input_need_a_later_version(cluster: Cluster) -> None:
     cluster.node("one", {**BEFORE, "catalog": 3})
     stream = stream_from_json({"name": "s", "fields": {"x": "long"}, "input": {"format": "json"}})
     found = cluster.laggards(PutStream(1, stream, 1))
-    assert found == "formats of input (here of s) are not read by the node one of 0.1.0"
+    assert found == "input (here of s) are not read by the node one of 0.1.0"
     assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
     assert cluster.laggards(PutStream(2, PLAIN, 1), {"s": stream}) is None
 

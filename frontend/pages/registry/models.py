@@ -25,8 +25,19 @@ class FieldPlace(BaseModel):
 
 
 class Input(BaseModel):
-    """How records of a stream's input topic are read."""
+    """The topics that a stream's events come from, and how their records are read."""
 
+    topics: list[str] | None = Field(
+        None, description="on the engine's own cluster; left out: <prefix>.<stream>.in alone"
+    )
+    start: str | None = Field(
+        None,
+        description="where a new topic is begun: earliest (left out), latest, or a time with its offset",
+        examples=["latest"],
+    )
+    where: str | None = Field(
+        None, description="a condition over recorded fields; other records are skipped", examples=["op = 'c'"]
+    )
     format: str | None = Field(
         None, description="json, avro or protobuf, of values without a framing; without it, a framing tells"
     )
@@ -55,7 +66,9 @@ class Stream(BaseModel):
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
-    input: Input | None = Field(None, description="how records of the input topic are read")
+    input: Input | None = Field(
+        None, description="the topics that events come from, and how their records are read"
+    )
     fields: dict[str, str | FieldPlace] = Field(
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
@@ -74,7 +87,8 @@ class StreamChange(BaseModel):
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
     )
     input: Input | None = Field(
-        None, description="how records of the input topic are read from now on; null: as their framing says"
+        None,
+        description="the topics that events come from, and how their records are read, as a whole; null: the default",
     )
 
 

@@ -29,6 +29,7 @@ from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
 _EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input")
+# With a null they take back what was said.
 _TAKEN_BACK = ("log_retention", "input")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
@@ -151,7 +152,6 @@ def _evolution(body: object) -> Mapping[str, Any]:
             )
     table = Table(body, (), _EVOLVABLE)
     settings = {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
-    # A null takes back what was said.
     return settings | {key: table.get(key) for key in _TAKEN_BACK if table.has(key)}
 
 

@@ -193,4 +193,4 @@ def test_a_descriptor_set_in_the_definitions(
             topic.send([nested(4)])
             assert topic.await_replies(3)[-1]["metrics"]["n"] == 3
             what = client.get("/v1/log").json()["changes"][0]["what"]
-            assert what.startswith("input protobuf shop.v2.Event schema ")
+            assert what.startswith("input format protobuf; schema ")
