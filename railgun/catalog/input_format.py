@@ -69,9 +69,10 @@ def format_from_request(body: object, loc: Location) -> InputFormat | None:
     if table.get("format") != PROTOBUF:
         return _format(table, text.encode(errors="surrogatepass"), where)
     try:
-        return _format(table, base64.b64decode(text, validate=True), where)
+        content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise DefinitionError(where, "a descriptor set is in base64 here") from None
+    return _format(table, content, where)
 
 
 def format_to_json(found: InputFormat) -> dict[str, str]:

@@ -146,6 +146,10 @@ def test_requests() -> None:
             {"format": "protobuf", "schema": "message M {}", "message": "M"},
             "input.schema: a descriptor set is in base64 here",
         ),
+        (
+            {"format": "protobuf", "schema": base64.b64encode(b"message M {}").decode(), "message": "M"},
+            "input.schema: this is a textual .proto; ",
+        ),
         ({"format": "avro", "schema": "\ud800"}, "input.schema: no Avro schema: 'utf-8' codec"),
     ):
         with pytest.raises(DefinitionError) as caught:
