@@ -56,11 +56,17 @@ class Scaled:
 
 
 @contextmanager
-def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float]]:
-    """Yield a server on a clean folder, and the seconds until it was ready."""
+def _served(
+    workload: Workload, durability: str, *, is_computed: bool = False
+) -> Iterator[tuple[Target, float]]:
+    """Yield a server on a clean folder, and the seconds until it was ready.
+
+    is_computed: whether the partitioner is a computed field.
+    """
+    definitions = workload.with_computed_partitioner if is_computed else workload.definitions
     folder = Path(tempfile.mkdtemp(prefix="railgun-bench-"))
     try:
-        with Service(folder, workload.definitions, durability) as service:
+        with Service(folder, definitions, durability) as service:
             ready_s = service.start()
             yield Target(service, workload.payments), ready_s
             service.stop()
@@ -68,8 +74,11 @@ def _served(workload: Workload, durability: str) -> Iterator[tuple[Target, float
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
-    """Return the case that measures throughput and latency of one kind of events under one durability."""
+def _traffic(prefix: str, workload: Workload, durability: str, *, is_computed: bool = False) -> Case:
+    """Return the case that measures throughput and latency of one kind of events under one durability.
+
+    is_computed: whether the partitioner is a computed field.
+    """
 
     def traffic(report: Report) -> None:
         scaled = Scaled(report.scale)
@@ -78,9 +87,9 @@ def _traffic(prefix: str, workload: Workload, durability: str) -> Case:
             key: [] for key in ("bulk", "bulk_cpu", "p50", "p999", "max", "single_cpu", "ready")
         }
         for _ in range(report.runs - 1):
-            with _served(workload, durability) as (_, ready_s):
+            with _served(workload, durability, is_computed=is_computed) as (_, ready_s):
                 found["ready"].append(ready_s)
-        with _served(workload, durability) as (target, ready_s):
+        with _served(workload, durability, is_computed=is_computed) as (target, ready_s):
             found["ready"].append(ready_s)
             target.bulk(workload.warm_up)
             for _ in range(report.runs):
@@ -175,6 +184,7 @@ CASES: dict[str, Case] = {
     "fsync": _traffic("fsync_", _NARROW, "fsync"),
     "wide": _traffic("wide_", _WIDE, "os"),
     "fsync_wide": _traffic("fsync_wide_", _WIDE, "fsync"),
+    "computed": _traffic("computed_", _NARROW, "os", is_computed=True),
     "metrics_added": _added("metrics_added", _own_window),
     "metrics_shared": _added("metrics_shared", _shared_window),
     "metrics_in_turn": _added("metrics_in_turn", _own_window, _IN_TURN_EVERY_S),

@@ -71,6 +71,12 @@ class Workload:
         """The number of events after which as many leave the windows as arrive."""
         return self.window_events + self.settling
 
+    @property
+    def with_computed_partitioner(self) -> str:
+        """Return the definitions with a computed field in place of the card: as partitioner, and in every group."""
+        text = self.definitions.replace('"card"]', '"holder"]').replace("GROUP BY card", "GROUP BY holder")
+        return text.replace("[[metrics]]", 'holder = { as = "SUBSTR(card, 1, 20)" }\n[[metrics]]', 1)
+
     def scaled(self, factor: float) -> "Workload":
         """Return this workload with another number of measured events. If it `shrinks`, all its parts shrink."""
         small = replace(

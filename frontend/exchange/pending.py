@@ -241,4 +241,4 @@ def _some(accepted: AcceptedBatch, rows: NDArray[np.int64] | None, *, with_event
         events = events.take(rows)
     elif with_events:
         events = [events[row] for row in rows.tolist()]
-    return AcceptedBatch(None, ids, times, (), events, accepted.schema, accepted.router)
+    return AcceptedBatch(None, ids, times, (), events, accepted.schema)

@@ -51,6 +51,7 @@ class StreamEntry:
     metrics: by name, in the order added; each with the place of its `add`.
     history: the change that gave its tasks older events than their logs have; None if they have none.
     registered: all present and dropped metrics, with derived ones.
+    computed: the computed fields of each version of the schema.
     """
 
     stream: StreamDefinition
@@ -59,6 +60,7 @@ class StreamEntry:
     metrics: dict[str, AddMetric] = field(default_factory=dict)
     history: AddHistory | Deepen | None = None
     registered: Registrations = field(default_factory=Registrations)
+    computed: dict[int, tuple[ComputedField, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +146,7 @@ class Catalog:
                 dict(entry.metrics),
                 entry.history,
                 entry.registered.copy(),
+                dict(entry.computed),
             )
         return copied
 
@@ -219,7 +222,9 @@ class Catalog:
         stream, schema = change.stream, change.stream.schema(change.schema_version)
         entry = self.streams.get(stream.name)
         if entry is None:
-            self.streams[stream.name] = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry = StreamEntry(stream, change.place, {change.schema_version: schema})
+            entry.computed[change.schema_version] = stream.computed
+            self.streams[stream.name] = entry
             return
         check_evolution(entry.stream, stream)
         _check_fields(entry, stream)
@@ -228,6 +233,7 @@ class Catalog:
             raise CatalogError(f"{stream.name}: schema version {change.schema_version} should be {expected}")
         entry.stream = stream
         entry.schemas[change.schema_version] = schema
+        entry.computed[change.schema_version] = stream.computed
 
     def changes(self) -> Iterator[Change]:
         """Yields the shortest log that results in the present streams and metrics, in the order of places.

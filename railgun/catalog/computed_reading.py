@@ -14,6 +14,7 @@ from railgun.language.zones import Zone, Zones, pinned_zone, zone_from_json
 
 EXPRESSION = "as"
 _KEYS = ("type", EXPRESSION)
+_ZONES = "zones"
 
 
 def is_computed(said: object) -> bool:
@@ -85,22 +86,28 @@ def computed_to_record(fields: Sequence[ComputedField]) -> dict[str, Any]:
 
 
 def computed_from_record(
-    body: Mapping[str, Mapping[str, Any]], recorded: Mapping[str, Type], stream: str
+    body: object, recorded: Mapping[str, Type], stream: str, loc: Location
 ) -> tuple[ComputedField, ...]:
     """Returns the computed fields that `computed_to_record` wrote. Raises DefinitionError."""
-    zones = {name: zones_from_json(said) for name, said in body.items()}
-    said = {name: {key: said[key] for key in _KEYS} for name, said in body.items()}
-    return computed_from_table(said, recorded, stream, ("computed",), lambda name: zones[name].get)
+    if not isinstance(body, Mapping):
+        raise DefinitionError(loc, "a table of computed fields by name belongs here")
+    tables = {name: Table(said, (*loc, str(name)[:80]), (*_KEYS, _ZONES)) for name, said in body.items()}
+    zones = {name: zones_from_json(body[name]) for name in tables}
+    said = {name: {key: table.get(key) for key in _KEYS} for name, table in tables.items()}
+    return computed_from_table(said, recorded, stream, loc, lambda name: zones[name].get)
 
 
 def zones_to_json(zones: Sequence[Zone]) -> dict[str, Any]:
     """Returns the part of a record that has tables of time zones; nothing if there are none."""
-    return {"zones": {zone.name: zone.to_json() for zone in zones}} if zones else {}
+    return {_ZONES: {zone.name: zone.to_json() for zone in zones}} if zones else {}
 
 
 def zones_from_json(body: Mapping[str, Any]) -> dict[str, Zone]:
     """Returns the time zones of a record by name. Raises DefinitionError."""
+    tables = body.get(_ZONES, {})
+    if not isinstance(tables, Mapping):
+        raise DefinitionError((_ZONES,), "a table of time zones by name belongs here")
     try:
-        return {zone: zone_from_json(zone, table) for zone, table in body.get("zones", {}).items()}
+        return {zone: zone_from_json(zone, table) for zone, table in tables.items()}
     except ValueError as error:
-        raise DefinitionError(("zones",), str(error)) from error
+        raise DefinitionError((_ZONES,), str(error)) from error

@@ -5,25 +5,18 @@ from dataclasses import replace
 from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream
 from railgun.catalog.model import StreamDefinition
-from railgun.language.typed import fields_of
 
 
 def definitions_by_version(entry: StreamEntry) -> dict[int, StreamDefinition]:
-    """Return a stream's newest definition, cut to the recorded fields of each version of its schema, the newest last.
+    """Return a stream's newest definition with the fields of each version of its schema, the newest last.
 
-    Fields are only ever added at the end. Computed ones are left out where a field that they read is not there yet:
-    earlier versions serve to read records.
+    Recorded fields are only ever added at the end.
     """
+    stream = entry.stream
     return {
-        version: _cut(entry.stream, len(schema.fields)) for version, schema in sorted(entry.schemas.items())
+        version: replace(stream, fields=stream.fields[: len(schema.fields)], computed=entry.computed[version])
+        for version, schema in sorted(entry.schemas.items())
     }
-
-
-def _cut(stream: StreamDefinition, count: int) -> StreamDefinition:
-    fields = stream.fields[:count]
-    names = {each.name for each in fields}
-    computed = tuple(each for each in stream.computed if fields_of(each.expression) <= names)
-    return replace(stream, fields=fields, computed=computed)
 
 
 def retold(entry: StreamEntry) -> list[Change]:

@@ -82,14 +82,13 @@ def stream_from_json(body: object, known: Iterable[ComputedField] = ()) -> Strea
     return _stream(name, table, format_, known)
 
 
-def stream_from_record(body: Mapping[str, Any]) -> StreamDefinition:
+def stream_from_record(body: object) -> StreamDefinition:
     """Returns the stream that `stream_to_json` wrote. Raises DefinitionError."""
-    rest = dict(body)
-    said = rest.pop(_COMPUTED, {})
-    table = Table(rest, (), KEYS)
+    table = Table(body, (), (*KEYS, _COMPUTED))
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
     fields = fields_from_table(table.get("fields") or {}, table.at("fields"))
-    computed = computed_from_record(said, {each.name: each.type for each in fields}, name)
+    types = {each.name: each.type for each in fields}
+    computed = computed_from_record(table.get(_COMPUTED) or {}, types, name, table.at(_COMPUTED))
     return _made(name, table, fields, computed)
 
 

@@ -36,8 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
     explanation = Explanation(
         tuple(
             explain_stream(
-                stream.name,
-                stream.types,
+                stream,
                 [
                     Home(
                         partitioner,

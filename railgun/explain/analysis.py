@@ -16,6 +16,7 @@ from railgun.catalog.errors import DefinitionError
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.explain.explanation import (
     CellPlan,
+    ComputedPlan,
     DerivedPlan,
     EdgePlan,
     Explanation,
@@ -68,7 +69,7 @@ def explained(entry: StreamEntry, more: Definitions) -> dict[str, Any]:
         )
         for partitioner in stream.partitioners
     ]
-    plan = explain_stream(stream.name, stream.types, homes, list(derived.values()))
+    plan = explain_stream(stream, homes, list(derived.values()))
     body: dict[str, Any] = json.loads(render_json(Explanation((plan,))))
     return body
 
@@ -122,12 +123,13 @@ class Home:
 
 
 def explain_stream(
-    name: str, fields: Mapping[str, Type], homes: Sequence[Home], derived: Sequence[ResolvedDerived] = ()
+    stream: StreamDefinition, homes: Sequence[Home], derived: Sequence[ResolvedDerived] = ()
 ) -> StreamPlan:
     """Return the plan of a stream's tasks, partitioner by partitioner, as if all metrics were registered at once."""
+    fields = stream.types
     names = [metric.name for home in homes for metric in home.metrics] + [each.name for each in derived]
     return StreamPlan(
-        name,
+        stream.name,
         tuple(_partitioner(fields, home) for home in homes),
         tuple(
             DerivedPlan(
@@ -135,11 +137,12 @@ def explain_stream(
                 each.text,
                 str(each.result_type),
                 tuple(each.operands),
-                tuple(each.fields),
+                tuple(name for name in fields if name in each.event_fields),
                 tuple(name for name in names if name in each.names),
             )
             for each in derived
         ),
+        tuple(ComputedPlan(each.name, each.text, str(each.type)) for each in stream.computed),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from railgun.explain.explanation import Explanation, GroupPlan, PartitionerPlan, StreamPlan, WindowPlan
 from railgun.explain.wording import (
     cell_text,
-    derived_text,
+    definition_text,
     edge_text,
     group_by_text,
     partitioner_text,
@@ -45,7 +45,7 @@ def _derived(stream: StreamPlan, number: int) -> Iterator[str]:
     }
     nodes |= {each.name: f"n{number}_d{place}" for place, each in enumerate(stream.derived)}
     for each in stream.derived:
-        yield _node(nodes[each.name], f"{derived_text(each)}\n{each.type}", ", style=dashed")
+        yield _node(nodes[each.name], f"{definition_text(each)}\n{each.type}", ", style=dashed")
         for operand in each.reads:
             yield f"{nodes[operand]} -> {nodes[each.name]}"
 

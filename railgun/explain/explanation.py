@@ -147,7 +147,7 @@ class PartitionerPlan:
 class DerivedPlan:
     """A derived metric: its expression as text, the type of its result, and what it reads.
 
-    metrics, fields: read by itself or through others.
+    metrics, fields: read by itself or through others; fields as they are named, computed ones too.
     reads: the metrics and derived metrics that its expression names.
     """
 
@@ -160,12 +160,25 @@ class DerivedPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedPlan:
+    """A computed field: its expression as text, and its type. It is written out wherever it is read."""
+
+    name: str
+    expression: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """The plans of a stream's partitioners, in the stream's order, and the metrics that are derived for each reply."""
+    """The plans of a stream's partitioners, in the stream's order, and the metrics that are derived for each reply.
+
+    computed: the computed fields, each behind those that it reads.
+    """
 
     name: str
     partitioners: tuple[PartitionerPlan, ...]
     derived: tuple[DerivedPlan, ...] = ()
+    computed: tuple[ComputedPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from railgun.explain import svg_palette as palette
 from railgun.explain.explanation import CellPlan, Explanation, GroupPlan, PartitionerPlan, WindowPlan
 from railgun.explain.svg_canvas import Canvas, Paint, shortened, text_width
 from railgun.explain.wording import (
+    COMPUTED_TITLE,
     DERIVED_TITLE,
     cell_text,
     count_text,
-    derived_text,
+    definition_text,
     edge_text,
     group_by_text,
     hot_column_text,
@@ -242,10 +243,13 @@ def render_svg(explanation: Explanation) -> str:
     canvas = Canvas()
     y = float(_MARGIN)
     for stream in explanation.streams:
+        if stream.computed:
+            lines = [f"{definition_text(each)}   {each.type}" for each in stream.computed]
+            y = _list(canvas, f"{stream.name}: {COMPUTED_TITLE}", lines, y) + _MARGIN
         for plan in stream.partitioners:
             y = _partitioner(canvas, stream.name, plan, y) + 2 * _MARGIN
         if stream.derived:
-            lines = [f"{derived_text(each)}   {each.type}" for each in stream.derived]
+            lines = [f"{definition_text(each)}   {each.type}" for each in stream.derived]
             y = _list(canvas, f"{stream.name}: {DERIVED_TITLE}", lines, y) + _MARGIN
     names = ", ".join(stream.name for stream in explanation.streams)
     return canvas.document(f"Plan of {names}", _MARGIN)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from railgun.explain.explanation import Explanation, GroupPlan, PartitionerPlan, WindowPlan
 from railgun.explain.wording import (
+    COMPUTED_TITLE,
     DERIVED_TITLE,
     cell_text,
     count_text,
-    derived_text,
+    definition_text,
     edge_text,
     edge_use_text,
     group_by_text,
@@ -32,9 +33,13 @@ def render_tree(explanation: Explanation) -> str:
         return "nothing to explain: there are no streams\n"
     blocks = []
     for stream in explanation.streams:
-        root = _Branch(f"stream {stream.name}", [_partitioner(plan) for plan in stream.partitioners])
+        root = _Branch(f"stream {stream.name}")
+        if stream.computed:
+            rows = [(definition_text(each), each.type) for each in stream.computed]
+            root.below.append(_table(COMPUTED_TITLE, rows))
+        root.below += [_partitioner(plan) for plan in stream.partitioners]
         if stream.derived:
-            rows = [(derived_text(each), each.type) for each in stream.derived]
+            rows = [(definition_text(each), each.type) for each in stream.derived]
             root.below.append(_table(DERIVED_TITLE, rows))
         blocks.append("\n".join(_lines(root)) + "\n")
     return "\n".join(blocks)

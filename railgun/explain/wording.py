@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from railgun.explain.explanation import (
     CellPlan,
+    ComputedPlan,
     DerivedPlan,
     EdgePlan,
     GroupPlan,
@@ -43,12 +44,13 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("ty") else f"{number:,} {noun}s"
 
 
+COMPUTED_TITLE = "computed fields, written out wherever they are read"
 DERIVED_TITLE = "derived metrics, computed for each reply"
 
 
-def derived_text(derived: DerivedPlan) -> str:
-    """Return a derived metric with its expression's canonical text: `rate = declined / n`."""
-    return f"{derived.name} = {derived.expression}"
+def definition_text(defined: ComputedPlan | DerivedPlan) -> str:
+    """Return a computed field or derived metric with its expression's canonical text: `rate = declined / n`."""
+    return f"{defined.name} = {defined.expression}"
 
 
 def summary_text(plan: PartitionerPlan) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from railgun.catalog.model import ALL
-from railgun.ingest.routing import Router, Share
+from railgun.ingest.routing import Share
 from railgun.ingest.stream_tasks import TaskBatch
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from railgun.wire.encode import NO_REPLY, encode_columns, join_event
@@ -70,7 +70,8 @@ class AcceptedBatch:
     times: of the events, in ms.
     shares: by partitioner, the events that each task gets: indices among the n.
     events: the content of the records, under `schema`; as columns if there are many, else row by row.
-    router: knows by which fields the events were divided among tasks.
+    routed: by partitioner, the values by which the events were divided among tasks; None for `*`. Rows have them
+        themselves.
     refused: by the index of its text in the request, why an event was refused.
     """
 
@@ -80,7 +81,7 @@ class AcceptedBatch:
     shares: Sequence[Sequence[Share]]
     events: EventColumns | Sequence[Row]
     schema: Schema
-    router: Router
+    routed: Sequence[Column | None] = ()
     refused: Mapping[int, EventRefusedError] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -109,10 +110,10 @@ class AcceptedBatch:
 
         home: the index of the partitioner among those of the stream.
         """
-        if self.router.partitioners[home] == ALL:
+        if share.partitioner == ALL:
             return None
         if isinstance(self.events, EventColumns):
-            column = self.router.columns(self.events)[home]
+            column = self.routed[home]
             assert column is not None
             return _column_keys(column if share.rows is None else column.take(share.rows))
         rows = range(len(self)) if share.rows is None else share.rows.tolist()

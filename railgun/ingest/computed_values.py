@@ -15,12 +15,12 @@ from railgun.language.kernels.layout import HEAP_SHIFT
 from railgun.language.program import compile_program
 from railgun.language.typed import fields_of
 from railgun.language.types import Kind, Type
-from railgun.wire.columns import REF_LENGTH_BITS, Column, EventColumns
+from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, EventColumns
 from reservoir.native.jit import address
 
 _BLOCK_ROWS = 4_096
 _WORD_MASK = (1 << 64) - 1
-_HEAP_SHIFT, _WITHIN_HEAP = np.uint64(HEAP_SHIFT), np.uint64((1 << HEAP_SHIFT) - 1)
+_WITHIN_HEAP = (1 << HEAP_SHIFT) - 1
 
 
 class ComputedValues:
@@ -40,9 +40,6 @@ class ComputedValues:
         self._evaluator = Evaluator(program, 1)
         self._make_room(1)
 
-    def __bool__(self) -> bool:
-        return bool(self._types)
-
     def of(self, values: Sequence[Any]) -> list[Any]:
         """Return the fields of one event. values: of its recorded fields, as the validator gives them."""
         heap = bytearray()
@@ -50,15 +47,34 @@ class ComputedValues:
             value = values[place]
             self._nulls[row, 0] = value is None
             self._words[row, 0] = 0 if value is None else _word(value, heap)
-        columns = self._evaluated(np.frombuffer(bytes(heap) or bytes(1), np.uint8), 1)
-        return [_value(column) for column in columns]
+        texts, evaluator = np.frombuffer(bytes(heap) or bytes(1), np.uint8), self._evaluator
+        evaluator.bind_heap(address(texts))
+        evaluator.evaluate(1)
+        return [self._value(root, is_string, texts) for root, is_string in zip(self._roots, self._is_string)]
+
+    def _value(self, root: int, is_string: bool, texts: NDArray[np.uint8]) -> str | int | None:
+        """Return the value of a text or whole number in the first row. texts: the heap of the event."""
+        words, nulls = self._vectors(root)
+        if nulls[0]:
+            return None
+        word = int(words[0])
+        if not is_string:
+            return word - (1 << 64) if word >> 63 else word
+        heap = (texts, *self._evaluator.own_heaps)[word >> HEAP_SHIFT]
+        start = (word & _WITHIN_HEAP) >> REF_LENGTH_BITS
+        return heap[start : start + (word & REF_LENGTH_MASK)].tobytes().decode()
+
+    def _vectors(self, root: int) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        own = root - len(self._columns)
+        if own < 0:
+            return self._words[root], self._nulls[root]
+        own_words, own_nulls = self._evaluator.own_vectors
+        return own_words[own], own_nulls[own]
 
     def columns(self, events: EventColumns) -> list[Column]:
         """Return the fields of many events."""
-        made = [
-            self._block(events, slice(first, min(first + _BLOCK_ROWS, len(events))))
-            for first in range(0, len(events), _BLOCK_ROWS)
-        ]
+        starts = range(0, max(1, len(events)), _BLOCK_ROWS)
+        made = [self._block(events, slice(first, min(first + _BLOCK_ROWS, len(events)))) for first in starts]
         if len(made) == 1:
             return made[0]
         return [_joined(pieces) for pieces in zip(*made)]
@@ -89,12 +105,10 @@ class ComputedValues:
         evaluator.bind_heap(address(heap))
         evaluator.evaluate(n)
         heaps = (heap, *evaluator.own_heaps)
-        own_words, own_nulls = evaluator.own_vectors
         found: list[Column] = []
         for root, type_, is_string in zip(self._roots, self._types, self._is_string):
-            own = root - len(self._columns)
-            words = (self._words[root] if own < 0 else own_words[own])[:n].copy()
-            nulls = (self._nulls[root] if own < 0 else own_nulls[own])[:n].copy()
+            words, nulls = self._vectors(root)
+            words, nulls = words[:n].copy(), nulls[:n].copy()
             found.append(
                 Column(type_, words, nulls, None) if not is_string else _in_one(type_, words, nulls, heaps)
             )
@@ -109,7 +123,7 @@ def _in_one(
     words = np.where(nulls == 0, words, np.uint64(0))
     return Column(
         type_,
-        (words & _WITHIN_HEAP) + starts[words >> _HEAP_SHIFT],
+        (words & np.uint64(_WITHIN_HEAP)) + starts[words >> np.uint64(HEAP_SHIFT)],
         nulls,
         np.concatenate([*heaps, np.zeros(1, np.uint8)]),
     )
@@ -135,11 +149,3 @@ def _word(value: Any, heap: bytearray) -> int:
     if isinstance(value, float):
         return int(struct.unpack("<Q", struct.pack("<d", value))[0])
     return int(value) & _WORD_MASK
-
-
-def _value(column: Column) -> str | int | None:
-    """Return the value of a column of one text or whole number."""
-    assert column.nulls is not None
-    if column.nulls[0]:
-        return None
-    return int(column.words.view(np.int64)[0]) if column.heap is None else column.string(0)

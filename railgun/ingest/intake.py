@@ -134,14 +134,15 @@ class Intake:
         refused = self._why(texts, admitted, latest_ms)
         if refused is None:
             return None
-        shares = self._router.shares(good)
+        routed = self._router.columns(good)
+        shares = self._router.shares(good, routed)
         if made is not None:
             known: list[str | int] = list(_made_texts(good.ids))
         else:
             column = batch.column(self._id_place)
             known = (column if rows is None else column.take(rows)).to_pylist()
         times_ms = good.times.tolist()
-        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, routed, refused)
 
     def _why(
         self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
@@ -203,7 +204,7 @@ class Intake:
         for (home, partition), places in sorted(sent.items()):
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
-        return AcceptedBatch(rows, known, times, shares, events, self._schema, self._router, refused)
+        return AcceptedBatch(rows, known, times, shares, events, self._schema, refused=refused)
 
     def _admit(
         self, text: EventText, latest_ms: int, record: EventRecord = NO_RECORD

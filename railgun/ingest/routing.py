@@ -39,7 +39,8 @@ class Router:
     def __init__(self, stream: StreamDefinition) -> None:
         recorded, computed = [each.name for each in stream.fields], [each.name for each in stream.computed]
         self.partitioners = stream.partitioners
-        self._partitions = [stream.partitions_of(name) for name in stream.partitioners]
+        # For each partitioner, how many partitions it has; 0 for `*`.
+        self._partitions = [0 if name == ALL else stream.partitions for name in stream.partitioners]
         # For each partitioner, the index of its field: a recorded one, a computed one; −1 for others.
         self._recorded = [recorded.index(name) if name in recorded else -1 for name in stream.partitioners]
         chosen = [name for name in computed if name in stream.partitioners]
@@ -48,13 +49,14 @@ class Router:
             [each for each in stream.computed if each.name in chosen],
             [(each.name, each.type) for each in stream.fields],
         )
+        self._computes = bool(chosen)
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
 
         values: the event's recorded fields in schema order, as the validator gives them.
         """
-        if not self._values:
+        if not self._computes:
             return tuple([None if place < 0 else values[place] for place in self._recorded])
         computed = [*self._values.of(values), None]
         return tuple(
@@ -70,8 +72,8 @@ class Router:
         routed: the values of the partitioners' fields, in order.
         """
         found: list[int] = []
-        for value, name, count in zip(routed, self.partitioners, self._partitions):
-            if name == ALL:
+        for value, count in zip(routed, self._partitions):
+            if not count:
                 found.append(0)
             elif value is None:
                 found.append(NOT_SENT)
@@ -79,11 +81,17 @@ class Router:
                 found.append(0 if count == 1 else partition_of(partition_key(value), count))
         return found
 
-    def shares(self, events: EventColumns) -> list[list[Share]]:
-        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out."""
+    def shares(
+        self, events: EventColumns, columns: Sequence[Column | None] | None = None
+    ) -> list[list[Share]]:
+        """Return for each partitioner, in order, the shares of its partitions. Empty shares are left out.
+
+        columns: what `columns` has returned for the events, if it was asked.
+        """
         if not len(events):
             return [[] for _ in self.partitioners]
-        columns = self.columns(events)
+        if columns is None:
+            columns = self.columns(events)
         return [
             [Share(name, 0, None)] if column is None else _shares(column, name, count)
             for name, column, count in zip(self.partitioners, columns, self._partitions)
@@ -91,7 +99,7 @@ class Router:
 
     def columns(self, events: EventColumns) -> list[Column | None]:
         """Return for each partitioner, in order, the values of its field; None for `*`."""
-        computed = [*(self._values.columns(events) if self._values else ()), None]
+        computed = [*(self._values.columns(events) if self._computes else ()), None]
         return [
             computed[of_computed] if place < 0 else events.fields[place]
             for place, of_computed in zip(self._recorded, self._computed)

@@ -150,7 +150,7 @@ class QueryReader:
         for (home, partition), places in sorted(sent.items()):
             shares[home].append(Share(self._router.partitioners[home], partition, np.array(places, np.int64)))
         n = len(rows)
-        batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema, self._router)
+        batch = AcceptedBatch(None, [""] * n, [0] * n, shares, rows, self._schema)
         return ValueQuery(shown, names, batch, self._place, metrics is not None)
 
     # --- one key

@@ -34,7 +34,7 @@ def build_history(
     """All tasks of a plan, made of the rows of a table in this order."""
     stream = plan.stream
     assert stream.id is not None
-    roles = Roles(stream.schema(1), stream.time, stream.id, tuple(x for x in stream.partitioners if x != "*"))
+    roles = Roles(stream.schema(1), stream.time, stream.id, stream.recorded_partitioners)
     builds = {}
     for partitioner, partition in plan.tasks:
         place = folder / column_name(partitioner) / str(partition)

@@ -12,6 +12,7 @@ import pytest
 from railgun.engine.engine_streams import EngineStreams
 from railgun.ingest import replies as reply_forms
 from railgun.ingest.answers import Answers
+from railgun.ingest.intake import Intake, ParsedEvent
 from railgun.ingest.routing import Router
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import ProgramBuilder
@@ -58,6 +59,26 @@ def node_excludes(
     place_node(self, node, fields, metrics, prefix, kind)
 
 
+def said_by_the_client(patch: pytest.MonkeyPatch) -> None:
+    """The door takes a computed field from the event, where that has a key of its name."""
+    admit, routed = Intake._admit, Router.routed
+    said: dict[str, Any] = {}
+
+    def read(self: Intake, text: Any, *more: Any) -> Any:
+        said.clear()
+        said.update(text.event if isinstance(text, ParsedEvent) else msgspec.json.decode(text))
+        return admit(self, text, *more)
+
+    def by_the_client(self: Router, values: Any) -> tuple[Any, ...]:
+        return tuple(
+            said.get(name, each) if computed >= 0 else each
+            for name, computed, each in zip(self.partitioners, self._computed, routed(self, values))
+        )
+
+    patch.setattr(Intake, "_admit", read)
+    patch.setattr(Router, "routed", by_the_client)
+
+
 def expedited(self: EngineStreams, stream: str) -> bool:
     """Nothing is waited for."""
     return False
@@ -74,8 +95,9 @@ def expedited(self: EngineStreams, stream: str) -> bool:
             patch.setattr(EngineStreams, "expedite", expedited),
         ),
         lambda patch: patch.setattr(ProgramBuilder, "_node", node_excludes),
+        said_by_the_client,
     ],
-    ids=["rows", "partition", "late", "warm", "exclusion"],
+    ids=["rows", "partition", "late", "warm", "exclusion", "computed"],
 )
 def test_it_is_caught(
     plant: Callable[[pytest.MonkeyPatch], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import pytest
 from rocksdict import Rdict
 
 import railgun
+from railgun.catalog.version import CATALOG_VERSION
 from railgun.engine.errors import EngineStoppedError, FolderVersionError
 from railgun.engine.folder import VERSION
 from railgun.messaging.block import make_blocks
@@ -77,7 +78,8 @@ def newer_row(database: Rdict) -> None:
 
 def newer_entry(database: Rdict) -> None:
     """The catalogue's topic is the first that a log has."""
-    (_, block), *_ = make_blocks([Records.of([msgspec.json.encode({"version": 3, "done": 99})])])
+    entry = msgspec.json.encode({"version": CATALOG_VERSION + 1, "done": 99})
+    (_, block), *_ = make_blocks([Records.of([entry])])
     last = max(key for key in database.keys() if key.startswith(block_key(1, 0, 0)[:9]))  # noqa: SIM118
     end = int.from_bytes(last[9:], "big") + int.from_bytes(database[last][4:8], "little")
     database[block_key(1, 0, end)] = block

@@ -25,8 +25,8 @@ def played(seed: int, size: int, folder: Path | None) -> list[str]:
     expected = [perform(model, step) for step in drawn.steps]
     known = parse_definitions(drawn.definitions)
     stream, metrics = known.streams[STREAM], known.metrics_of(STREAM)
-    partitioners = tuple(name for name in stream.partitioners if name != "*")
-    validator = TableValidator(Roles(stream.schema(1), stream.time, stream.id, partitioners))
+    roles = Roles(stream.schema(1), stream.time, stream.id, stream.recorded_partitioners)
+    validator = TableValidator(roles)
     found: list[str] = []
     derived = known.derived_of(STREAM)
     run = OfflineRun(stream, metrics, folder, SMALLEST if seed % 2 else None, derived=derived)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from railgun.catalog import changes
+from railgun.catalog import computed_reading
 from railgun.engine.engine import Engine
 from railgun.language import zones
 from railgun.language.typed import TypedExpression
@@ -93,7 +93,7 @@ def _columns_by_name_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tables_of_the_program(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changes, "zone_from_json", lambda name, table: zones.pinned_zone(name))
+    patch.setattr(computed_reading, "zone_from_json", lambda name, table: zones.pinned_zone(name))
 
 
 def _zones_equal_by_name(patch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,7 @@ def explained(text: str = DEFINITIONS) -> Explanation:
     return Explanation(
         tuple(
             explain_stream(
-                stream.name,
-                stream.types,
+                stream,
                 [
                     Home(
                         name,

@@ -1,12 +1,17 @@
 """An explanation says what is shared, and says the same as the program that runs."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import Definitions
 from railgun.explain.analysis import Home, explain_stream
-from railgun.explain.explanation import EdgePlan, PartitionerPlan
+from railgun.explain.dot import render_dot
+from railgun.explain.explanation import EdgePlan, PartitionerPlan, render_json
+from railgun.explain.svg import render_svg
+from railgun.explain.tree import render_tree
 from railgun.plan.dag import build_plan
 from railgun.plan.program import Generation, Program, ProgramBuilder
 from railgun.state.rows.context import LINE_WORDS
@@ -148,10 +153,39 @@ def _explain(definitions: Definitions, name: str) -> tuple[PartitionerPlan, ...]
         Home(each, 1, [m.resolved for m in definitions.metrics_of(name) if m.home == each])
         for each in stream.partitioners
     ]
-    return explain_stream(name, stream.types, homes).partitioners
+    return explain_stream(stream, homes).partitioners
 
 
 def _payments(query: str) -> str:
     fields = 'tx_id = "string"\nts = "timestamp"\ncard = "string"\namount = "double"\n'
     head = '[streams.payments]\ntime = "ts"\nid = "tx_id"\npartitioners = ["card"]\n'
     return f"{head}[streams.payments.fields]\n{fields}[[metrics]]\nsql = '{query}'\n"
+
+
+def test_computed_fields_are_listed() -> None:
+    """What reads one names it; its expression is written out in the plan, and shared with those that say it."""
+    text = _payments(
+        "SELECT sum(cents) AS total, min(amount * 100) AS least FROM payments GROUP BY card, bin OVER INFINITE"
+    )
+    text = text.replace(
+        'amount = "double"\n',
+        'amount = "double"\ncents = { as = "amount * 100" }\nbin = { as = "SUBSTR(card, 1, 6)" }\n',
+    )
+    explanation = explained(text + "[[metrics]]\nsql = 'DERIVE cents / total AS share FROM payments'\n")
+    (stream,) = json.loads(render_json(explanation))["streams"]
+    assert stream["computed"] == [
+        {"name": "cents", "expression": "amount * 100", "type": "double"},
+        {"name": "bin", "expression": "SUBSTR(card, 1, 6)", "type": "string"},
+    ]
+    assert stream["derived"][0]["fields"] == ["cents"]
+    (partitioner,) = stream["partitioners"]
+    values = [each for each in partitioner["hot_columns"] if each["kind"] == "value"]
+    assert [sorted(each["used_by"]) for each in values] == [["least", "total"]]
+    tree = render_tree(explanation)
+    assert tree.startswith(
+        "stream payments\n├─ computed fields, written out wherever they are read\n"
+        "│  ├─ cents = amount * 100       double\n"
+    )
+    assert "GROUP BY bin, card" in tree
+    assert "bin = SUBSTR(card, 1, 6)" in render_svg(explanation)
+    assert "GROUP BY bin, card" in render_dot(explanation)

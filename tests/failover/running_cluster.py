@@ -120,6 +120,7 @@ class RunningCluster:
     seed: of the events. rate_per_s: of events; it may be changed.
     ways: the addresses by which the first nodes reach the broker, where they do not connect to it directly.
     more: settings of the section `cluster`, in TOML.
+    definitions: of a stream with the partitions and the recorded fields of DEFINITIONS.
     nodes: by name. One that is taken out is gone for good: nothing counts that was heard of it.
     """
 
@@ -133,13 +134,15 @@ class RunningCluster:
         rate_per_s: int = 100,
         ways: Sequence[str] = (),
         more: str = "",
+        definitions: str = DEFINITIONS,
     ) -> None:
         self._broker, self._folder, self._seed, self.rate_per_s = broker, folder, seed, rate_per_s
+        self._definitions = definitions
         self._ways, self._more = ways, more
         self._unit_count, self._made = unit_count, 0
         self.prefix = own_prefix("f")
         self.player = ClusterPlayer(broker, self.prefix)
-        self.player.apply(DEFINITIONS)
+        self.player.apply(definitions)
         self.sent = 0
         self.nodes: dict[str, Node] = {}
         for _ in range(nodes):
@@ -283,7 +286,7 @@ class RunningCluster:
 
     def check_replies(self) -> None:
         """Everything is answered, and equal to the oracle's."""
-        model, got = Oracle(DEFINITIONS).streams[STREAM], self.player.replies()
+        model, got = Oracle(self._definitions).streams[STREAM], self.player.replies()
         assert len(got) == self.sent
         for number, reply in enumerate(got):
             found = differences(model.score(self.event(number)), reply)

@@ -12,17 +12,35 @@ import pytest
 
 from tests.counts import seeds
 from tests.failover.running_cluster import Faults, RunningCluster
+from tests.unit.processes import DEFINITIONS
 
 # By SIGKILL and SIGSTOP. With 13 seeds on two nodes and 12 on three the torture run has 100 of them.
 FAILOVERS = ["unit killed", "node killed", "unit halted", "node halted"]
 KINDS = [*FAILOVERS, "node stopped"]
+COMPUTED = (
+    DEFINITIONS.replace('["card", "shop"]', '["tens", "lot"]')
+    .replace("GROUP BY card", "GROUP BY tens")
+    .replace("GROUP BY shop", "GROUP BY lot")
+    .replace(
+        'x = "double"',
+        'x = "double"\ntens = { as = "SUBSTR(card, 1, 2)" }\n'
+        "lot = { as = \"MINUTE(ts IN 'Asia/Kolkata') + shop % 7\" }",
+    )
+)
 
 
 def play(
-    kafka: str, folder: Path, seed: int, nodes: int, unit_count: int, kinds: Sequence[str], quiet_s: float
+    kafka: str,
+    folder: Path,
+    seed: int,
+    nodes: int,
+    unit_count: int,
+    kinds: Sequence[str],
+    quiet_s: float,
+    definitions: str = DEFINITIONS,
 ) -> None:
     chance = random.Random(seed)
-    cluster = RunningCluster(kafka, folder, seed, nodes, unit_count)
+    cluster = RunningCluster(kafka, folder, seed, nodes, unit_count, definitions=definitions)
     try:
         faults = Faults(cluster, chance)
         for kind in chance.sample(kinds, len(kinds)):
@@ -38,6 +56,12 @@ def play(
 @pytest.mark.parametrize("seed", seeds(range(1), range(14)))
 def test_two_nodes(kafka: str, tmp_path: Path, seed: int) -> None:
     play(kafka, tmp_path, seed, 2, 1, KINDS, 5.0)
+
+
+@pytest.mark.timeout(600)
+def test_computed_partitioners(kafka: str, tmp_path: Path) -> None:
+    """The tasks are of values that no record has, and redelivered events go to them again."""
+    play(kafka, tmp_path, 3, 2, 1, ["unit killed", "node halted"], 1.0, COMPUTED)
 
 
 @pytest.mark.torture

@@ -13,6 +13,7 @@ from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, DropStream
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
+from railgun.catalog.version import CATALOG_VERSION
 from railgun.messaging.errors import TransportRefusedError, TransportUnavailableError, WriterFencedError
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
@@ -448,7 +449,7 @@ def test_a_change_that_begins_meanwhile_is_among_the_definitions(
         (b"{", CatalogDamagedError),
         (b'{"version": 1}', CatalogDamagedError),
         (b'{"version": 1, "change": {"kind": "drop_stream", "place": 1, "name": "s"}}', CatalogDamagedError),
-        (b'{"version": 3}', CatalogVersionError),
+        (b'{"version": %d}' % (CATALOG_VERSION + 1), CatalogVersionError),
     ],
 )
 def test_entries_that_cannot_be_read(kafka: str, prefix: str, entry: bytes, error: type[Exception]) -> None:

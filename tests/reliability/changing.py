@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tests.oracle.compare import differences
-from tests.oracle.definitions import ALL
+from tests.oracle.definitions import ALL, Catalogue
 from tests.oracle.steps import AddMetrics, DropMetric, Reply, Score, WarmMetric, perform
 from tests.oracle.stream import Oracle, StreamOracle, home
+from tests.strategies.derivations import DerivationSource
 from tests.strategies.logs import History
 from tests.strategies.queries import QuerySource
 from tests.strategies.source import SeededSource
@@ -129,8 +130,9 @@ def run(seed: int, changes: int, subject: Changeable, *, crash_every: int = 0) -
     """What is wrong in the replies during so many changes, a line each. crash_every: so many requests; 0: never."""
     changer = Changer(subject, seed, changes)
     source = SeededSource(f"events {seed}")
-    stream = Oracle(DEFINITIONS).streams[STREAM].stream
-    history = History(source, stream, QuerySource(source), [], explicit_warm=True)
+    queries, stream = QuerySource(source), Oracle(DEFINITIONS).streams[STREAM].stream
+    registered = DerivationSource(queries, Catalogue(stream))
+    history = History(source, queries, registered, [], explicit_warm=True)
     answered: list[Answered] = []
     requests = 0
     changer.start()

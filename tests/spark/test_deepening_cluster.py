@@ -35,9 +35,20 @@ BEGIN, CUT, NOW = 400, 440, 900
 CUT_MS = START_MS + CUT * 500
 
 
-def target(kafka: str, prefix: str, folder: Path, cut_ms: int | None = CUT_MS) -> DeepeningOfCluster:
-    source = HistorySource.of(["h.parquet"])
-    request = BackfillRequest(folder, parse_definitions(definitions()), source, {}, cut_ms, settings=SETTINGS)
+def computed() -> str:
+    """The definitions with a computed partitioner."""
+    text = definitions().replace('["card", "*"]', '["bin", "*"]')
+    bin_ = "CASE WHEN shop % 3 > 0 THEN SUBSTR(card, 1, 2) ELSE 'of ' || CAST(shop AS string) END"
+    text = text.replace("[streams.s.fields]\n", f'[streams.s.fields]\nbin = {{ as = "{bin_}" }}\n')
+    sql = "SELECT count(*) AS of_bin, sum(amount) AS bin_total FROM s GROUP BY bin, card OVER SLIDING 40 SECONDS"
+    return f'{text}\n[[metrics]]\nsql = "{sql}"\n'
+
+
+def target(
+    kafka: str, prefix: str, folder: Path, cut_ms: int | None = CUT_MS, text: str | None = None
+) -> DeepeningOfCluster:
+    source, known = HistorySource.of(["h.parquet"]), parse_definitions(text or definitions())
+    request = BackfillRequest(folder, known, source, {}, cut_ms, settings=SETTINGS)
     return DeepeningOfCluster(request, quick_settings(kafka), prefix)
 
 
@@ -54,9 +65,9 @@ def scored(player: ClusterPlayer, table: pa.Table) -> list[dict[str, Any]]:
     return said(player.front_end.replies()[before:])
 
 
-def wanted(folder: Path, before: pa.Table, events: pa.Table) -> list[dict[str, Any]]:
+def wanted(folder: Path, before: pa.Table, events: pa.Table, text: str | None = None) -> list[dict[str, Any]]:
     with Engine(folder, durability="os") as reference:
-        reference.apply(definitions())
+        reference.apply(text or definitions())
         reference.score_table("s", before)
         return said([dict(each) for each in reference.score_many("s", events.to_pylist())])
 
@@ -66,21 +77,22 @@ def built(node: Path) -> list[Path]:
 
 
 @pytest.mark.timeout(600)
-def test_units_take_over_what_was_built(kafka: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [definitions(), computed()], ids=["recorded", "computed"])
+def test_units_take_over_what_was_built(kafka: str, tmp_path: Path, text: str) -> None:
     prefix, node = own_prefix("d"), tmp_path / "node"
     own, meanwhile, after = live_rows(BEGIN, NOW), live_rows(NOW, NOW + 100), live_rows(NOW + 100, NOW + 300)
-    made = target(kafka, prefix, node)
+    made = target(kafka, prefix, node, text=text)
     player = ClusterPlayer(kafka, prefix)
     try:
-        player.registry.change(lambda known: evolution.missing(known, parse_definitions(definitions())))
+        player.registry.change(lambda known: evolution.missing(known, parse_definitions(text)))
         with local_units(kafka, prefix, node, 2, SETTINGS) as units:
             scored(player, own)
             with pytest.raises(HistoryRefusedError, match="would be missing"):
-                target(kafka, prefix, node, START_MS).plan()
+                target(kafka, prefix, node, START_MS, text).plan()
             plan = made.plan()
             assert made.plan() == plan
             with pytest.raises(HistoryError, match="is under way"):
-                target(kafka, prefix, node, CUT_MS + 1).plan()
+                target(kafka, prefix, node, CUT_MS + 1, text).plan()
             old = scored(player, meanwhile)
             build_deepening(made.ready, plan, history_rows(), SETTINGS)
             made.install()
@@ -99,9 +111,9 @@ def test_units_take_over_what_was_built(kafka: str, tmp_path: Path) -> None:
         "installed",
         "installed.json",
     ]
-    assert old == wanted(tmp_path / "old", own, meanwhile)
+    assert old == wanted(tmp_path / "old", own, meanwhile, text)
     order = pa.concat_tables([through_the_log(history_rows(), accepted_rows(own)), meanwhile])
-    assert new == wanted(tmp_path / "new", order, after)
+    assert new == wanted(tmp_path / "new", order, after, text)
 
 
 @pytest.mark.timeout(600)

@@ -15,7 +15,15 @@ from railgun.spark.sessions import own_session
 from railgun.spark.validation.run_source import RunFiles, _RunReading
 from railgun.spark.validation.translate import FIELD_PREFIX
 from railgun.spark.validation.validate_run import ValidationError, check_files, validate_run
-from tests.spark.runs import CONSTRUCTS, START_MS, add_to_replies, definitions, events, run
+from tests.spark.runs import (
+    CONSTRUCTS,
+    START_MS,
+    add_to_replies,
+    definitions,
+    events,
+    partitioners_in_spark,
+    run,
+)
 from tests.spark.runs import STREAM as STREAM_OF_RUNS
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
@@ -215,9 +223,11 @@ def test_random_streams_are_equal(spark: SparkSession, tmp_path: Path, seed: int
     drawn = case(seed, 500, Profile(control_percent=0, derives=True))
     rows = [dict(step.event) for step in drawn.steps if hasattr(step, "event")]
     suffix = (".parquet", ".ndjson", ".csv", ".arrow")[seed % 4]
-    report = validate_run(spark, run(tmp_path, drawn.definitions, rows, suffix))
-    assert report.mismatches == 0, report.as_text()
-    assert report.stream == STREAM
+    files = run(tmp_path, drawn.definitions, rows, suffix)
+    with partitioners_in_spark():
+        report = validate_run(spark, files)
+        assert report.mismatches == 0, report.as_text()
+        assert report.stream == STREAM
 
 
 def test_what_the_language_has_beside_windows(spark: SparkSession, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Profile:
     at once. `control_percent`: how many of a hundred steps are changes. `queries_max`: queries at first.
     `derives`: derived metrics too, which front-ends compute. `asks_percent`: with these, how many of a hundred steps
     are value queries. `twins`: queries at first that differ from others in whether they exclude the current event.
+    `computed_percent`: how many of a hundred streams have computed fields at first; with none, changes add none either.
     """
 
     spread: bool = True
@@ -33,11 +34,12 @@ class Profile:
     derives: bool = False
     asks_percent: int = 0
     twins: bool = False
+    computed_percent: int = 40
 
 
 def draw_case(source: Source, size: int, profile: Profile) -> Case:
     """A case of `size` steps."""
-    stream = schemas.stream(source, spread=profile.spread)
+    stream = schemas.stream(source, spread=profile.spread, computed_percent=profile.computed_percent)
     queries = QuerySource(source)
     texts: list[str] = []
     metrics: list[str] = []
@@ -49,19 +51,18 @@ def draw_case(source: Source, size: int, profile: Profile) -> Case:
         text, names = queries.twin(stream)
         texts.append(text)
         metrics += names
-    derivations = None
-    if profile.derives:
-        derivations = DerivationSource(queries, Catalogue(stream))
-        for text in texts:
-            derivations.take(text)
-        for _ in range(source.integer(0, 3)):
-            text, names = derivations.draw()
-            derivations.take(text)
-            texts.insert(source.integer(0, len(texts)), text)
-            metrics += names
+    registered = DerivationSource(queries, Catalogue(stream))
+    for text in texts:
+        registered.take(text)
+    for _ in range(source.integer(0, 3) if profile.derives else 0):
+        text, names = registered.draw()
+        registered.take(text)
+        texts.insert(source.integer(0, len(texts)), text)
+        metrics += names
     history = History(
-        source, stream, queries, metrics, profile.explicit_warm, derivations, profile.asks_percent
-    )
+        source, queries, registered, metrics, profile.explicit_warm, profile.derives, profile.asks_percent,
+        computes=profile.computed_percent > 0,
+    )  # fmt: skip
     steps = tuple(history.step(profile.control_percent) for _ in range(size))
     cuts = draw_cuts(source, size)
     restarts = frozenset(cut for cut in cuts if source.chance(10))

@@ -26,7 +26,7 @@ def window(source: Source) -> str:
 
 def group_by(source: Source, stream: Stream) -> list[str]:
     """No field to two (three where a home wants one more), a partitioner among them where `*` is none."""
-    names = [name for name in stream.fields if name != "id"]
+    names = [name for name in (*stream.types, *stream.computed) if name != "id"]
     chosen = [source.choice(names) for _ in range(source.choice((1, 1, 0, 2)))]
     keyed = [name for name in stream.partitioners if name != ALL]
     homeless = ALL not in stream.partitioners and not set(keyed) & set(chosen)
@@ -46,7 +46,7 @@ class QuerySource:
 
     def query(self, stream: Stream, items_max: int = 4) -> tuple[str, list[str]]:
         """A query's text and the names of its metrics."""
-        expressions = ExpressionSource(self.source, stream.fields)
+        expressions = ExpressionSource(self.source, stream.types)
         items, names = [], []
         for _ in range(self.source.integer(1, items_max)):
             names.append(f"m{self.named}")
@@ -70,7 +70,7 @@ class QuerySource:
         plain = over.removesuffix(" EXCLUDE CURRENT").removesuffix(" exclude current")
         exclusion = " EXCLUDE CURRENT" if plain == over else ""
         self.named += 1
-        name, expressions = f"m{self.named - 1}", ExpressionSource(self.source, stream.fields)
+        name, expressions = f"m{self.named - 1}", ExpressionSource(self.source, stream.types)
         return (
             f"SELECT {self.item(expressions)} AS {name} FROM {stream.name}{tail} OVER {plain}{exclusion}",
             [name],

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 
 from tests.oracle import aggregates, exact, expressions, live_metric, windows
 from tests.oracle.compare import differences
+from tests.oracle.errors import EventRefused
 from tests.oracle.exact import normalised
 from tests.oracle.live_metric import Accepted, LiveMetric
-from tests.oracle.records import Record
+from tests.oracle.records import EventRecord, Record
 from tests.oracle.steps import Reply
+from tests.oracle.stream import StreamOracle
 from tests.oracle.syntax import Metric, Window
 from tests.oracle.task import Task, TaskReply
+from tests.oracle.values import read_value
 from tests.scripts.executor import OracleExecutor
 from tests.scripts.runner import complaints
 from tests.scripts.script import read_script
@@ -203,6 +207,38 @@ def partial_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveMetric, "lacks", lambda self, earliest, clock: earliest <= self.bound)
 
 
+def computed_fields_from_the_client(patch: pytest.MonkeyPatch) -> None:
+    """An event's own key of the name of a computed field counts."""
+    original = StreamOracle.read
+
+    def read(self: StreamOracle, event: Mapping[str, Any], made_id: str) -> EventRecord:
+        record, said = original(self, event, made_id), dict[str, Any]()
+        for name in self.stream.computed.keys() & event.keys():
+            with suppress(EventRefused):
+                said[name] = read_value(event[name], self.stream.types[name], name)
+        return replace(record, fields={**record.fields, **said})
+
+    patch.setattr(StreamOracle, "read", read)
+
+
+def computed_fields_for_later_events_alone(patch: pytest.MonkeyPatch) -> None:
+    """Events from before a computed field was added have none."""
+    accept, add = Task._accept, LiveMetric.add
+    had: dict[int, tuple[object, set[str]]] = {}
+
+    def accepted(self: Task, event: EventRecord, time: int) -> Accepted:
+        had[id(event.fields)] = event.fields, set(self.stream.computed)
+        return accept(self, event, time)
+
+    def added(self: LiveMetric, event: Accepted) -> None:
+        lacking = self.stream.computed.keys() - had[id(event.fields)][1]
+        fields = {**event.fields, **dict.fromkeys(lacking)}
+        add(self, replace(event, fields=fields) if lacking else event)
+
+    patch.setattr(Task, "_accept", accepted)
+    patch.setattr(LiveMetric, "add", added)
+
+
 def mixed_comparisons_in_doubles(patch: pytest.MonkeyPatch) -> None:
     def ordered(value: Any) -> Any:
         return float(value) if isinstance(value, int | float) else value
@@ -227,6 +263,8 @@ PLANTS: list[Plant] = [
     discarded_is_remembered,
     filled_from_everything,
     partial_for_ever,
+    computed_fields_from_the_client,
+    computed_fields_for_later_events_alone,
     mixed_comparisons_in_doubles,
 ]
 # Too rare by chance: an average or a rounded value that ends in a half, longs beyond 2^53 that differ by one.

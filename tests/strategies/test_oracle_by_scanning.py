@@ -3,11 +3,20 @@
 from collections.abc import Mapping
 
 from tests.oracle.aggregates import Aggregate
+from tests.oracle.definitions import with_field, without_field
 from tests.oracle.expressions import evaluate, holds
 from tests.oracle.inference import infer
-from tests.oracle.records import AddField, AddMetric, DropMetric, EventRecord, SetLateness, SetRetention
+from tests.oracle.records import (
+    AddField,
+    AddMetric,
+    DropField,
+    DropMetric,
+    EventRecord,
+    SetLateness,
+    SetRetention,
+)
 from tests.oracle.syntax import Metric, Window
-from tests.oracle.types import Type, Value, parse_type
+from tests.oracle.types import Type, Value
 from tests.oracle.values import Result, json_value
 from tests.strategies.case import TaskLog, task_logs
 from tests.strategies.generate import Profile
@@ -44,9 +53,11 @@ def value(
 
 def check_task(log: TaskLog) -> int:
     """Play a task's log again and compare every value; the number of values compared."""
-    fields = dict(log.stream.fields)
+    stream = log.stream
     lateness, retention = log.stream.lateness_ms, log.stream.retention_ms
     clock, floor, bound = float("-inf"), float("-inf"), float("-inf")
+    # As they were recorded, and with the computed fields of now.
+    recorded: list[Event] = []
     accepted: list[Event] = []
     added: dict[str, tuple[Metric, float]] = {}
     compared = 0
@@ -54,7 +65,8 @@ def check_task(log: TaskLog) -> int:
         if isinstance(record, EventRecord) and reply is not None:
             if not reply.duplicate and reply.late != "discarded":
                 time = record.time if record.time >= floor else int(floor)
-                accepted.append((time, record.fields))
+                recorded.append((time, record.fields))
+                accepted.append((time, stream.row(record.fields)))
                 clock = max(clock, time)
                 current = 1
             else:
@@ -64,7 +76,7 @@ def check_task(log: TaskLog) -> int:
                 others = accepted[: len(accepted) - current] if metric.excludes_current else accepted
                 seen = [event for event in others if event[0] > since]
                 if name not in reply.warming:
-                    expected = value(metric, fields, seen, int(clock), record.fields)
+                    expected = value(metric, stream.types, seen, int(clock), stream.row(record.fields))
                     assert repr(json_value(got)) == repr(json_value(expected)), (name, record)
                     compared += 1
         elif isinstance(record, AddMetric):
@@ -72,7 +84,10 @@ def check_task(log: TaskLog) -> int:
         elif isinstance(record, DropMetric):
             del added[record.name]
         elif isinstance(record, AddField):
-            fields[record.name] = parse_type(record.declared)
+            stream = with_field(stream, record.name, record.declared)
+            accepted = [(time, stream.row(fields)) for time, fields in recorded]
+        elif isinstance(record, DropField):
+            stream = without_field(stream, record.name)
         elif isinstance(record, SetLateness):
             lateness = record.lateness_ms
         elif isinstance(record, SetRetention):

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
+from tests.oracle.derived import names_in
 from tests.oracle.expressions import evaluate
 from tests.oracle.inference import infer
 from tests.oracle.query import AGGREGATORS, parse_expression
@@ -51,7 +52,14 @@ def test_cases_reach_every_corner() -> None:
                 seen.update(reply.keys())
                 seen.update(reply.get("late", {}).values())
         seen.update(type(step).__name__ for step in drawn.steps)
+        seen["computed partitioner"] += not set(player.stream.partitioners).isdisjoint(player.stream.computed)
         for metric in player.catalogue.metrics.values():
+            read = {*metric.group_by, *names_in((metric.argument, metric.where))} & set(
+                player.stream.computed
+            )
+            seen["computed field"] += bool(read)
+            seen["group by computed"] += not read.isdisjoint(metric.group_by)
+            seen["computed later"] += any(name.startswith("d") for name in read)
             seen.update((metric.aggregator, metric.window.kind, f"group by {len(metric.group_by)}"))
             seen["where"] += metric.where is not None
             seen["delayed"] += metric.window.delay_ms > 0
@@ -59,7 +67,8 @@ def test_cases_reach_every_corner() -> None:
     wanted = {*AGGREGATORS.values(), "count_distinct", "sliding", "tumbling", "infinite", "where", "delayed"}
     wanted |= {"late", "duplicate", "warming", "partial", "rewritten", "discarded", "restart"}
     wanted |= {"AddMetrics", "WarmMetric", "DropMetric", "AddField", "SetLateness", "SetRetention"}
-    wanted |= {"group by 0", "group by 1", "group by 2"}
+    wanted |= {"group by 0", "group by 1", "group by 2", "DropField"}
+    wanted |= {"computed field", "computed partitioner", "group by computed", "computed later"}
     assert {name for name in wanted if seen[name] < 10} == set()
 
 

@@ -2,15 +2,16 @@
 
 import dataclasses
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from railgun.catalog.changes import AddMetric, Change, DropMetric, PutStream, Warm, change_to_json
 from railgun.catalog.definitions import parse_definitions
-from railgun.catalog.model import FieldDefinition, StreamDefinition
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.stream_reading import definition_to_json, stream_from_json
+from railgun.ingest.routing import Router
 from railgun.language.duration import parse_duration
-from railgun.language.types import parse_type
 from railgun.plan.outputs import Value
 from railgun.task.environment import TaskEnvironment
 from railgun.task.processor import TaskIdentity, TaskProcessor
@@ -19,6 +20,7 @@ from railgun.task.replies import Replies
 from railgun.task.settings import MIB, TaskSettings
 from railgun.wire.control_records import encode_control
 from railgun.wire.encode import encode_event
+from railgun.wire.partition import NOT_SENT
 from railgun.wire.records import Records
 from railgun.wire.validator import EventValidator, Roles
 from reservoir.files import DiskFiles
@@ -82,8 +84,9 @@ class LogWriter:
                 self.place += 1
                 self._change(DropMetric(self.place, STREAM, name, self.live.pop(name)))
             case steps.AddField(name, declared):
-                fields = (*self.stream.fields, FieldDefinition(name, parse_type(declared)))
-                self._put(dataclasses.replace(self.stream, fields=fields))
+                self._put(self._with_fields({name: declared}))
+            case steps.DropField(name):
+                self._put(self._with_fields({name: None}))
             case steps.SetLateness(duration):
                 self._put(dataclasses.replace(self.stream, lateness_ms=parse_duration(duration)))
             case steps.SetRetention(duration):
@@ -94,11 +97,9 @@ class LogWriter:
 
     def _event(self, index: int, event: Any) -> None:
         stream = self.stream
-        partitioners = tuple(name for name in stream.partitioners if name != "*")
-        validator = EventValidator(Roles(stream.schema(self.version), stream.time, stream.id, partitioners))
-        admitted = validator.admit(event)
-        names = [field.name for field in stream.fields]
-        if all(admitted.values[names.index(name)] is not None for name in partitioners):
+        roles = Roles(stream.schema(self.version), stream.time, stream.id, stream.recorded_partitioners)
+        admitted = EventValidator(roles).admit(event)
+        if NOT_SENT not in self._router.partitions(self._router.routed(admitted.values)):
             record = encode_event(self.version, admitted.id or "", admitted.time_ms or 0, admitted.values)
             self.records.append((index, record))
 
@@ -107,10 +108,17 @@ class LogWriter:
         self.live[name] = self.place
         return self.place
 
+    def _with_fields(self, changed: Mapping[str, Any]) -> StreamDefinition:
+        """The stream with fields that are added, and without those that are None."""
+        body = definition_to_json(self.stream)
+        fields = {name: said for name, said in (body["fields"] | changed).items() if said is not None}
+        return stream_from_json({**body, "fields": fields}, self.stream.computed)
+
     def _put(self, stream: StreamDefinition | None = None) -> None:
-        if stream is None or stream.fields != self.stream.fields:
+        if stream is None or stream.types != self.stream.types or stream.computed != self.stream.computed:
             self.version += 1
         self.stream = stream or self.stream
+        self._router = Router(self.stream)
         self.place += 1
         self._change(PutStream(self.place, self.stream, self.version))
 

@@ -46,6 +46,19 @@ def having(body: dict[str, Any], **other: object) -> bytes:
         (having(PUT, stream=None), "a table with"),
         (having(PUT, stream={**PUT["stream"], "lateness": "soon"}), "lateness"),
         (having(PUT, stream={**PUT["stream"], "fields": 7}), "fields"),
+        *[
+            (having(PUT, stream={**PUT["stream"], "computed": computed}), said)
+            for computed, said in (
+                (7, "computed: a table of computed fields"),
+                ({"c": 7}, "computed.c: a table with"),
+                ({"c": {"type": "string"}}, "computed.c.as"),
+                ({"c": {"type": "string", "as": "none"}}, "no field 'none'"),
+                ({"c": {"type": "string", "as": "c"}}, "in a circle"),
+                ({"c": {"type": "string", "as": "k", "when": 1}}, "computed.c.when: unknown key"),
+                ({"c": {"type": "string", "as": "k", "zones": [1]}}, "a table of time zones"),
+                ({"c": {"type": "string", "as": "k", "zones": {"UTC": {}}}}, "no table of the time zone"),
+            )
+        ],
         (having(ADD, stream=["s"]), "stream"),
         (having(ADD, stream="other"), "no stream 'other'"),
         (having(ADD, sql="SELECT"), "sql"),

@@ -31,6 +31,7 @@ from tests.oracle.durations import parse_duration, parse_retention
 from tests.oracle.steps import (
     AddField,
     AddMetrics,
+    DropField,
     DropMetric,
     Reply,
     Score,
@@ -168,10 +169,7 @@ def _told(writer: LogWriter) -> tuple[tuple[int, int], int]:
 
 
 def _change(model: StreamOracle, steps: tuple[Step, ...]) -> None:
-    """Make the changes of a gap: the stream as it is at last, then the metrics one by one."""
-    for step in steps:
-        if isinstance(step, AddField):
-            perform(model, step)
+    """Make the changes of a gap: lateness and retention as they are at last, then fields and metrics one by one."""
     lateness = [parse_duration(step.duration, "lateness") for step in steps if isinstance(step, SetLateness)]
     retention = [parse_retention(step.duration) for step in steps if isinstance(step, SetRetention)]
     stream = model.stream
@@ -183,7 +181,7 @@ def _change(model: StreamOracle, steps: tuple[Step, ...]) -> None:
     model._evolve(last, records.SetLateness(last.lateness_ms))
     model._evolve(last, records.SetRetention(last.retention_ms))
     for step in steps:
-        if isinstance(step, AddMetrics | DropMetric):
+        if isinstance(step, AddField | DropField | AddMetrics | DropMetric):
             perform(model, step)
 
 

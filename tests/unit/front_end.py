@@ -55,11 +55,8 @@ class FrontEnd:
     def send(self, entry: StreamEntry, events: Sequence[Mapping[str, Any]]) -> None:
         """Publish events, each with the next sequence number, and return when the broker has them all."""
         stream, schema, self._entry = entry.stream, entry.schema, entry
-        partitioners = tuple(name for name in stream.partitioners if name != "*")
-        validator, router = (
-            EventValidator(Roles(schema, stream.time, stream.id, partitioners)),
-            Router(stream),
-        )
+        roles = Roles(schema, stream.time, stream.id, stream.recorded_partitioners)
+        validator, router = EventValidator(roles), Router(stream)
         id_place = -1 if stream.id is None else schema.index(stream.id)
         sent: dict[TopicPartition, list[bytes]] = {}
         for event in events:

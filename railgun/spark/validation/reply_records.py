@@ -23,10 +23,9 @@ from railgun.spark.validation.reply_source import (
     UNKNOWN,
     WARMING,
 )
-from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, field_column
+from railgun.spark.validation.run_source import EVENT_ID, EVENT_MS, field_column, sql_of_partitioner
 from railgun.spark.validation.task_log_source import CONTROL
 from railgun.spark.validation.time_range import TimeRange
-from railgun.spark.validation.translate import sql_of
 
 OWN_MS = "own_ms"
 """Column of events: their own time, which admission does not change."""
@@ -96,9 +95,9 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
 def sent_records(logs: Mapping[str, DataFrame], stream: StreamDefinition, times: TimeRange) -> DataFrame:
     """Which partitioners have records, and whether records lack their fields: by id and time, and by id (time null).
 
-    logs: by partitioner, in the stream's order.
+    logs: by partitioner, in the stream's order.  Raises InexpressibleError for a partitioner that Spark cannot compute.
     """
-    computed = {each.name: sql_of(each.expression) for each in stream.computed if each.name in logs}
+    computed = {each.name: sql_of_partitioner(each) for each in stream.computed if each.name in logs}
     is_null = [
         "false" if name == ALL else f"{computed.get(name, field_column(name))} IS NULL" for name in logs
     ]

@@ -34,7 +34,7 @@ from railgun.spark.validation.reply_file import (
     recorded_columns,
     recorded_type,
 )
-from railgun.spark.validation.translate import FIELD_PREFIX, sql_of
+from railgun.spark.validation.translate import FIELD_PREFIX, InexpressibleError, sql_of
 from railgun.wire.columns import Column
 
 _M = np.uint32(0x5BD1E995)
@@ -286,6 +286,17 @@ def computed_partitioners(stream: StreamDefinition) -> dict[int, ComputedField]:
     return {place: computed[name] for place, name in enumerate(stream.partitioners) if name in computed}
 
 
+def sql_of_partitioner(field: ComputedField) -> str:
+    """SQL of a computed partitioner. Raises InexpressibleError that names it."""
+    try:
+        return sql_of(field.expression)
+    except InexpressibleError as error:
+        raise InexpressibleError(
+            f"Spark cannot compute the partitioner {field.name} ({field.text}), so its stream cannot be validated: "
+            f"{error}"
+        ) from error
+
+
 def with_partitions(rows: DataFrame, stream: StreamDefinition) -> DataFrame:
     """Rows with the partitions of computed partitioners, whose values Spark computes. The order stays.
 
@@ -309,7 +320,7 @@ def with_partitions(rows: DataFrame, stream: StreamDefinition) -> DataFrame:
                 schema=shape,
             )
 
-    made = [f"{sql_of(each.expression)} AS v_{task_column(place)}" for place, each in computed.items()]
+    made = [f"{sql_of_partitioner(each)} AS v_{task_column(place)}" for place, each in computed.items()]
     return rows.selectExpr("*", *made).mapInArrow(routed, rows.schema)
 
 

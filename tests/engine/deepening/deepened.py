@@ -58,9 +58,7 @@ def rows_of_tasks(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], l
 def _history(plan: HistoryPlan, table: pa.Table) -> dict[tuple[str, int], list[Row]]:
     stream, version = plan.stream, max(plan.schemas)
     assert stream.id is not None
-    roles = Roles(
-        stream.schema(version), stream.time, stream.id, tuple(x for x in stream.partitioners if x != "*")
-    )
+    roles = Roles(stream.schema(version), stream.time, stream.id, stream.recorded_partitioners)
     found: dict[tuple[str, int], list[Row]] = {task: [] for task in plan.tasks}
     for batch in table.combine_chunks().to_batches():
         admitted = TableValidator(roles).admit(batch)

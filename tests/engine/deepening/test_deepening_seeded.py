@@ -17,6 +17,13 @@ from tests.engine.deepening.test_deepening import scored
 from tests.engine.histories import chunks, state
 from tests.engine.test_history import METRICS, SETTINGS, START_MS, STREAM, engine, rows, tasks
 
+COMPUTED = """[streams.s.fields]
+bin = { as = "CASE WHEN shop % 3 = 0 THEN SUBSTR(card, 1, 2) || CAST(shop AS string) END" }
+"""
+OF_BIN = """
+[[metrics]]
+sql = "SELECT count(*) AS of_bin, sum(amount) AS bin_total FROM s GROUP BY bin, shop OVER SLIDING 40 SECONDS"
+"""
 SEEDS = seeds(range(1, 4), range(1, 60))
 
 
@@ -72,6 +79,11 @@ def test_it_is_as_if_history_had_come_through_the_log(tmp_path: Path, seed: int)
     text = STREAM.format(dedup=chance.choice([150, 100_000])).replace("4s", f"{lateness_ms}ms") + METRICS
     if chance.random() < 0.4:
         text = text.replace('id = "id"', 'id = "id"\nlate_policy = "discard"', 1)
+    if chance.random() < 0.5:
+        text = (
+            text.replace('["card", "*"]', '["card", "bin", "*"]').replace("[streams.s.fields]\n", COMPUTED)
+            + OF_BIN
+        )
     table = made_up(chance, total)
     own, meanwhile = table.take(arrived(chance, list(range(begin, now)))), table.slice(now, 100)
     after = table.take(arrived(chance, list(range(now + 100, total))))

@@ -68,7 +68,11 @@ class Expected:
             for place, task in enumerate(tasks):
                 for position in _positions(log, topics.tasks(STREAM, partitioner), place):
                     where = (position.partition & _PARTITION_MASK, position.offset)
-                    answer = task.apply(replace(records[where], position=position))
+                    record = records[where]
+                    assert oracle._task(partitioner, record.fields) is task, (
+                        "it is in the log of another task"
+                    )
+                    answer = task.apply(replace(record, position=position))
                     assert answer is not None
                     if where not in seen:
                         seen.add(where)

@@ -22,7 +22,7 @@ from tests.frontend.topics.from_task_logs import Expected, Sent, canonical
 from tests.frontend.topics.input_topic import InputTopic, headers_of
 from tests.frontend.topics.test_input_topic import define
 from tests.oracle.steps import Score
-from tests.strategies.case import STREAM, Case
+from tests.strategies.case import STREAM, Case, oracle
 from tests.unit.local_units import awaited
 from tests.unit.test_unit_against_oracle import spread_case
 
@@ -30,11 +30,17 @@ INPUT_PARTITIONS, UNITS = 4, 3
 _SETTLES_S = 300.0
 
 
-def timed_case(seed: int, size: int) -> Case:
-    """Two partitioners of four partitions each; events have their times, so that replies can be foretold."""
+def timed_case(seed: int, size: int, *, is_computed: bool = False) -> Case:
+    """Two partitioners of four partitions each; events have their times, so that replies can be foretold.
+
+    is_computed: whether a partitioner is certainly a computed field.
+    """
     for number in range(1_000):
         drawn = spread_case(seed * 100 + number, size)
-        if "\ntime = " in drawn.definitions:
+        if "\ntime = " not in drawn.definitions:
+            continue
+        stream = oracle(drawn).stream
+        if not is_computed or not stream.computed.keys().isdisjoint(stream.partitioners):
             return drawn
     raise AssertionError(seed)
 
@@ -138,9 +144,18 @@ def check(topic: InputTopic, expected: Expected, *, once: bool) -> None:
             assert len(got[key]) >= len(texts)
 
 
-def play(kafka: str, folder: Path, seed: int, events: int, kills: int, *, transactional: bool) -> None:
+def play(
+    kafka: str,
+    folder: Path,
+    seed: int,
+    events: int,
+    kills: int,
+    *,
+    transactional: bool,
+    is_computed: bool = False,
+) -> None:
     """A front-end that stays, others beside it that are killed one after another under load."""
-    drawn = timed_case(seed, events)
+    drawn = timed_case(seed, events, is_computed=is_computed)
     chosen = random.Random(seed)
     left = [dict(step.event) for step in drawn.steps if isinstance(step, Score)]
     share = -(-len(left) // kills)
@@ -173,6 +188,12 @@ def play(kafka: str, folder: Path, seed: int, events: int, kills: int, *, transa
 @pytest.mark.parametrize("transactional", [False, True])
 def test_killed_under_load(kafka: str, tmp_path: Path, transactional: bool) -> None:
     play(kafka, tmp_path, 1 + transactional, 300, 2, transactional=transactional)
+
+
+@pytest.mark.timeout(900)
+def test_events_of_a_computed_partitioner_that_come_again(kafka: str, tmp_path: Path) -> None:
+    """They go to the tasks that they went to before."""
+    play(kafka, tmp_path, 3, 300, 2, transactional=False, is_computed=True)
 
 
 @pytest.mark.torture
