@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from google.protobuf import (
@@ -143,19 +144,14 @@ def _add(
     ready.add(file.name)
 
 
+@cache
 def _provided() -> _Files:
     """Return the files that compilers and registries take to be known, by name."""
-    if not _PROVIDED:
-        for module in _GOOGLES:
-            found = descriptor_pb2.FileDescriptorProto()
-            module.DESCRIPTOR.CopyToProto(found)
-            _PROVIDED[found.name] = found
-        for found in _confluents():
-            _PROVIDED[found.name] = found
-    return _PROVIDED
-
-
-_PROVIDED: _Files = {}
+    found = _confluents()
+    for module in _GOOGLES:
+        found.append(descriptor_pb2.FileDescriptorProto())
+        module.DESCRIPTOR.CopyToProto(found[-1])
+    return {each.name: each for each in found}
 
 
 def _confluents() -> list[descriptor_pb2.FileDescriptorProto]:
