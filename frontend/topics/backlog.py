@@ -15,6 +15,8 @@ from railgun.registry.input_topics import InputTopic
 
 # The pause between two looks at how all partitions stand: at least this, and so much longer than a look takes.
 _LOOK_S, _LOOK_SHARE = 0.005, 50
+# For how long a question of another front-end counts.
+_ASKED_S = 2.0
 # The bytes that are held of all partitions together, with what a record costs beside its value.
 _HELD_BYTES, _RECORD_BYTES = 64 << 20, 1_000
 
@@ -26,6 +28,8 @@ class Backlog:
     topics: its topics, by name.
     ends: where the partitions ended when the input began, of those that have a leader.
     limit: the event time up to which events may be published, in ms; infinity if no partition is behind.
+    asks: whether it waits to hear of partitions that other front-ends read.
+    is_asked: whether another front-end waits to hear of this one's.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Backlog:
         self._paused: set[TopicPartition] = set()
         self._begun_s, self._next_s = monotonic(), 0.0
         self.limit = math.inf
+        self.asks = self.is_asked = False
 
     # --- the partitions that this front-end reads ----------------------------------------------------------
 
@@ -85,10 +90,9 @@ class Backlog:
             if window is not None:
                 settled = Acknowledged(window.written, window.time_ms, bool(window.runs))
                 own.look(settled, reading.end(where) if own.end < 0 else own.end, now_s)
-        standings = [each.standing(now_s) for each in self._own.values()]
-        self.limit = (
-            math.inf if slack_ms is None else limit_ms((*standings, *self._others()), slack_ms, now_s)
-        )
+        self.asks = self.is_asked = False
+        standings = [*(each.standing(now_s) for each in self._own.values()), *self._others(now_s)]
+        self.limit = math.inf if slack_ms is None else limit_ms(standings, slack_ms, now_s)
         self._pause(reading)
         self._next_s = monotonic() + max(_LOOK_S, _LOOK_SHARE * (monotonic() - now_s))
 
@@ -123,23 +127,27 @@ class Backlog:
             self._paused = full
             reading.hold(full)
 
-    def _others(self) -> Iterator[Standing]:
-        """Yield how the partitions stand that other front-ends read, as far as is known."""
+    def _others(self, now_s: float) -> Iterator[Standing]:
+        """Yield how the partitions stand that other front-ends read, as far as is known. Notes who asks."""
+        unheard = Standing(None, True, self._begun_s)
         for topic in self._topics.values():
             heard = self._reports.of_topic(self._created, topic)
             for where, end in self._ends.items():
                 if where.topic != topic.name or where in self._own or where.partition in heard:
                     continue
                 if self._begin(topic, where) < end:
-                    yield Standing(None, True, self._begun_s)
+                    self.asks = True
+                    yield unheard
             for partition, each in heard.items():
                 where = TopicPartition(topic.name, partition)
                 if where in self._own:
                     continue
                 if each.heard_s > -math.inf:
+                    self.is_asked |= each.report.asks and now_s - each.heard_s < _ASKED_S
                     yield Standing(each.report.time_ms, each.report.behind, each.heard_s)
                 elif max(each.report.position, self._begin(topic, where)) < self._ends.get(where, 0):
-                    yield Standing(None, True, self._begun_s)
+                    self.asks = True
+                    yield unheard
 
     def _begin(self, topic: InputTopic, where: TopicPartition) -> int:
         return topic.starts[where.partition] if where.partition < len(topic.starts) else 0

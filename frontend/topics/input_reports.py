@@ -36,6 +36,7 @@ class InputReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     position: events before it are settled; −1: it is not known of any.
     time_ms: the event time up to which events are in the tasks' logs, or that of the next event; None: not known yet.
     behind: whether the partition has not reached its end since it was given to the front-end.
+    asks: whether the front-end waits to hear of partitions that others read. They say again how these stand.
     """
 
     version: int = VERSION
@@ -47,6 +48,7 @@ class InputReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     position: int = -1
     time_ms: int | None = None
     behind: bool = False
+    asks: bool = False
 
     @property
     def key(self) -> bytes:

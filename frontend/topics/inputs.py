@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from frontend.topics.input_reports import InputReports
@@ -23,7 +23,7 @@ from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import FOREVER, TopicPartition
 from railgun.registry.errors import RegistryError
-from railgun.registry.input_topics import PARTITIONS_MAX
+from railgun.registry.input_topics import PARTITIONS_MAX, InputTopic
 from railgun.wording import listed
 
 _LOOK_S = 0.5
@@ -134,9 +134,6 @@ class Inputs:
             lambda topic: start_offsets(self._transport, topic, partitions[topic], start),
         )
         self._reports = self._reports or InputReports(self._transport, names)
-        bounds = self._transport.bounds_of(
-            [TopicPartition(topic, each) for topic, count in partitions.items() for each in range(count)]
-        )
         for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
             # A topic that somebody has made is used as it is.
             with contextlib.suppress(TopicExistsError, TopicSettingsError):
@@ -147,9 +144,27 @@ class Inputs:
             topics,
             self._means,
             self._reports,
-            {where: end for where, (_, end) in bounds.items()},
+            self._ends(self._reports, route, topics, partitions),
             self._output(route.stream),
         )
+
+    def _ends(
+        self, reports: InputReports, route: Route, topics: Iterable[InputTopic], partitions: Mapping[str, int]
+    ) -> dict[TopicPartition, int]:
+        """Return where partitions end: of those that have a leader, and that a front-end reads which reports it."""
+        wheres = {
+            TopicPartition(topic.name, each): reports.of(route.created, topic, each)
+            for topic in topics
+            for each in range(partitions[topic.name])
+        }
+        ends = {where: end for where, (_, end) in self._transport.bounds_of(list(wheres)).items()}
+        if None in wheres.values():
+            # Front-ends of an earlier release read, and report nothing. Nobody waits for them.
+            read = self._transport.committed(self._means.topics.input(route.stream))
+            ends = {
+                where: end for where, end in ends.items() if wheres[where] is not None or where not in read
+            }
+        return ends
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()

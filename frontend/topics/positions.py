@@ -10,8 +10,8 @@ from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
 
 # How often positions are recorded, at most: at the end of the topics, and behind it, where others wait for them. What
-# has not moved is said again after a while, as others give up a partition that they do not hear of.
-_REPORT_S, _BEHIND_S, _AGAIN_S = 1.0, 0.02, 5.0
+# has not moved is said again after a while, as others give up a partition that they do not hear of, and if they ask.
+_REPORT_S, _BEHIND_S, _AGAIN_S, _ASKED_S = 1.0, 0.02, 5.0, 0.5
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -63,26 +63,36 @@ class Positions:
             return settled
         return topic.starts[where.partition] if where.partition < len(topic.starts) else None
 
-    def is_due(self, *, is_behind: bool) -> bool:
-        """Return whether a report is due. is_behind: whether any partition is behind."""
+    def is_due(self, *, is_awaited: bool) -> bool:
+        """Return whether a report is due. is_awaited: whether any partition is behind, or a front-end asks."""
         was_behind = any(each.behind for each in self._reported.values())
-        pause_s = _BEHIND_S if is_behind or was_behind else _REPORT_S
+        pause_s = _BEHIND_S if is_awaited or was_behind else _REPORT_S
         return monotonic() - self._reported_s >= pause_s
 
     def report(
-        self, standings: Mapping[TopicPartition, Standing], committed: Mapping[TopicPartition, int]
+        self,
+        standings: Mapping[TopicPartition, Standing],
+        committed: Mapping[TopicPartition, int],
+        *,
+        asks: bool = False,
+        is_asked: bool = False,
     ) -> None:
         """Record how far partitions are read, of those of which that has changed.
 
         standings: how the partitions stand that this front-end reads.
         committed: the positions that the group has committed; of others that is not known.
+        asks: whether other front-ends are to say how their partitions stand.
+        is_asked: whether one of them wants to know how these stand.
         """
         self._reported_s = now_s = monotonic()
         reports = {
-            where: self._report(where, standing, committed.get(where, -1))
+            where: self._report(where, standing, committed.get(where, -1), asks=asks)
             for where, standing in standings.items()
         }
-        is_again = now_s - self._again_s > _AGAIN_S and any(each.is_behind for each in standings.values())
+        is_behind = any(each.is_behind for each in standings.values())
+        is_again = (is_asked and now_s - self._again_s > _ASKED_S) or (
+            is_behind and now_s - self._again_s > _AGAIN_S
+        )
         if is_again:
             self._again_s = now_s
         moved = {
@@ -91,7 +101,7 @@ class Positions:
         if self._reports.write(moved.values()):
             self._reported = reports
 
-    def _report(self, where: TopicPartition, standing: Standing, position: int) -> InputReport:
+    def _report(self, where: TopicPartition, standing: Standing, position: int, *, asks: bool) -> InputReport:
         topic = self._topics[where.topic]
         heard, before = self._reports.of(self._created, topic, where.partition), self._reported.get(where)
         known = [
@@ -107,4 +117,5 @@ class Positions:
             # At the end nobody waits for it.
             time_ms=standing.time_ms if standing.is_behind else None,
             behind=standing.is_behind,
+            asks=asks,
         )

@@ -59,7 +59,7 @@ class StreamInput:
 
     topics: the topics, with their numbers.
     reports: of how far topics are read.
-    ends: where the topics' partitions end, of those that have a leader.
+    ends: where the topics' partitions end, of those that have a leader, and whose reader reports how far it is.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
@@ -192,8 +192,7 @@ class StreamInput:
             answers.check()
             self._check_alive(reading, answers)
             self._commit(reading)
-            if self._positions.is_due(is_behind=self._backlog.limit < math.inf):
-                self._positions.report(self._backlog.standings(), self.windows.settled())
+            self._report()
             self._look_for_ends(reading)
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
@@ -213,6 +212,14 @@ class StreamInput:
             else:
                 with self.windows.changed:
                     self.windows.changed.wait(_ROOM_S)
+
+    def _report(self) -> None:
+        """Record how far the partitions are read, now and then."""
+        backlog = self._backlog
+        if self._positions.is_due(is_awaited=backlog.limit < math.inf or backlog.is_asked):
+            self._positions.report(
+                backlog.standings(), self.windows.settled(), asks=backlog.asks, is_asked=backlog.is_asked
+            )
 
     def _patience_s(self) -> float:
         """Return how long to wait for records."""

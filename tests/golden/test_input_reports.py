@@ -14,6 +14,7 @@ WHOLE = InputReport(
     position=1_234,
     time_ms=1_700_000_000_000,
     behind=True,
+    asks=True,
 )
 LEAST = InputReport(stream="payments", created=7, topic="t", id="i", partition=0)
 

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -252,6 +258,17 @@ class KafkaTopics:
                 continue
             found[topic] = Described(str(description.topic_id), len(description.partitions))
         return found
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """Return the positions that a group has committed."""
+        wanted = ConsumerGroupTopicPartitions(group)
+        answer = self._client.list_consumer_group_offsets([wanted], request_timeout=self._timeout_s)[group]
+        found: ConsumerGroupTopicPartitions = self._result(group, answer.result, "Describe")
+        return {
+            TopicPartition(each.topic, each.partition): each.offset
+            for each in found.topic_partitions or ()
+            if each.offset >= 0
+        }
 
     def forget(self, topic: str) -> None:
         """Remove a topic from the cache, so that the next `check` asks for it."""

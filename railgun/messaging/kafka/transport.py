@@ -82,6 +82,11 @@ class KafkaTransport:
         self._check_open()
         return self._topics.described(topics)
 
+    def committed(self, group: str) -> Mapping[TopicPartition, int]:
+        """Return the positions that a group has committed."""
+        self._check_open()
+        return self._topics.committed(group)
+
     def brokers(self) -> int:
         """Return how many brokers of the cluster live."""
         self._check_open()

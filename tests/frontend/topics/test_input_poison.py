@@ -1,4 +1,4 @@
-"""Poison in the input topic: each has a letter with a reason or is skipped, and good events are answered as without it."""
+"""Poison in the input topic: it has letters with reasons, or is skipped, and good events are answered as without it."""
 
 import json
 import random

@@ -114,9 +114,9 @@ def test_what_has_changed_is_recorded(
         ("plain", -1, 70, True),
         ("begun", 9, None, False),
     ]
-    assert not own.is_due(is_behind=False)
+    assert not own.is_due(is_awaited=False)
     now_s += 0.03
-    assert own.is_due(is_behind=False), "one was behind"
+    assert own.is_due(is_awaited=False), "one was behind"
     own.report(standings, {second: 9})
     assert len(reports.written) == 2
     reports.takes = False
@@ -132,7 +132,12 @@ def test_what_has_changed_is_recorded(
     own.report(standings, {})
     (last,) = reports.written[5:]
     assert (last.topic, last.position, last.behind) == ("plain", -1, False)
-    now_s += 0.5
-    assert not own.is_due(is_behind=False)
     now_s += 0.6
-    assert own.is_due(is_behind=False)
+    assert not own.is_due(is_awaited=False)
+    assert own.is_due(is_awaited=True)
+    own.report(standings, {}, is_asked=True)
+    assert len(reports.written) == 8, "another one wants to hear of both"
+    own.report(standings, {}, is_asked=True, asks=True)
+    assert [each.asks for each in reports.written[8:]] == [True, True]
+    now_s += 1.1
+    assert own.is_due(is_awaited=False)
