@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The modules of the extra `engine`. A test compares them with pyproject.toml.
+# The modules of the extra `engine`; `google` is that of protobuf. A test compares them with pyproject.toml.
 ENGINE_MODULES = frozenset(
     {
         "confluent_kafka",
         "cryptography",
         "fastapi",
         "fastavro",
+        "google",
         "httptools",
         "llvmlite",
         "numba",

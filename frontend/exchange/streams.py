@@ -26,15 +26,18 @@ class StreamIntake:
     incoming: the schema of what comes in, with the places of the fields.
     of_records_alone: why only records of the stream's input topic can be its events; None if others can.
     before: the intake that this one replaces. Its ids and arrival times go on, and what it has warned of.
+    selects: whether events are left out that do not satisfy the condition of the stream's input.
     """
 
-    def __init__(self, entry: StreamEntry, before: "StreamIntake | None" = None) -> None:
+    def __init__(
+        self, entry: StreamEntry, before: "StreamIntake | None" = None, *, selects: bool = False
+    ) -> None:
         self.entry = entry
         stream = entry.stream
         self.incoming = stream.incoming(entry.schema.version)
         self.of_records_alone = stream.of_records_alone
         roles = Roles(self.incoming, stream.time, stream.id, stream.recorded_partitioners)
-        self._intake = Intake(stream, roles, Router(stream))
+        self._intake = Intake(stream, roles, Router(stream), stream.input.where if selects else None)
         self._clock: _Clock = _Clock() if before is None else before._clock
         self._time_unit: TimeUnit = TimeUnit(stream) if before is None else before._time_unit
 

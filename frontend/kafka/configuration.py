@@ -25,7 +25,7 @@ class FrontEndConfiguration:
     drop_grace_s: how long the topics of a dropped stream stay before they are deleted.
     log_retention_ms: how long the broker keeps the logs of new streams that do not say it; None: for ever.
     input: settings of the topics that events are read from.
-    schemas: the Avro schemas of these events; None if none are configured.
+    schemas: the schemas of framed events; None if none are configured.
     deadlines: how long the front-end waits for the broker and for units.
     """
 

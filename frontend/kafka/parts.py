@@ -17,6 +17,7 @@ from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
 from frontend.kafka.weak_topics import WeakTopics
+from frontend.topics.format_checks import with_usable_formats
 from frontend.topics.inputs import Inputs
 from frontend.topics.recorded import RecordedReplies
 from frontend.topics.route import Means
@@ -95,7 +96,7 @@ def open_parts(
         exchange = opening.enter_context(Exchange(cluster.kafka, registry.topics, front_end, cluster.limits))
         intakes = StreamIntakes(exchange)
         if definitions is not None:
-            registry.change(lambda catalog: evolution.missing(catalog, definitions))
+            registry.change(with_usable_formats(lambda catalog: evolution.missing(catalog, definitions)))
         _make_query_topics(registry)
         follower = registry.follow(partial(_follow, intakes, unanswered))
         means = _means(cluster, registry, exchange, intakes)
@@ -126,7 +127,9 @@ def _means(
     cluster: FrontEndConfiguration, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
 ) -> Means:
     limit_events = cluster.input.unwritten_limit_events
-    return Means(cluster.kafka, registry.topics, exchange, intakes, limit_events, schemas=cluster.schemas)
+    return Means(
+        cluster.kafka, registry.topics, registry, exchange, intakes, limit_events, schemas=cluster.schemas
+    )
 
 
 def _make_query_topics(registry: KafkaRegistry) -> None:

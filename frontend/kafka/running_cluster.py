@@ -20,6 +20,7 @@ from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
+from frontend.topics.format_checks import with_usable_formats
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions
@@ -163,7 +164,7 @@ class RunningCluster:
         @as_registry_errors()
         def change(cancellation: CancellationToken) -> list[Change]:
             try:
-                made = parts.registry.change(request, cancellation, origin)
+                made = parts.registry.change(with_usable_formats(request), cancellation, origin)
                 parts.show()
                 return made
             except TransportUnavailableError as error:

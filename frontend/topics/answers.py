@@ -17,6 +17,7 @@ from railgun.ingest.recording import note_batch
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
 from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.output import Outgoing, Output, OutputAbortedError
+from railgun.messaging.transport import TopicPartition
 from railgun.telemetry.recording import StreamRecord
 
 _encode = msgspec.json.Encoder().encode
@@ -183,9 +184,9 @@ class AnswerThread:
         """Write the runs that are ready, if there are any."""
         runs: list[Run] = []
 
-        def select() -> tuple[Sequence[Outgoing], Mapping[int, int]]:
+        def select() -> tuple[Sequence[Outgoing], Mapping[TopicPartition, int]]:
             runs[:] = self._windows.take_ready()
-            return self._outgoing(runs), {run.window.partition: run.after for run in runs}
+            return self._outgoing(runs), {run.window.where: run.after for run in runs}
 
         with self._changed:
             if not self._windows.has_ready():
@@ -209,7 +210,7 @@ class AnswerThread:
             self._record.stages["total"].add(now_s - run.read_s)
             self.dead_letters += len(run.letters)
         if self._output.commits:
-            self._windows.committed({run.window.partition: run.after for run in written})
+            self._windows.committed({run.window.where: run.after for run in written})
 
     def _outgoing(self, runs: Sequence[Run]) -> list[Outgoing]:
         """Return the records to write: the replies of runs, then their dead letters."""

@@ -1,15 +1,17 @@
-"""Begins an input for each stream that has an input topic, ends it with the topic, and begins it again if it failed."""
+"""Begins an input for each stream that has input topics, ends it with them, and begins it again if it failed."""
 
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
+from frontend.topics.input_reports import InputReports
 from frontend.topics.recorded import OUT
 from frontend.topics.route import Means, Route
+from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
-from frontend.topics.windows import PARTITIONS_MAX
+from railgun.catalog.catalog import StreamEntry
 from railgun.messaging.errors import (
     TopicExistsError,
     TopicSettingsError,
@@ -17,10 +19,14 @@ from railgun.messaging.errors import (
     TransportError,
 )
 from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
+from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import FOREVER
+from railgun.messaging.transport import FOREVER, TopicPartition
+from railgun.registry.errors import RegistryError
+from railgun.registry.input_topics import PARTITIONS_MAX, InputTopic
+from railgun.wording import listed
 
-_LOOK_S = 1.0
+_LOOK_S = 0.5
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
 # The time for all inputs to finish what is under way, to leave their groups, and to give up transactions.
 _END_S = 40.0
@@ -29,7 +35,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Inputs:
-    """Looks for input topics about once a second, in a thread of its own.
+    """Looks for input topics about twice a second, in a thread of its own.
 
     is_transactional: whether each reply is in the output topic exactly once.
     """
@@ -39,6 +45,10 @@ class Inputs:
         self._is_transactional = is_transactional
         self._running: dict[str, StreamInput] = {}
         self._troubles: dict[str, _Trouble] = {}
+        # By stream and topic, why the topic is not read. Each reason is logged once.
+        self._unread: dict[tuple[str, str], str] = {}
+        # Made with the first input: a cluster without input topics does not need them.
+        self._reports: InputReports | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inputs", daemon=True)
         self._thread.start()
@@ -57,6 +67,8 @@ class Inputs:
         deadline = monotonic() + _END_S
         for each in self._running.values():
             each.join(max(0.0, deadline - monotonic()))
+        if self._reports is not None:
+            self._reports.close()
 
     def _run(self) -> None:
         while True:
@@ -64,35 +76,95 @@ class Inputs:
                 self._look()
             except TransportClosedError:
                 return
-            except TransportError as error:
+            except (TransportError, RegistryError) as error:
                 _log.warning("input topics cannot be looked for now: %s", error)
             if self._stopped.wait(_LOOK_S):
                 return
 
     def _look(self) -> None:
-        topics = self._transport.topics()
         streams = self._means.intakes.now.catalog.streams
+        wanted = {name: self._topics_of(name, entry) for name, entry in streams.items()}
+        found = self._transport.described({topic for own in wanted.values() for topic in own})
+        self._log_unread(wanted, found)
+        there = {
+            topic: each
+            for topic, each in found.items()
+            if isinstance(each, Described) and _why_unread(each) is None
+        }
         requested: dict[str, Route] = {}
         for name, entry in streams.items():
-            topic = self._means.topics.input(name)
-            if 0 < topics.get(topic, 0) <= PARTITIONS_MAX:
-                requested[name] = Route(name, entry.created, self._transport.topic_id(topic))
+            own = tuple((topic, there[topic].id) for topic in wanted[name] if topic in there)
+            if own:
+                requested[name] = Route(name, entry.created, own)
         for name, running in list(self._running.items()):
             if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
         for name, route in requested.items():
             trouble = self._troubles.get(name)
             if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
-                self._begin(route, topics[self._means.topics.input(name)])
+                self._begin(route, {topic: there[topic].partitions for topic, _ in route.topics})
 
-    def _begin(self, route: Route, partitions: int) -> None:
+    def _topics_of(self, name: str, entry: StreamEntry) -> tuple[str, ...]:
+        """Return the topics that a stream's events come from, whether they exist or not."""
+        return entry.stream.input.topics or (self._means.topics.input(name),)
+
+    def _log_unread(
+        self, wanted: Mapping[str, tuple[str, ...]], found: Mapping[str, Described | TransportError]
+    ) -> None:
+        """Log which named topics are not read, and why, when that has changed."""
+        before, self._unread = self._unread, {}
+        for name, topics in wanted.items():
+            for topic in topics:
+                why = _why_unread(found.get(topic))
+                # Few streams have the topic that is not named.
+                if why is not None and (topic in found or topic != self._means.topics.input(name)):
+                    self._unread[name, topic] = why
+                    if before.get((name, topic)) != why:
+                        _log.warning("%s: the topic %s is not read: %s", name, topic, why)
+
+    def _begin(self, route: Route, partitions: Mapping[str, int]) -> None:
         names = self._means.topics
+        entry = self._means.intakes.now.catalog.streams.get(route.stream)
+        if entry is None or entry.created != route.created:
+            return
+        start = entry.stream.input.start
+        topics = self._means.registry.number_topics(
+            route.created,
+            route.topics,
+            lambda topic: start_offsets(self._transport, topic, partitions[topic], start),
+        )
+        self._reports = self._reports or InputReports(self._transport, names)
         for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
             # A topic that somebody has made is used as it is.
             with contextlib.suppress(TopicExistsError, TopicSettingsError):
-                self._transport.create_topic(topic, partitions, settings)
-        _log.info("events are read from %s", names.input(route.stream))
-        self._running[route.stream] = StreamInput(route, self._means, self._output(route.stream))
+                self._transport.create_topic(topic, max(partitions.values()), settings)
+        _log.info("events are read from %s", listed([each.name for each in topics]))
+        self._running[route.stream] = StreamInput(
+            route,
+            topics,
+            self._means,
+            self._reports,
+            self._ends(self._reports, route, topics, partitions),
+            self._output(route.stream),
+        )
+
+    def _ends(
+        self, reports: InputReports, route: Route, topics: Iterable[InputTopic], partitions: Mapping[str, int]
+    ) -> dict[TopicPartition, int]:
+        """Return where partitions end: of those that have a leader, and that a front-end reads which reports it."""
+        wheres = {
+            TopicPartition(topic.name, each): reports.of(route.created, topic, each)
+            for topic in topics
+            for each in range(partitions[topic.name])
+        }
+        ends = {where: end for where, (_, end) in self._transport.bounds_of(list(wheres)).items()}
+        if None in wheres.values():
+            # Front-ends of an earlier release read, and report nothing. Nobody waits for them.
+            read = self._transport.committed(self._means.topics.input(route.stream))
+            ends = {
+                where: end for where, end in ends.items() if wheres[where] is not None or where not in read
+            }
+        return ends
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()
@@ -103,8 +175,7 @@ class Inputs:
             return
         trouble = self._troubles.setdefault(name, _Trouble())
         trouble.failed()
-        topic = self._means.topics.input(name)
-        _log.error("%s is read no more for now, and again soon: %s", topic, running.failure)
+        _log.error("%s is read no more for now, and again soon: %s", listed(running.topics), running.failure)
 
     def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
         means = self._means
@@ -112,6 +183,17 @@ class Inputs:
             return lambda is_stopping: PlainOutput(means.settings, is_stopping)
         name = f"{means.topics.input(stream)}.{means.exchange.front_end.name}"
         return lambda is_stopping: TransactionalOutput(means.settings, name)
+
+
+def _why_unread(found: Described | TransportError | None) -> str | None:
+    """Return why a topic cannot be read; None if it can."""
+    if found is None:
+        return "it does not exist"
+    if isinstance(found, TransportError):
+        return f"{found.reason}. {found.remedy}"
+    if found.partitions > PARTITIONS_MAX:
+        return f"it has {found.partitions} partitions, more than {PARTITIONS_MAX}"
+    return None
 
 
 class _Trouble:

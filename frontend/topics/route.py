@@ -1,4 +1,4 @@
-"""The input topic of a stream, and the parts of the front-end that inputs use."""
+"""The input topics of a stream, and the parts of the front-end that inputs use."""
 
 import time
 from collections.abc import Callable
@@ -8,17 +8,21 @@ from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.topics.schemas import Schemas
 from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A stream and its input topic. created: the place of the stream's creation.  topic_id: the id of the topic, which
-    differs from that of an earlier or later topic of the same name."""
+    """A stream and its input topics.
+
+    created: the place of the stream's creation.
+    topics: name and id of each. The id differs from that of an earlier or later topic of the same name.
+    """
 
     stream: str
     created: int
-    topic_id: str
+    topics: tuple[tuple[str, str], ...]
 
 
 def _now_ms() -> int:
@@ -30,16 +34,18 @@ class Means:
     """The parts and limits that all inputs of a front-end share.
 
     settings, topics: how the broker is reached, and the names of topics.
+    registry: keeps the numbers of input topics.
     exchange: publishes events, and has their answers gathered.
     intakes: the streams that the front-end knows, which check events.
     limit_events: how many events of one stream may be read and not written.
     finish_s: how long an input that stops waits for what is under way.
-    schemas: the Avro schemas; None if none are configured.
+    schemas: the schemas of framed records; None if none are configured.
     now_ms: the clock by which events are checked.
     """
 
     settings: KafkaSettings
     topics: Topics
+    registry: KafkaRegistry
     exchange: Exchange
     intakes: StreamIntakes
     limit_events: int = 20_000

@@ -1,34 +1,31 @@
-"""Finds Avro schemas by the ids that records name: in a schema registry, or in one file for all ids."""
+"""Has the schemas of records by the ids that they name: of a schema registry, or of one file for all ids."""
 
 import json
-import time
-from collections.abc import Mapping
+import threading
 from pathlib import Path
-from typing import Any, Protocol
+from time import monotonic, sleep
+from typing import Protocol
 
-import httpx
-
+from frontend.topics.errors import SchemaPendingError
+from frontend.topics.framing import SchemaId
+from frontend.topics.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
-from railgun.urls import address_of, shown_url
 
 _NONE = "none"
-_TIMEOUT_S, _UNKNOWN_S = 10.0, 10.0
-
-SchemaId = int | str
-"""An id is a number, or a GUID as text."""
-
-
-class UnknownSchemaError(ValueError):
-    """No usable schema has this id. The message says why."""
+_UNKNOWN_S = 10.0
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 10.0
+# What nobody has asked for during this time is not looked for any more.
+_WANTED_S = 5.0
+_KNOWN_MAX, _KNOWN_CHARACTERS = 1_000, 64 << 20
 
 
 class Schemas(Protocol):
-    """A source of schemas."""
+    """A source of schemas. Any thread may ask it, and none waits."""
 
-    def schema(self, schema_id: SchemaId) -> Any:
-        """Return a schema as JSON. Raises UnknownSchemaError; TransportUnavailableError if it cannot be read now."""
+    def schema(self, schema_id: SchemaId) -> WrittenSchema:
+        """Return a schema. Raises UnknownSchemaError; SchemaPendingError if it is not there yet."""
 
 
 def schemas_of(settings: InputSettings) -> Schemas | None:
@@ -36,81 +33,100 @@ def schemas_of(settings: InputSettings) -> Schemas | None:
     if settings.schema_registry_url != _NONE:
         if settings.schema_file != _NONE:
             raise ConfigError("input.schema_registry_url and input.schema_file", "one of them, not both")
-        return SchemaRegistry(settings.schema_registry_url)
+        return FetchedSchemas(SchemaRegistry(settings.schema_registry_url))
     return None if settings.schema_file == _NONE else SchemaFile(Path(settings.schema_file))
 
 
 class SchemaFile:
-    """Has one schema for all records, whatever id they name. Raises ConfigError if the file holds none."""
+    """Has one Avro schema for all records, whatever id they name. Raises ConfigError if the file holds none."""
 
     def __init__(self, path: Path) -> None:
         try:
-            self._schema = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            text = path.read_text(encoding="utf-8")
+            json.loads(text)
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError("input.schema_file", f"{path}: no Avro schema: {error}") from error
+        self._schema = WrittenSchema(AVRO, text)
 
-    def schema(self, schema_id: SchemaId) -> Any:
+    def schema(self, schema_id: SchemaId) -> WrittenSchema:
         return self._schema
 
 
-class SchemaRegistry:
-    """Asks a schema registry by Confluent's protocol. Schemas that were found are kept, since they never change.
+class FetchedSchemas:
+    """Asks a registry for schemas, in a thread of its own while any is wanted. It keeps them, as they never change."""
 
-    url: http:// or https://, with user and password if they are needed.  Raises ConfigError for any other.
-    """
-
-    def __init__(self, url: str) -> None:
-        place, shown = "input.schema_registry_url", shown_url(url)[:80]
-        try:
-            plain, credentials = address_of(url)
-            parsed = httpx.URL(plain)
-        except (httpx.InvalidURL, ValueError) as error:
-            # Without its cause: a trace would show the password in the URL.
-            raise ConfigError(place, f"{shown!r}: {error}") from None
-        if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise ConfigError(place, f"{shown!r} is no http:// or https:// address")
-        self._place = f"{parsed.scheme}://{parsed.netloc.decode()}"
-        # User and password are handed over apart from the URL, since errors and logs name the URL.
-        self._http = httpx.Client(base_url=parsed, auth=credentials, timeout=_TIMEOUT_S)
-        self._known: dict[SchemaId, Any] = {}
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._known: dict[SchemaId, WrittenSchema] = {}
+        self._characters = 0
+        # Why ids are of no schema, and until when that is believed.
         self._unknown: dict[SchemaId, tuple[float, str]] = {}
+        # When ids were wanted the last time, in the order in which they are asked for; and why they are not there yet.
+        self._wanted: dict[SchemaId, float] = {}
+        self._away: dict[SchemaId, str] = {}
+        self._thread: threading.Thread | None = None
 
-    def schema(self, schema_id: SchemaId) -> Any:
-        if schema_id in self._known:
-            return self._known[schema_id]
-        until_s, why = self._unknown.get(schema_id, (0.0, ""))
-        if time.monotonic() < until_s:
-            raise UnknownSchemaError(why)
-        try:
-            found = self._known[schema_id] = self._ask(schema_id)
-        except UnknownSchemaError as error:
-            self._unknown[schema_id] = (time.monotonic() + _UNKNOWN_S, str(error))
-            raise
-        return found
+    def schema(self, schema_id: SchemaId) -> WrittenSchema:
+        with self._lock:
+            found = self._known.get(schema_id)
+            if found is not None:
+                return found
+            until_s, why = self._unknown.get(schema_id, (0.0, ""))
+            if monotonic() < until_s:
+                raise UnknownSchemaError(why)
+            self._wanted[schema_id] = monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._ask, name="schemas", daemon=True)
+                self._thread.start()
+            raise SchemaPendingError(self._away.get(schema_id))
 
-    def _ask(self, schema_id: SchemaId) -> Any:
-        kind = "ids" if isinstance(schema_id, int) else "guids"
-        try:
-            response = self._http.get(f"/schemas/{kind}/{schema_id}")
-            if response.status_code == httpx.codes.NOT_FOUND:
-                raise UnknownSchemaError(f"the schema registry knows no schema {schema_id}")
-            body = response.raise_for_status().json()
-            return self._read(schema_id, body)
-        except UnknownSchemaError:
-            raise
-        except httpx.HTTPStatusError as error:
-            raise self._away(schema_id, f"status {error.response.status_code}") from error
-        except (httpx.HTTPError, ValueError) as error:
-            raise self._away(schema_id, str(error)) from error
+    def _ask(self) -> None:
+        """Ask until nothing is wanted."""
+        again_s = _AGAIN_S
+        while (schema_id := self._next()) is not None:
+            try:
+                found = self._registry.ask(schema_id)
+            except UnknownSchemaError as error:
+                self._note_unknown(schema_id, str(error))
+            except TransportUnavailableError as error:
+                self._note_away(schema_id, str(error))
+                sleep(again_s)
+                again_s = min(2 * again_s, _AGAIN_MAX_S)
+                continue
+            else:
+                self._note(schema_id, found)
+            again_s = _AGAIN_S
 
-    def _away(self, schema_id: SchemaId, why: str) -> TransportUnavailableError:
-        remedy = "Check that the schema registry runs and input.schema_registry_url is right"
-        return TransportUnavailableError(self._place, f"schema {schema_id}: {why}", remedy)
+    def _next(self) -> SchemaId | None:
+        """Return the schema to ask for now; None ends the thread."""
+        with self._lock:
+            least_s = monotonic() - _WANTED_S
+            self._wanted = {each: asked_s for each, asked_s in self._wanted.items() if asked_s >= least_s}
+            self._away = {each: why for each, why in self._away.items() if each in self._wanted}
+            found = next(iter(self._wanted), None)
+            if found is None:
+                self._thread = None
+            return found
 
-    def _read(self, schema_id: SchemaId, body: Mapping[str, Any]) -> Any:
-        kind = body.get("schemaType", "AVRO")
-        if kind != "AVRO":
-            raise UnknownSchemaError(f"schema {schema_id} is {str(kind)[:40]}; Avro and JSON are read")
-        if body.get("references"):
-            raise UnknownSchemaError(f"schema {schema_id} refers to others; register it as one")
-        return json.loads(body["schema"])
+    def _note(self, schema_id: SchemaId, found: WrittenSchema) -> None:
+        with self._lock:
+            if len(self._known) >= _KNOWN_MAX or self._characters + found.size > _KNOWN_CHARACTERS:
+                self._known.clear()
+                self._characters = 0
+            self._known[schema_id] = found
+            self._characters += found.size
+            self._wanted.pop(schema_id, None)
+
+    def _note_unknown(self, schema_id: SchemaId, why: str) -> None:
+        with self._lock:
+            if len(self._unknown) >= _KNOWN_MAX:
+                self._unknown.clear()
+            self._unknown[schema_id] = monotonic() + _UNKNOWN_S, why
+            self._wanted.pop(schema_id, None)
+
+    def _note_away(self, schema_id: SchemaId, why: str) -> None:
+        with self._lock:
+            self._away[schema_id] = why
+            # Others may be had where this one is not.
+            self._wanted[schema_id] = self._wanted.pop(schema_id)

@@ -1,12 +1,13 @@
-"""Reads one stream's events from its input topic, publishes them, and hands them to the thread that writes answers."""
+"""Reads one stream's events from its input topics, publishes them, and hands them to the thread that writes answers."""
 
 import logging
+import math
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -15,47 +16,84 @@ from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
 from frontend.topics.answers import AnswerThread
+from frontend.topics.backlog import Backlog
+from frontend.topics.errors import SchemaPendingError
+from frontend.topics.input_reports import InputReports
+from frontend.topics.positions import Positions
 from frontend.topics.route import Means, Route
-from frontend.topics.values import AvroValues, events_of, letter
+from frontend.topics.values import RecordValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupMember, leave
+from railgun.messaging.kafka.group import GroupMember, leave, where_of
 from railgun.messaging.kafka.output import Output
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.input_topics import InputTopic
 from railgun.telemetry.recording import StreamRecord
 
 _POLL_S, _COMMIT_S = 0.1, 0.05
 _LOOK_S = 0.5
+# How long records are waited for while some wait for other partitions.
+_HELD_S = 0.005
 _RECORDS = 1_000
 _ROOM_S, _REST_AFTER_S = 0.02, 0.5
+# How often a schema that was asked for is looked for.
+_SCHEMA_S = 0.1
 
 _log = logging.getLogger("railgun.frontend")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Records of one partition that were read together. was_held: whether they were held back before."""
+
+    window: Window
+    messages: Sequence[Message]
+    read_s: float
+    was_held: bool = False
 
 
 class StreamInput:
     """The input of a stream. One thread reads and publishes, another one writes the answers.
 
+    topics: the topics, with their numbers.
+    reports: of how far topics are read.
+    ends: where the topics' partitions end, of those that have a leader, and whose reader reports how far it is.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
+    skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
     """
 
     def __init__(
-        self, route: Route, means: Means, make_output: Callable[[Callable[[], bool]], Output]
+        self,
+        route: Route,
+        topics: Sequence[InputTopic],
+        means: Means,
+        reports: InputReports,
+        ends: Mapping[TopicPartition, int],
+        make_output: Callable[[Callable[[], bool]], Output],
     ) -> None:
         self.route, self._means, self._make_output = route, means, make_output
         self.failure: str | None = None
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
-        self.windows = Windows(route.topic_id, means.limit_events, self._commit_last)
+        self._topics = {each.name: each for each in topics}
+        self._positions = Positions(route.stream, route.created, self._topics, reports)
+        self.windows = Windows(self._topics, means.limit_events, self._commit_last)
+        self._backlog = Backlog(route.created, self._topics, ends, self.windows, reports)
+        self.skipped = Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
         self._reading: GroupMember | None = None
         self._answers: AnswerThread | None = None
-        self._committed_s = self._looked_s = 0.0
-        self._ends: dict[int, int] = {}
-        self._avro = AvroValues(means.schemas)
+        self._committed_s = self._looked_s = self._pending_s = 0.0
+        self._ends: dict[TopicPartition, int] = {}
+        self._values = RecordValues(means.schemas)
+        # What was read and waits for a schema, and why that is not there.
+        self._pending: list[_Read] = []
+        self._pending_why: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
 
@@ -77,15 +115,33 @@ class StreamInput:
         """Wait for the end of the input."""
         self._thread.join(within_s)
 
-    def lags(self) -> dict[int, int]:
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics."""
+        return list(self._topics)
+
+    def by_topic(self) -> list[dict[str, Any]]:
+        """Return how each topic stands, for people: partitions that this front-end has, and records in them."""
+        lags, own = self.lags(), Counter(window.where.topic for window in self.windows.all())
+        return [
+            {
+                "topic": topic,
+                "partitions": own[topic],
+                "lag": sum(records for where, records in lags.items() if where.topic == topic),
+                "skipped": self.skipped[topic],
+            }
+            for topic in self._topics
+        ]
+
+    def lags(self) -> dict[TopicPartition, int]:
         """Return how many records wait to be read, by partition, as far as is known."""
         if self.is_over:
             return {}
         ends = self._ends
         return {
-            window.partition: max(0, ends[window.partition] - max(0, window.position))
+            window.where: max(0, ends[window.where] - max(0, window.position))
             for window in self.windows.all()
-            if ends.get(window.partition, -1) >= 0
+            if ends.get(window.where, -1) >= 0
         }
 
     # --- the thread that reads -------------------------------------------------------------------------
@@ -109,13 +165,14 @@ class StreamInput:
 
     def _open(self, output: Output) -> None:
         windows = self.windows
-        reading = self._reading = GroupMember(self._means.settings, self._group, self._group, self)
+        reading = self._reading = GroupMember(self._means.settings, self._group, self.topics, self)
         answers = self._answers = AnswerThread(
             self.route.stream, self._means, windows, reading, output, self.record, self.failed
         )
         try:
             self._read(reading, answers)
             self._finish(reading)
+            self._positions.report(self._backlog.standings(), self.windows.settled())
         finally:
             if self.failure is not None or sys.exc_info()[0] is not None:
                 windows.close()
@@ -135,15 +192,19 @@ class StreamInput:
             answers.check()
             self._check_alive(reading, answers)
             self._commit(reading)
+            self._report()
             self._look_for_ends(reading)
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
-            if not self._unpublished and not self.windows.is_full:
+            self._take_pending()
+            if not self._unpublished and not self._pending and not self.windows.is_full:
                 full_since_s = 0.0
                 answers.pace()
-                messages = reading.poll(_COMMIT_S if self.windows.uncommitted() else _POLL_S, _RECORDS)
+                messages = reading.poll(self._patience_s(), _RECORDS)
+                self._backlog.look(reading, self._slack_ms())
                 if messages:
                     self._take(messages)
+                self._publish_held()
                 continue
             full_since_s = full_since_s or monotonic()
             if monotonic() - full_since_s > _REST_AFTER_S:
@@ -151,6 +212,28 @@ class StreamInput:
             else:
                 with self.windows.changed:
                     self.windows.changed.wait(_ROOM_S)
+
+    def _report(self) -> None:
+        """Record how far the partitions are read, now and then."""
+        backlog = self._backlog
+        if self._positions.is_due(is_awaited=backlog.limit < math.inf or backlog.is_asked):
+            self._positions.report(
+                backlog.standings(), self.windows.settled(), asks=backlog.asks, is_asked=backlog.is_asked
+            )
+
+    def _patience_s(self) -> float:
+        """Return how long to wait for records."""
+        if self._backlog.is_holding:
+            return _HELD_S
+        return _COMMIT_S if self.windows.uncommitted() else _POLL_S
+
+    def _slack_ms(self) -> int | None:
+        """Return how far partitions may be ahead of one that is behind; None: any, if events have no time."""
+        entry = self._means.intakes.now.catalog.streams.get(self.route.stream)
+        if entry is None or entry.stream.time is None:
+            return None
+        # The other half is for the disorder within a partition.
+        return entry.stream.lateness_ms // 2
 
     def _finish(self, reading: GroupMember) -> None:
         deadline = monotonic() + self._means.finish_s
@@ -189,38 +272,100 @@ class StreamInput:
         """Look where the partitions end, now and then. The consumer might never answer a thread that does not read."""
         if monotonic() - self._looked_s >= _LOOK_S:
             self._looked_s = monotonic()
-            self._ends = {each.partition: reading.end(each.partition) for each in self.windows.all()}
+            self._ends = {each.where: reading.end(each.where) for each in self.windows.all()}
 
     def _take(self, messages: list[Message]) -> None:
-        now_ms, read_s = self._means.now_ms(), perf_counter()
+        read_s = perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
-        messages.sort(key=_partition)
-        for partition, own in groupby(messages, _partition):
-            window = self.windows.of(partition)
-            if window is None:
-                continue
-            run = self._run_of(window, list(own), now_ms, read_s)
-            self.windows.add(run)
-            if run.values is None and (self._unpublished or not self._ask(run)):
-                self._unpublished.append(run)
+        by_partition: dict[TopicPartition, list[Message]] = {}
+        for message in messages:
+            by_partition.setdefault(where_of(message), []).append(message)
+        for where, own in by_partition.items():
+            window = self.windows.of(where)
+            if window is not None:
+                self._take_of(_Read(window, own, read_s))
+
+    def _take_of(self, read: "_Read") -> None:
+        run, window = self._run_or_pending(read), read.window
+        if run is None:
+            return
+        if read.was_held:
+            self._publish(run)
+            return
+        if run.first < window.read:
+            raise TransportUnavailableError(
+                str(window.where),
+                "the topic was made anew, or has lost its end",
+                "It is read again by itself",
+            )
+        window.read = run.after
+        if self._backlog.holds(window.where):
+            self._backlog.add(read.messages, run)
+        else:
+            self._publish(run)
+
+    def _run_or_pending(self, read: "_Read") -> Run | None:
+        """Return the run of records; None if they wait for a schema."""
+        try:
+            return self._run_of(read.window, read.messages, self._means.now_ms(), read.read_s)
+        except SchemaPendingError as error:
+            self._pending.append(read)
+            if error.why is not None and self._pending_why is None:
+                self._pending_why = error.why
+                _log.error("%s is read on once a schema is there: %s", self._group, error.why)
+            return None
+
+    def _take_pending(self) -> None:
+        """Take again what waits for a schema, now and then."""
+        if not self._pending or monotonic() - self._pending_s < _SCHEMA_S:
+            return
+        self._pending_s = monotonic()
+        pending, self._pending = self._pending, []
+        for read in pending:
+            if not read.window.is_abandoned:
+                self._take_of(read)
+        if not self._pending and self._pending_why is not None:
+            self._pending_why = None
+            _log.info("%s is read on", self._group)
+
+    def _publish_held(self) -> None:
+        """Publish what was held back and need not be any more, as far as there is room."""
+        if self._pending:
+            return
+        for where, messages, made in self._backlog.take():
+            window = self.windows.of(where)
+            assert window is not None
+            run = made or self._run_or_pending(_Read(window, messages, perf_counter(), was_held=True))
+            if run is not None:
+                self._publish(run)
+            if self._pending or self._unpublished or self.windows.is_full:
+                return
+
+    def _publish(self, run: Run) -> None:
+        self.skipped[run.window.where.topic] += run.skipped
+        note_refused(self.record, run.accepted.refused.values())
+        self.windows.add(run)
+        if run.values is None and (self._unpublished or not self._ask(run)):
+            self._unpublished.append(run)
 
     def _run_of(self, window: Window, messages: Sequence[Message], now_ms: int, read_s: float) -> Run:
         timer = self.record.stage_timer()
         offsets = list(map(_offset, messages))
         intake = self._current_intake()
-        found = events_of(messages, self._avro, intake.incoming)
+        found = events_of(messages, self._values, intake.incoming, intake.entry.stream.input.format)
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
-        ids = PositionIds(f"{self.route.topic_id} {window.partition}", np.array(own, np.int64))
+        ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
+        skipped = found.skipped + len(found.texts) - len(accepted) - len(accepted.refused)
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
-        note_refused(self.record, accepted.refused.values())
         letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
         if accepted.rows is not None:
             own = [own[row] for row in accepted.rows.tolist()]
-        run = Run(window, len(messages), offsets[0], offsets[-1] + 1, accepted, own, letters, read_s)
+        count, after = len(messages), offsets[-1] + 1
+        run = Run(window, count, offsets[0], after, accepted, own, letters, read_s, skipped)
         if not len(accepted):
             run.values = []
         timer.end("admission")
@@ -233,7 +378,7 @@ class StreamInput:
         if entry is None or entry.created != self.route.created:
             raise TransportUnavailableError(stream, "the stream was dropped", "nothing is to be done")
         if self._intake_of is None or self._intake_of.entry.stream != entry.stream:
-            self._intake_of = StreamIntake(entry, self._intake_of)
+            self._intake_of = StreamIntake(entry, self._intake_of, selects=True)
         return self._intake_of
 
     def _ask(self, run: Run) -> bool:
@@ -246,22 +391,30 @@ class StreamInput:
 
     # --- rebalances, in the same thread -----------------------------------------------------------------
 
-    def assigned(self, partitions: list[int]) -> None:
-        self.windows.assigned(partitions)
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        offset = self._positions.start(where, committed)
+        self._backlog.start(where, offset)
+        return offset
 
-    def revoked(self, partitions: list[int]) -> None:
-        for run in [each for each in self._unpublished if each.window.partition in partitions]:
+    def assigned(self, partitions: list[TopicPartition]) -> None:
+        self.windows.assigned(partitions)
+        self._backlog.assigned(partitions)
+
+    def revoked(self, partitions: list[TopicPartition]) -> None:
+        self._backlog.gone(partitions)
+        for run in [each for each in self._unpublished if each.window.where in partitions]:
             self._unpublished.remove(run)
             self.windows.forget(run)
         self.windows.revoked(partitions)
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
+        self._backlog.gone(partitions)
         self.windows.lost(partitions)
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         self.windows.committed(positions)
 
-    def _commit_last(self, positions: Mapping[int, int]) -> bool:
+    def _commit_last(self, positions: Mapping[TopicPartition, int]) -> bool:
         """Commit positions before partitions go to another member; return False if that was not possible."""
         reading, answers = self._reading, self._answers
         if positions and reading is not None and answers is not None and not answers.commits:
@@ -274,6 +427,5 @@ class StreamInput:
         return True
 
 
-# A message without an error has both.
-_partition: Any = Message.partition
+# A message without an error has one.
 _offset: Any = Message.offset

@@ -26,16 +26,20 @@ class InputCollector(Collector):
         return metrics_of(INPUT, {})
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families, with samples of each input topic that is read."""
+        """Yield the families, with samples of each stream whose input topics are read."""
         samples, inputs = none_of(INPUT), self._inputs()
         for stream, each in () if inputs is None else inputs.running.items():
             samples["railgun_input_events_total"].append(((stream,), each.record.events))
             samples["railgun_dead_letters_total"].append(((stream,), each.dead_letters))
+            samples["railgun_input_skipped_total"] += [
+                ((stream, topic), each.skipped[topic]) for topic in each.topics
+            ]
             samples["railgun_input_in_flight_events"].append(((stream,), each.windows.events))
             samples["railgun_input_partitions"].append(((stream,), len(each.windows.all())))
             samples["railgun_input_rebalances_total"].append(((stream,), each.windows.rebalances))
-            for partition, records in each.lags().items():
-                samples["railgun_input_lag_records"].append(((stream, str(partition)), records))
+            for where, records in each.lags().items():
+                labels = stream, where.topic, str(where.partition)
+                samples["railgun_input_lag_records"].append((labels, records))
             for stage in INPUT_STAGES:
                 samples["railgun_input_stage_seconds"].append(((stream, stage), each.record.stages[stage]))
         yield from metrics_of(INPUT, samples)

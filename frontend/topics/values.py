@@ -1,162 +1,182 @@
-"""Decodes records of an input topic to events: JSON, or Avro in Confluent's framing. A bad record gives a reason."""
+"""Decodes records of an input topic to events: JSON, Avro and Protobuf. A bad record gives a reason."""
 
-import io
 import time
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import fastavro
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from frontend.topics.schemas import SchemaId, Schemas, UnknownSchemaError
+from frontend.topics.avro import AvroReader
+from frontend.topics.errors import ValueUnreadableError
+from frontend.topics.framing import Frame, FramingError, SchemaId, frame_of, may_be_framed
+from frontend.topics.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
+from frontend.topics.schemas import Schemas
 from frontend.topics.windows import Letter
-from railgun.files.avro_conversion import Conversions, without_logical_types
-from railgun.files.errors import ColumnError
-from railgun.ingest.intake import EventText, ParsedEvent, RecordEvent
+from railgun.catalog import input_format
+from railgun.catalog.input_format import InputFormat
+from railgun.ingest.intake import EventText, JsonText, ParsedEvent, RecordEvent
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
 from railgun.wire.finding import NO_TIME_MS, EventRecord
 from railgun.wire.schema import Schema
 
-_MARK, _GUID_MARK = 0, 1
-_ID_BYTES, _GUID_BYTES = 5, 17
-_HEADER = "__value_schema_id"
 _KNOWN_MAX = 1_000
+_HEADERS_BYTES = 1 << 16
+_NO_SCHEMAS = (
+    "framed; name a schema registry (input.schema_registry_url) or an Avro schema (input.schema_file)"
+)
+
+Read = Callable[[bytes], dict[str, Any]]
 
 
-class AvroError(ValueError):
-    """A record is framed as Avro and cannot be read. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Decodes records of one schema. plain: the schema that decodes them."""
-
-    plain: Any
-    conversions: Conversions
-
-
-class AvroValues:
-    """Decodes records that are framed as Avro. Not to be shared between threads.
+class RecordValues:
+    """Decodes the values of records. Not to be shared between threads.
 
     schemas: None if none are configured.
     """
 
     def __init__(self, schemas: Schemas | None) -> None:
         self._schemas = schemas
-        self._known: dict[tuple[SchemaId, int], _Reading] = {}
+        self._known: dict[Hashable, Read | ValueUnreadableError] = {}
 
-    def read(self, message: Message, fields: Schema) -> ParsedEvent | None:
-        """Return the event of a record; None if the record is not framed as Avro.
+    def read(self, message: Message, fields: Schema, format_: InputFormat | None) -> JsonText | ParsedEvent:
+        """Return the event of a record, which has a value. fields: the schema of what comes in.
 
-        Raises AvroError, UnknownSchemaError; TransportUnavailableError if the schema cannot be read now.
+        Raises ValueUnreadableError, FramingError, UnknownSchemaError, SchemaPendingError.
         """
-        value = message.value() or b""
-        found = _schema_id(value, message)
-        if found is None:
-            return None
-        schema_id, start = found
+        value: bytes = message.value() or b""
+        if format_ is not None:
+            if format_.kind == input_format.JSON:
+                return value
+            read = self._reader((format_, fields.version), lambda: reader_of(format_, fields))
+            return ParsedEvent(_bare(read, value), len(value))
+        frame = frame_of(value, message)
+        return value if frame is None else self._framed(frame, value, fields)
+
+    def _framed(self, frame: Frame, value: bytes, fields: Schema) -> JsonText | ParsedEvent:
         if self._schemas is None:
-            raise AvroError(
-                "framed Avro; name a registry (input.schema_registry_url) or a schema file (input.schema_file)"
-            )
-        key = schema_id, fields.version
-        reading = self._known.get(key)
-        if reading is None:
+            raise ValueUnreadableError(_NO_SCHEMAS)
+        schema_id, version = frame.schema_id, fields.version
+        found = self._schemas.schema(schema_id)
+        if found.kind == JSON_SCHEMA:
+            return frame.content(value)
+        if found.kind == AVRO:
+            read = self._reader((schema_id, version), lambda: _avro_reader(schema_id, found, fields))
+            return ParsedEvent(read(frame.content(value)), len(value))
+        indexes, content = frame.message(value)
+        read = self._reader(
+            (schema_id, version, indexes), lambda: _protobuf_reader(schema_id, found, indexes, fields)
+        )
+        return ParsedEvent(read(content), len(value))
+
+    def _reader(self, key: Hashable, make: Callable[[], Read]) -> Read:
+        """Return the function that decodes values. What cannot be made once is not tried again."""
+        found = self._known.get(key)
+        if found is None:
             if len(self._known) >= _KNOWN_MAX:
                 self._known.clear()
-            reading = self._known[key] = _reading(schema_id, self._schemas.schema(schema_id), fields)
-        return ParsedEvent(_decoded(reading, value, start), len(value))
+            try:
+                found = make()
+            except ValueUnreadableError as error:
+                found = error
+            self._known[key] = found
+        if isinstance(found, ValueUnreadableError):
+            raise ValueUnreadableError(str(found))
+        return found
 
 
-def _schema_id(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
-    """Return the id of a record's schema, and where the Avro begins; None if the record is not framed as Avro."""
-    headers: Any = message.headers()
-    if headers:
-        for name, content in headers:
-            if name == _HEADER and isinstance(content, bytes) and len(content) == _GUID_BYTES:
-                if content[0] == _GUID_MARK:
-                    return str(uuid.UUID(bytes=content[1:])), 0
-    if value[:1] != bytes((_MARK,)):
-        return None
-    if len(value) < _ID_BYTES:
-        raise AvroError(f"framed Avro of {len(value)} bytes, too few for a schema's id")
-    return int.from_bytes(value[1:_ID_BYTES], "big"), _ID_BYTES
+def reader_of(format_: InputFormat, fields: Schema) -> Read:
+    """Return the function that decodes values of a format of Avro or Protobuf. Raises ValueUnreadableError."""
+    place = "the schema of the stream's input"
+    if format_.kind == input_format.AVRO:
+        return AvroReader(place, format_.schema, (), fields).read
+    # The library takes 25 ms to load, and is needed where there is Protobuf.
+    from frontend.topics.descriptors import files_of_set, named_message
+    from frontend.topics.protobuf import ProtobufReader
+
+    found = named_message(place, files_of_set(place, format_.descriptor_set), format_.message)
+    return ProtobufReader(place, *found, fields).read
 
 
-def _reading(schema_id: SchemaId, written: Any, fields: Schema) -> _Reading:
-    if not isinstance(written, Mapping) or written.get("type") != "record":
-        raise AvroError(f"schema {schema_id} is no record; events are records")
+def _avro_reader(schema_id: SchemaId, found: WrittenSchema, fields: Schema) -> Read:
+    texts = [text for _, text in found.references]
+    return AvroReader(f"schema {schema_id}", found.text, texts, fields).read
+
+
+def _protobuf_reader(
+    schema_id: SchemaId, found: WrittenSchema, indexes: Sequence[int], fields: Schema
+) -> Read:
+    from frontend.topics.descriptors import files_of_registry, numbered_message
+    from frontend.topics.protobuf import ProtobufReader
+
+    place = f"schema {schema_id}"
+    files = files_of_registry(place, found.text, found.references)
+    return ProtobufReader(place, *numbered_message(place, files, indexes), fields).read
+
+
+def _bare(read: Read, value: bytes) -> dict[str, Any]:
     try:
-        plain = fastavro.parse_schema(without_logical_types(written))
-        conversions = Conversions(f"schema {schema_id}", written, fields)
-    except ColumnError as error:
-        raise AvroError(str(error)) from error
-    except Exception as error:  # a foreign schema makes a parser fail in any way
-        raise AvroError(f"schema {schema_id} cannot be read: {error}") from error
-    return _Reading(plain, conversions)
-
-
-def _decoded(reading: _Reading, value: bytes, start: int) -> dict[str, Any]:
-    data = io.BytesIO(value)
-    data.seek(start)
-    try:
-        # What is no UTF-8 becomes lone surrogates, for which the event is refused with the field's name.
-        event: Any = fastavro.schemaless_reader(
-            data, reading.plain, None, handle_unicode_errors="surrogateescape"
-        )
-        reading.conversions.convert(event)
-    except Exception as error:  # foreign bytes make a decoder fail in any way
-        raise AvroError(f"no Avro of its schema: {error or type(error).__name__}") from error
-    if data.tell() != len(value):
-        raise AvroError(f"no Avro of its schema: {len(value) - data.tell()} bytes are left over")
-    return dict(event)
-
-
-_HEADERS_BYTES = 1 << 16
-# No JSON begins with it.
-_AVRO_MARK = b"\0"
+        return read(value)
+    except ValueUnreadableError as error:
+        if value[:1] != b"\0":
+            raise
+        hint = "it begins with byte 0, as framed records do; with a schema registry leave out input.format"
+        raise ValueUnreadableError(f"{error}; {hint}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """The events of some records.
+    """The events of some records. Records without a value are none, and are not refused.
 
     texts: the events, each as JSON or read already.
     rows: the index of each event's record; None if all records are events.
     refused: why a record is no event, by its index.
+    skipped: how many records have no value.
     """
 
     texts: Sequence[EventText]
     rows: list[int] | None = None
     refused: dict[int, str] = field(default_factory=dict)
+    skipped: int = 0
 
 
-def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> Events:
-    """Return the events of records. Raises TransportUnavailableError if a schema cannot be read now.
+def events_of(
+    messages: Sequence[Message],
+    record_values: RecordValues,
+    fields: Schema,
+    format_: InputFormat | None = None,
+) -> Events:
+    """Return the events of records. Raises SchemaPendingError if a schema is not there yet.
 
     fields: the schema of what comes in.
+    format_: what the stream's definition says of its input.
     """
     values = list(map(Message.value, messages))
-    if not fields.reads_records and None not in values and not any(map(_may_be_avro, values, messages)):
+    if not fields.reads_records and None not in values and _are_json(values, messages, format_):
         return Events(values)  # type: ignore[arg-type]
     texts: list[EventText] = []
     rows: list[int] = []
     refused: dict[int, str] = {}
     for row, (value, message) in enumerate(zip(values, messages)):
         if value is None:
-            refused[row] = "it has no value"
             continue
         try:
-            event = avro.read(message, fields)
-        except (AvroError, UnknownSchemaError) as error:
+            text = record_values.read(message, fields, format_)
+        except (ValueUnreadableError, FramingError, UnknownSchemaError) as error:
             refused[row] = str(error)
             continue
-        text = value if event is None else event
         texts.append(RecordEvent(text, _record_of(message)) if fields.reads_records else text)
         rows.append(row)
-    return Events(texts, rows, refused)
+    return Events(texts, rows, refused, values.count(None))
+
+
+def _are_json(
+    values: Sequence[bytes | None], messages: Sequence[Message], format_: InputFormat | None
+) -> bool:
+    """Return whether all values are JSON, as far as their first bytes and the definition tell."""
+    if format_ is not None:
+        return format_.kind == input_format.JSON
+    return not any(map(may_be_framed, values, messages))
 
 
 def _record_of(message: Message) -> EventRecord:
@@ -164,10 +184,6 @@ def _record_of(message: Message) -> EventRecord:
     kind, time_ms = message.timestamp()
     key: Any = message.key()
     return EventRecord(key, dict(headers), NO_TIME_MS if kind == TIMESTAMP_NOT_AVAILABLE else time_ms)
-
-
-def _may_be_avro(value: bytes | None, message: Message) -> bool:
-    return value is not None and (value[:1] == _AVRO_MARK or bool(message.headers()))
 
 
 def letter(message: Message, reason: str) -> Letter:

@@ -1,10 +1,9 @@
-"""Holds the records of an input topic that were read and whose replies are not written to the output topic yet.
+"""Holds the records of input topics that were read and whose replies are not written to the output topic yet.
 
 Records that were read together are a run; a window holds the runs of one partition, in order. `StreamInput` adds runs
 and follows the group's rebalances; `AnswerThread` takes the answered runs and writes their replies.
 """
 
-import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +13,8 @@ from time import monotonic
 from typing import NamedTuple
 
 from railgun.ingest.accepted import AcceptedBatch, Position
-from railgun.messaging.transport import Headers
+from railgun.messaging.transport import Headers, TopicPartition
+from railgun.registry.input_topics import InputTopic
 
 # How long an event's answer is waited for at first, and at most. If none comes the event is written to its tasks' logs
 # once more, and the next wait is twice as long: while all units are away for an hour that makes eight copies, not 120.
@@ -33,19 +33,26 @@ class Letter(NamedTuple):
 class Window:
     """The runs of one partition.
 
+    where: the partition.
+    place: a name of the partition that no other partition has ever had.
     number: identifies the partition to tasks. It differs from that in a deleted topic of the same name.
-    position: the offset of the next record to be read; −1 before the first.
+    position: the offset of the next record to be published; −1 before the first.
+    read: the offset after the last record that was read; −1 before the first.
     written: the replies to records before this offset are durable; −1 if none are.
     committed: the offset at which the group would continue.
+    time_ms: the greatest event time of the records before `written`; None if they had none.
     is_abandoned: whether another member of the group may have the partition.
     runs: what was read and is not written yet, in order.
     """
 
-    partition: int
+    where: TopicPartition
+    place: str
     number: int
     position: int = -1
+    read: int = -1
     written: int = -1
     committed: int = 0
+    time_ms: int | None = None
     is_abandoned: bool = False
     runs: "deque[Run]" = field(default_factory=deque)
 
@@ -69,6 +76,7 @@ class Run:
     letters: the dead letters of the other records.
     read_s: when the records were read, by perf_counter.
     published_s: when the events were published the last time, by perf_counter.
+    skipped: how many records have no value, or do not satisfy the stream's condition.
     patience_ms: how long answers are waited for before the events are published again.
     values, keys: the replies in order, and their keys. None and empty until all answers are there.
     """
@@ -81,6 +89,7 @@ class Run:
     offsets: list[int]
     letters: list[Letter]
     read_s: float
+    skipped: int = 0
     patience_ms: int = ASK_MS
     published_s: float = 0.0
     values: list[bytes] | None = None
@@ -94,15 +103,13 @@ class Run:
 
 # How long the runs of a partition that goes to another member may take to be answered and written.
 FINISH_S = 3.0
-_NUMBER_BITS = 31
-PARTITION_BITS = 14
-PARTITIONS_MAX = 1 << PARTITION_BITS
 
 
 class Windows:
-    """The windows of the partitions that this front-end reads of an input topic. Any thread may call every method.
+    """The windows of the partitions that this front-end reads of a stream's input topics. Any thread may call every
+    method.
 
-    topic_id: differs from that of a deleted topic of the same name.
+    topics: the topics, by name.
     limit_events: how many events may be read and not written.
     commit: waits until the group has committed positions. It does nothing if they are committed with the answers.
     changed: notified of every change that lets a waiting thread go on. Hold it to read several attributes at once.
@@ -111,12 +118,14 @@ class Windows:
     """
 
     def __init__(
-        self, topic_id: str, limit_events: int, commit: Callable[[Mapping[int, int]], object]
+        self,
+        topics: Mapping[str, InputTopic],
+        limit_events: int,
+        commit: Callable[[Mapping[TopicPartition, int]], object],
     ) -> None:
-        digest = int.from_bytes(hashlib.blake2b(topic_id.encode(), digest_size=8).digest(), "big")
-        self._topic_number = digest >> (64 - _NUMBER_BITS) >> PARTITION_BITS << PARTITION_BITS
+        self._topics = topics
         self._limit_events, self._commit = limit_events, commit
-        self._windows: dict[int, Window] = {}
+        self._windows: dict[TopicPartition, Window] = {}
         self.changed = threading.Condition()
         self.events = 0
         self.rebalances = 0
@@ -124,9 +133,9 @@ class Windows:
         self._is_writing = False
         self._closed = False
 
-    def of(self, partition: int) -> Window | None:
+    def of(self, where: TopicPartition) -> Window | None:
         """Return the window of a partition; None if the partition is not this front-end's."""
-        return self._windows.get(partition)
+        return self._windows.get(where)
 
     def all(self) -> list[Window]:
         """Return the windows there are now."""
@@ -175,6 +184,11 @@ class Windows:
                     assert window.runs[0] is run
                     window.runs.popleft()
                     window.written = run.after
+                    if len(run.accepted):
+                        latest_ms = max(run.accepted.times)
+                        window.time_ms = max(
+                            latest_ms, latest_ms if window.time_ms is None else window.time_ms
+                        )
                     self.events -= run.count
             self.changed.notify_all()
 
@@ -182,34 +196,40 @@ class Windows:
         """Return whether a run can be written. The caller must hold `changed`."""
         return any(next(window.ready(), None) is not None for window in self._windows.values())
 
-    def uncommitted(self) -> dict[int, int]:
+    def uncommitted(self) -> dict[TopicPartition, int]:
         """Return the positions up to which replies are written but not known to be committed, by partition."""
         with self.changed:
             return {
-                each.partition: each.written
-                for each in self._windows.values()
-                if each.written > each.committed
+                each.where: each.written for each in self._windows.values() if each.written > each.committed
             }
 
-    def positions(self) -> dict[int, int]:
+    def settled(self) -> dict[TopicPartition, int]:
+        """Return the positions that the group is known to have committed, by partition. Those that have not moved since
+        the partition was assigned are left out."""
+        with self.changed:
+            return {each.where: each.committed for each in self._windows.values() if each.committed > 0}
+
+    def positions(self) -> dict[TopicPartition, int]:
         """Return the positions at which the group should go on, by partition."""
         with self.changed:
             known = {
-                each.partition: each.runs[0].first if each.written < 0 and each.runs else each.written
+                each.where: each.runs[0].first if each.written < 0 and each.runs else each.written
                 for each in self._windows.values()
             }
-        return {partition: offset for partition, offset in known.items() if offset >= 0}
+        return {where: offset for where, offset in known.items() if offset >= 0}
 
     # --- rebalances ------------------------------------------------------------------------------------
 
-    def assigned(self, partitions: list[int]) -> None:
+    def assigned(self, partitions: list[TopicPartition]) -> None:
         """Begin windows for partitions that the group has assigned to this front-end."""
         with self.changed:
             self.rebalances += 1
-            for partition in partitions:
-                self._windows[partition] = Window(partition, self._topic_number | partition)
+            for where in partitions:
+                topic = self._topics[where.topic]
+                number = topic.partition_number(where.partition)
+                self._windows[where] = Window(where, f"{topic.id} {where.partition}", number)
 
-    def revoked(self, partitions: list[int]) -> None:
+    def revoked(self, partitions: list[TopicPartition]) -> None:
         """Wait for the runs of partitions to be written, then let the partitions go."""
         with self.changed:
             going = [self._windows[each] for each in partitions if each in self._windows]
@@ -217,18 +237,18 @@ class Windows:
                 lambda: self._closed or not (self._is_writing or any(each.runs for each in going)), FINISH_S
             )
             self.abandon(going)
-        self._commit({each.partition: each.written for each in going if each.written > each.committed})
+        self._commit({each.where: each.written for each in going if each.written > each.committed})
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
         """Let partitions go at once, because another member may have them already."""
         with self.changed:
             self.abandon([self._windows[each] for each in partitions if each in self._windows])
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         """Note the positions that the group has committed, by partition."""
         with self.changed:
-            for partition, offset in positions.items():
-                window = self._windows.get(partition)
+            for where, offset in positions.items():
+                window = self._windows.get(where)
                 if window is not None:
                     window.committed = max(window.committed, offset)
 
@@ -239,7 +259,7 @@ class Windows:
                 window.is_abandoned = True
                 self.events -= sum(run.count for run in window.runs)
                 window.runs.clear()
-                self._windows.pop(window.partition, None)
+                self._windows.pop(window.where, None)
             self.changed.notify_all()
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
     check_partitioner_names,
     definition_to_json,
+    shown_definition,
     stream_from_json,
     stream_to_json,
 )
@@ -331,11 +332,28 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
+    _check_where(old, new)
     wanted_computed = {each.name: each for each in new.computed}
     for each in old.computed:
         after = wanted_computed.get(each.name, each)
         if each.name in new.types and after != each:
             raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
+
+
+def _check_where(old: StreamDefinition, new: StreamDefinition) -> None:
+    """Raises CatalogError if another condition is to hold for a topic that was read before.
+
+    Records whose replies are not written yet would be judged by it.
+    """
+    before, after = old.input, new.input
+    # The topic that is not named has the same name before and after.
+    stays = set(before.topics or ("",)) & set(after.topics or ("",))
+    if before.where != after.where and stays:
+        registered, wanted = (None if each.where is None else each.where.text for each in (before, after))
+        raise CatalogError(
+            f"{old.name}: where of input is fixed for a topic that is read: {_describe(registered)}, not "
+            f"{_describe(wanted)}; take the topic out of the list, and name it again once its records are answered"
+        )
 
 
 def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:
@@ -423,7 +441,7 @@ def _check_types(
 
 def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefinition, list[Difference]]:
     """Returns the registered stream with the wanted one's new fields, and all other differences."""
-    before, after = definition_to_json(old), definition_to_json(wanted)
+    before, after = shown_definition(old), shown_definition(wanted)
     # A definition that does not say how long logs are kept has no opinion.
     after.setdefault("log_retention", before.get("log_retention"))
     differences = [
@@ -441,7 +459,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
         return dataclasses.replace(old, fields=fields), differences
     body = definition_to_json(dataclasses.replace(old, fields=fields))
     body["fields"] |= {each.name: computed_to_json(each) for each in _added(old, wanted)}
-    return stream_from_json(body, old.computed), differences
+    return dataclasses.replace(stream_from_json(body, old.computed), input=old.input), differences
 
 
 def _field_texts(stream: StreamDefinition, *, places: bool = False) -> dict[str, str]:
@@ -456,4 +474,6 @@ def _describe(value: object) -> str:
         return "not set"
     if isinstance(value, list):
         return ", ".join(value)
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_describe(each)}" for key, each in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -34,15 +34,18 @@ def load_definitions(path: Path | str) -> Definitions:
     if file.stat().st_size > FILE_LIMIT_BYTES:
         raise DefinitionError((), f"larger than {FILE_LIMIT_BYTES} bytes", file=str(path))
     try:
-        return parse_definitions(file.read_bytes().decode("utf-8-sig"))
+        return parse_definitions(file.read_bytes().decode("utf-8-sig"), file.parent)
     except UnicodeDecodeError as error:
         raise DefinitionError((), f"no UTF-8 at byte {error.start}", file=str(path)) from None
     except DefinitionError as error:
         raise error.in_file(str(path)) from None
 
 
-def parse_definitions(text: str) -> Definitions:
-    """Reads the streams and metrics in the text of a definitions file. Raises DefinitionError."""
+def parse_definitions(text: str, folder: Path | None = None) -> Definitions:
+    """Reads the streams and metrics in the text of a definitions file. Raises DefinitionError.
+
+    folder: where the files are that it names; None if it may name none.
+    """
     try:
         root = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -53,7 +56,9 @@ def parse_definitions(text: str) -> Definitions:
     bodies = table.get("streams") or {}
     if not isinstance(bodies, Mapping):
         raise DefinitionError(("streams",), "tables belong here, as in [streams.payments]")
-    streams = {name: stream_from_table(name, body, ("streams", name)) for name, body in bodies.items()}
+    streams = {
+        name: stream_from_table(name, body, ("streams", name), folder) for name, body in bodies.items()
+    }
     metrics, derivations = _statements(table.get("metrics"), streams)
     derived: list[ResolvedDerived] = []
     for name, statements in derivations.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from railgun.catalog.input_format import InputFormat
 from railgun.language.computed import ComputedField
 from railgun.language.derive import ResolvedDerived
 from railgun.language.resolve import ResolvedMetric
@@ -20,6 +21,11 @@ DAY_MS = 86_400_000
 
 LOGS_FOREVER: Final = -1
 """As `log_retention_ms`: the broker keeps the logs of a stream's tasks for ever."""
+
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+"""As `start` of an input: from the oldest record on, and behind the newest one."""
 
 
 class LatePolicy(StrEnum):
@@ -51,6 +57,24 @@ class FieldDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class InputDefinition:
+    """What a definition says of the topics that a stream's events come from, and of their records.
+
+    topics: their names; none: the topic `<prefix>.<stream>.in` alone.
+    start: where a topic is begun that was never read for the stream: EARLIEST, LATEST, or a time, in ms since 1970.
+    where: the condition, over recorded fields, of the records that are taken; None: all are.
+    format: the format of records if no framing says it; else None.
+
+    Only front-ends of a cluster read topics. Tasks know nothing of them.
+    """
+
+    topics: tuple[str, ...] = ()
+    start: str | int = EARLIEST
+    where: ComputedField | None = None
+    format: InputFormat | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """The definition of a stream. Durations are in ms.
 
@@ -65,6 +89,7 @@ class StreamDefinition:
     log_retention_ms: how long a broker keeps the logs of the stream's tasks, or LOGS_FOREVER; None: as the setting
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     computed: the fields that are computed of recorded ones, each behind those that it reads.
+    input: the topics that events come from, and how their records are read. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -84,6 +109,7 @@ class StreamDefinition:
     dedup_events: int = 1_000_000
     log_retention_ms: int | None = None
     computed: tuple[ComputedField, ...] = ()
+    input: InputDefinition = InputDefinition()
 
     @property
     def future_limit_ms(self) -> int:

@@ -1,6 +1,7 @@
 """Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from railgun.catalog.computed_reading import (
@@ -13,6 +14,8 @@ from railgun.catalog.computed_reading import (
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.input_format import DefinitionsFile
+from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
@@ -38,6 +41,7 @@ KEYS = (
     "partitions",
     "record_replies",
     "dedup_events",
+    "input",
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
@@ -45,9 +49,15 @@ _COMPUTED = "computed"
 _DEFAULT = StreamDefinition("", ())
 
 
-def stream_from_table(name: object, body: object, loc: Location) -> StreamDefinition:
-    """Reads a stream from its table and checks every key. Raises DefinitionError."""
-    stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]))
+def stream_from_table(
+    name: object, body: object, loc: Location, folder: Path | None = None
+) -> StreamDefinition:
+    """Reads a stream from its table and checks every key. Raises DefinitionError.
+
+    folder: that of the definitions file, in which the schema of its input is; None if they are a text alone.
+    """
+    file = DefinitionsFile(folder)
+    stream = _stream(check_stream_name(name, loc), Table(body, loc, KEYS[1:]), file=file)
     check_partitioner_names(stream, loc)
     return stream
 
@@ -77,8 +87,16 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     kept = stream.log_retention_ms
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
     body.pop(_COMPUTED, None)
+    if said := input_to_json(stream.input):
+        body["input"] = said
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
+
+
+def shown_definition(stream: StreamDefinition) -> dict[str, Any]:
+    """Returns the body of `definition_to_json` with a digest in place of the schema of the input."""
+    body = definition_to_json(stream)
+    return body | ({"input": shown_input(body["input"])} if "input" in body else {})
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -104,8 +122,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, with no more of recorded fields than
-    types, and with the time zones of computed ones. Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention` and `input`, with no more of recorded
+    fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -127,17 +145,23 @@ def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
     return body
 
 
-def _stream(name: str, table: Table, known: Iterable[ComputedField] = ()) -> StreamDefinition:
+def _stream(
+    name: str, table: Table, known: Iterable[ComputedField] = (), file: DefinitionsFile | None = None
+) -> StreamDefinition:
     said, loc = table.get("fields") or {}, table.at("fields")
     if not isinstance(said, Mapping):
         raise DefinitionError(loc, "a table of field types by name belongs here")
     fields = fields_from_table({key: each for key, each in said.items() if not is_computed(each)}, loc)
     types = {each.name: each.type for each in fields}
-    return _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)))
+    return _made(name, table, fields, computed_from_table(said, types, name, loc, kept_zones(known)), file)
 
 
 def _made(
-    name: str, table: Table, fields: tuple[FieldDefinition, ...], computed: tuple[ComputedField, ...]
+    name: str,
+    table: Table,
+    fields: tuple[FieldDefinition, ...],
+    computed: tuple[ComputedField, ...],
+    file: DefinitionsFile | None = None,
 ) -> StreamDefinition:
     lateness_ms = table.duration_ms("lateness")
     stream = StreamDefinition(
@@ -155,6 +179,9 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
+        input=input_from_table(
+            table.get("input"), {each.name: each.type for each in fields}, name, table.at("input"), file=file
+        ),
     )
     check_stream(stream, table.loc)
     return stream

@@ -88,6 +88,7 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         for task in tasks
         if task.get("gap_ms") is not None
     ]
+    lines += [_input(each) for each in stream.get("input") or []]
     if metrics:
         shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
         lines += table_lines([("metric", "by", "", "query"), *shown])
@@ -106,6 +107,15 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
     clocks = [task["clock_ms"] for task in tasks if task.get("clock_ms") is not None]
     doubt = seconds_doubt(max(clocks)) if clocks else None
     return [] if doubt is None else [doubt]
+
+
+def _input(topic: Mapping[str, Any]) -> str:
+    """Return how an input topic stands, as far as the front-end that was asked reads it."""
+    skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
+    return (
+        f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
+        f"{counted(topic['lag'], 'record')} to be read{skipped}"
+    )
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:

@@ -176,7 +176,8 @@ class InputSettings:
 
     transactional: each reply is in the output topic exactly once, for readers of committed records.
     unwritten_limit_events: the most events of a stream that were read and have no reply in the output topic yet.
-    schema_registry_url, schema_file: where the schemas of Avro come from; "none" if there is none.
+    schema_registry_url: where the schemas of framed records come from; "none" if there is none.
+    schema_file: the Avro schema of all framed records instead; "none" if there is none.
     """
 
     transactional: bool = truth(False)

@@ -46,11 +46,14 @@ class Conversions:
 
     place: what errors call the file or schema.
     written: the schema of the records, with logical types.
+    references: the schemas whose types it names, each behind those that it names itself.
     Raises ColumnError for a logical type that a field cannot have, and what fastavro raises for a schema.
     """
 
-    def __init__(self, place: str, written: Any, schema: Schema) -> None:
+    def __init__(self, place: str, written: Any, schema: Schema, references: Sequence[Any] = ()) -> None:
         named: dict[str, Any] = {}
+        for each in references:
+            fastavro.parse_schema(each, named_schemas=named)
         # What fastavro has parsed before, and has marked so, it would not look into.
         plain = {key: each for key, each in written.items() if not key.startswith("__")}
         parsed = fastavro.parse_schema(plain, named_schemas=named)

@@ -17,13 +17,15 @@ from railgun.files.ndjson_source import FastReader
 from railgun.ingest.accepted import AcceptedBatch, Correlation, Row, encode_row
 from railgun.ingest.ids import Ids
 from railgun.ingest.routing import Router, Share
+from railgun.ingest.selection import Selection
+from railgun.language.computed import ComputedField
 from railgun.messaging.limits import RECORD_LIMIT_BYTES
 from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column
 from railgun.wire.encode import encode_values
 from railgun.wire.finding import NO_RECORD, EventRecord
 from railgun.wire.json_error import json_error
 from railgun.wire.partition import NOT_SENT
-from railgun.wire.table_validator import AdmittedTable, TableValidator
+from railgun.wire.table_validator import TableValidator
 from railgun.wire.typed_validator import TypedValidator
 from railgun.wire.validator import (
     EventRefusedError,
@@ -77,25 +79,60 @@ class MalformedEventError(EventRefusedError):
     """A text is not JSON, or is nested too deeply. The message says where."""
 
 
+class SingleTexts:
+    """Checks texts of one stream one by one. Not thread-safe. roles: with the schema of what comes in."""
+
+    def __init__(self, roles: Roles) -> None:
+        self._validator, self._typed_validator = event_validator(roles), TypedValidator(roles)
+
+    def admit(
+        self, text: EventText, latest_ms: int, record: EventRecord = NO_RECORD
+    ) -> ValidatedEvent | EventRefusedError:
+        """Return the event of a text, or why it is refused."""
+        if isinstance(text, RecordEvent):
+            self._typed_validator.record = text.record
+            return self.admit(text.text, latest_ms, text.record)
+        if not isinstance(text, ParsedEvent):
+            admitted = self._typed_validator.admit(text, latest_ms)
+            if admitted is not None:
+                return admitted
+        try:
+            event = text.event if isinstance(text, ParsedEvent) else decode_any_json(text)
+        except json.JSONDecodeError as error:
+            return MalformedEventError([FieldError((), f"no JSON that can be read: {error}")])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            assert not isinstance(text, ParsedEvent)
+            return MalformedEventError([json_error(text, error)])
+        except RecursionError:
+            return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
+        try:
+            return self._validator.admit(event, latest_ms, record)
+        except EventRefusedError as error:
+            return error
+
+
 class Intake:
     """Accepts texts of one stream under one schema. Not thread-safe.
 
     roles: with the schema of what comes in, which has the places of the fields. Its version is that of records.
+    where: a condition. Texts whose values are of the right types and do not satisfy it are left out: they are neither
+        accepted nor refused.
     """
 
-    def __init__(self, stream: StreamDefinition, roles: Roles, router: Router) -> None:
+    def __init__(
+        self, stream: StreamDefinition, roles: Roles, router: Router, where: ComputedField | None = None
+    ) -> None:
         schema = roles.schema
         self._stream, self._schema, self._router = stream, stream.schema(schema.version), router
-        self._validator, self._table_validator, self._typed_validator = (
-            event_validator(roles),
-            TableValidator(roles),
-            TypedValidator(roles),
-        )
+        self._single, self._table_validator = SingleTexts(roles), TableValidator(roles)
+        self._selection = None if where is None else Selection(where, stream)
+        # For texts that are refused: whether that is for their types, which comes before the condition.
+        self._types_alone = None if where is None else SingleTexts(Roles(schema))
         self._fast = FastReader(schema)
         self._id_place = -1 if stream.id is None else schema.index(stream.id)
 
     def take(self, texts: Sequence[EventText], ids: Ids, now_ms: int, arrival_ms: int) -> AcceptedBatch:
-        """Check texts, and return the events that can be recorded and the errors of the others.
+        """Check texts, and return the events that can be recorded, and the errors of those that cannot.
 
         ids: makes the ids of events, if the stream has no id field.
         now_ms: the present time, against which `max_future` is checked, in ms since 1970.
@@ -130,9 +167,15 @@ class Intake:
         made = ids.column(max(0, now_ms), n) if self._stream.id is None else None
         times = np.full(n, arrival_ms, np.int64) if self._stream.time is None else None
         admitted = self._table_validator.admit(batch, latest_ms, made, times)
-        good = admitted.good()
-        rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
-        refused = self._why(texts, admitted, latest_ms)
+        if self._selection is None:
+            rows = None if admitted.first_bad is None else np.flatnonzero(admitted.bad == 0)
+            bad = np.flatnonzero(admitted.bad)
+        else:
+            left_out = self._selection.left_out(admitted)
+            rows = np.flatnonzero((admitted.bad | left_out) == 0)
+            bad = np.flatnonzero(admitted.bad & (1 - left_out))
+        good = admitted.events if rows is None else admitted.events.take(rows)
+        refused = self._why(texts, bad, latest_ms)
         if refused is None:
             return None
         routed = self._router.columns(good)
@@ -146,12 +189,12 @@ class Intake:
         return AcceptedBatch(rows, known, times_ms, shares, good, self._schema, routed, refused)
 
     def _why(
-        self, texts: Sequence[JsonText], admitted: AdmittedTable, latest_ms: int
+        self, texts: Sequence[JsonText], bad: NDArray[np.int64], latest_ms: int
     ) -> dict[int, EventRefusedError] | None:
         """Return all errors of each bad row; None if the validator of single events accepts such a row."""
         refused: dict[int, EventRefusedError] = {}
-        for row in np.flatnonzero(admitted.bad).tolist():
-            found = self._admit(texts[row], latest_ms)
+        for row in bad.tolist():
+            found = self._single.admit(texts[row], latest_ms)
             if not isinstance(found, EventRefusedError):
                 return None
             refused[row] = found
@@ -169,7 +212,9 @@ class Intake:
         events: list[Row] = []
         sent: dict[tuple[int, int], list[int]] = {}
         for row, text in enumerate(texts):
-            found = self._admit(text, latest_ms)
+            found = self._single.admit(text, latest_ms)
+            if self._is_left_out(text, found, latest_ms):
+                continue
             if isinstance(found, EventRefusedError):
                 refused[row] = found
                 continue
@@ -190,7 +235,18 @@ class Intake:
             known.append(event_id if self._stream.id is None else values[self._id_place])
             times.append(time_ms)
             events.append(event)
-        return self._taken(np.array(rows, np.int64) if refused else None, known, times, sent, events, refused)
+        some = None if len(rows) == len(texts) else np.array(rows, np.int64)
+        return self._taken(some, known, times, sent, events, refused)
+
+    def _is_left_out(
+        self, text: EventText, found: ValidatedEvent | EventRefusedError, latest_ms: int
+    ) -> bool:
+        """Return whether a text is left out by the condition, be it accepted or refused otherwise."""
+        if self._selection is None or self._types_alone is None:
+            return False
+        if isinstance(found, EventRefusedError):
+            found = self._types_alone.admit(text, latest_ms)
+        return not isinstance(found, EventRefusedError) and self._selection.leaves_out(found.values)
 
     def _taken(
         self,
@@ -206,30 +262,6 @@ class Intake:
             own = None if len(places) == len(known) else np.array(places, np.int64)
             shares[home].append(Share(self._router.partitioners[home], partition, own))
         return AcceptedBatch(rows, known, times, shares, events, self._schema, refused=refused)
-
-    def _admit(
-        self, text: EventText, latest_ms: int, record: EventRecord = NO_RECORD
-    ) -> ValidatedEvent | EventRefusedError:
-        if isinstance(text, RecordEvent):
-            self._typed_validator.record = text.record
-            return self._admit(text.text, latest_ms, text.record)
-        if not isinstance(text, ParsedEvent):
-            admitted = self._typed_validator.admit(text, latest_ms)
-            if admitted is not None:
-                return admitted
-        try:
-            event = text.event if isinstance(text, ParsedEvent) else decode_any_json(text)
-        except json.JSONDecodeError as error:
-            return MalformedEventError([FieldError((), f"no JSON that can be read: {error}")])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            assert not isinstance(text, ParsedEvent)
-            return MalformedEventError([json_error(text, error)])
-        except RecursionError:
-            return MalformedEventError([FieldError((), "no JSON that can be read: nested too deep")])
-        try:
-            return self._validator.admit(event, latest_ms, record)
-        except EventRefusedError as error:
-            return error
 
 
 def _all_json(texts: Sequence[EventText]) -> TypeGuard[Sequence[JsonText]]:

@@ -20,7 +20,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.computed_reading import computed_text
 from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.stream_reading import definition_to_json
+from railgun.catalog.stream_reading import shown_definition
 from railgun.registry.origin import Made
 from railgun.wording import counted
 
@@ -101,7 +101,7 @@ def _created(stream: StreamDefinition) -> str:
 
 
 def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
-    before, after = definition_to_json(old), definition_to_json(new)
+    before, after = shown_definition(old), shown_definition(new)
     parts = [
         f"{key} {_shown(before.get(key))} -> {_shown(after.get(key))}"
         for key in dict.fromkeys((*before, *after))
@@ -120,4 +120,8 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_shown(each)}" for key, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(value)
     return "unset" if value is None else str(value)

@@ -23,18 +23,21 @@ from railgun.catalog.changes import (
 )
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import place_to_json, with_place
+from railgun.catalog.input_reading import input_from_record, input_to_record
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
-from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_PLACES
+from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_INPUT, WITH_PLACES
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
+from railgun.registry.input_topics import InputTopic, topic_from_json, topic_to_json
 from railgun.registry.origin import Made
 
 KEY_BYTES = 16
 # For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
-_KEPT, _PLACES = "log_retention", "fields"
+_KEPT, _PLACES, _INPUT = "log_retention", "fields", "input"
+_TOPIC = "input_topic"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -62,6 +65,7 @@ class CatalogState:
     pending: the changes that began and are not done.
     removals: dropped streams that still have topics.
     log: who changed what, for every change that began.
+    topics: by the place of a stream's creation, the topics that were ever read for it, by id.
 
     log_name: what errors call the log of the catalogue.
     """
@@ -73,6 +77,7 @@ class CatalogState:
         self.pending: list[Change] = []
         self.removals: list[Removal] = []
         self.log = ChangeLog()
+        self.topics: dict[int, dict[str, InputTopic]] = {}
         self._made_by: dict[str, list[Change]] = {}
 
     def take(self, offset: int, value: bytes) -> None:
@@ -94,7 +99,10 @@ class CatalogState:
         return self._made_by.get(author, [])
 
     def _take(self, entry: Mapping[str, Any]) -> None:
-        if "done" in entry:
+        if _TOPIC in entry:
+            created, topic = topic_from_json(entry[_TOPIC])
+            self.topics.setdefault(created, {})[topic.id] = topic
+        elif "done" in entry:
             self._finish(entry["done"])
         elif "removed" in entry:
             self.removals = [each for each in self.removals if each.place != entry["removed"]]
@@ -106,7 +114,7 @@ class CatalogState:
         if isinstance(change, Warm):
             raise CatalogError("it belongs into a task's log")
         if isinstance(change, PutStream):
-            change = _with_places(self._with_log_retention(change, entry), entry)
+            change = _with_input(_with_places(self._with_log_retention(change, entry), entry), entry)
         name = change_stream(change)
         if "key" in entry:
             self.keys[name] = bytes.fromhex(entry["key"])
@@ -147,6 +155,13 @@ def _with_places(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
     return replace(change, stream=replace(change.stream, fields=tuple(fields)))
 
 
+def _with_input(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
+    """Return a change with what its entry says beside it of input topics. Raises DefinitionError."""
+    stream = change.stream
+    said = input_from_record(entry.get(_INPUT), stream.recorded_types, stream.name)
+    return replace(change, stream=replace(stream, input=said))
+
+
 def check(catalog: Catalog, changes: Sequence[Change]) -> None:
     """Raise CatalogError if changes, one after another, do not fit a catalogue."""
     trial = catalog.copy()
@@ -178,6 +193,9 @@ def begin_entry(
         if change.stream.computed:
             # They are in the definition. Every process has to know them, or it would refuse that.
             entry["version"] = WITH_COMPUTED
+        if said := input_to_record(change.stream.input):
+            # A front-end that passed over it would read another topic.
+            entry |= {"version": WITH_INPUT, _INPUT: said}
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
         if change.stream.log_retention_ms is not None:
             entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)
@@ -200,6 +218,16 @@ def done_entry(place: int) -> bytes:
 def removed_entry(place: int) -> bytes:
     """Return the entry which says that the topics of the stream dropped at a place are gone."""
     return _encode({"version": FIRST, "removed": place})
+
+
+def topic_entry(created: int, topic: InputTopic) -> tuple[bytes, bytes]:
+    """Return the key and the entry that say which number a topic has among those that are read for a stream.
+
+    created: the place of the stream's creation.
+    """
+    # Releases that do not know it read that all tasks were told of all changes up to none.
+    value = _encode({"version": FIRST, "done": 0, _TOPIC: topic_to_json(created, topic)})
+    return f"{_TOPIC} {created} {topic.id}".encode(), value
 
 
 def change_stream(change: Change) -> str:

@@ -4,6 +4,7 @@ Engines, front-ends and Spark jobs call it. It does no I/O.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from railgun.catalog.computed_reading import computed_text, is_computed
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.field_reading import field_text, fields_from_table
+from railgun.catalog.input_reading import with_kept_zones
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.registry.errors import (
@@ -195,6 +197,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     """
     entry = stream_entry(catalog, stream)
     requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream.computed)
+    requested = replace(requested, input=with_kept_zones(requested.input, entry.stream.input))
     check_evolution(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
 

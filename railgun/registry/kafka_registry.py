@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -35,9 +35,11 @@ from railgun.registry.entries import (
     check,
     done_entry,
     removed_entry,
+    topic_entry,
 )
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
+from railgun.registry.input_topics import InputTopic, check_inputs, numbered
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
@@ -162,6 +164,58 @@ class KafkaRegistry:
                 is_made = bool(self._state.made_by(author))
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made)
 
+    def number_topics(
+        self, created: int, found: Collection[tuple[str, str]], starts: Callable[[str], Sequence[int]]
+    ) -> list[InputTopic]:
+        """Record the numbers of topics that are to be read for a stream. Returns the topics in the same order.
+
+        created: the place of the stream's creation.
+        found: name and id of each topic.
+        starts: returns the offsets at which to begin a topic, by partition. It is called if no topic of that name was
+            ever read for the stream. May raise TransportError.
+        Raises RegistryBusyError and TransportError.
+        """
+        with self._changing:
+            for attempt in range(_ATTEMPTS):
+                self.snapshot()
+                missing = self._without_numbers(created, found)
+                try:
+                    if missing:
+                        self._record_numbers(created, missing, starts)
+                    known = self._numbers(created)
+                    return [known[topic_id] for _, topic_id in found]
+                except WriterFencedError:
+                    self._pause(attempt)
+        raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
+
+    def _numbers(self, created: int) -> Mapping[str, InputTopic]:
+        return self._state.topics.get(created, {})
+
+    def _without_numbers(self, created: int, found: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [each for each in found if each[1] not in self._numbers(created)]
+
+    def _record_numbers(
+        self,
+        created: int,
+        missing: Collection[tuple[str, str]],
+        starts: Callable[[str], Sequence[int]],
+    ) -> None:
+        self._be_courteous()
+        with KafkaSoleWriter(self._settings, self._where.topic) as writer:
+            self.snapshot()
+            self._finish(writer)
+            # Another front-end may have recorded some meanwhile.
+            known = self._numbers(created).values()
+            names = {each.name for each in known}
+            new = [
+                replace(each, is_remade=True)
+                if each.name in names
+                else replace(each, starts=tuple(starts(each.name)))
+                for each in numbered(self._without_numbers(created, missing), known)
+            ]
+            if new:
+                self._append(writer, [topic_entry(created, each) for each in new])
+
     def make_query_topics(self) -> None:
         """Make the missing topics for value queries, for streams that an earlier release created.
 
@@ -240,6 +294,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            check_inputs(changes, catalog.definitions, self._topics)
             self._readers.check(changes, catalog.definitions)
             self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)

@@ -26,6 +26,11 @@ class Topics:
         return f"{self.prefix}.positions"
 
     @property
+    def inputs(self) -> str:
+        """The topic of how far front-ends have read input topics: one partition, compacted."""
+        return f"{self.prefix}.inputs"
+
+    @property
     def nodes(self) -> str:
         """The topic of what nodes say of themselves: one partition, compacted."""
         return f"{self.prefix}.nodes"

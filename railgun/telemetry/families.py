@@ -221,12 +221,18 @@ TASK = (
 )
 
 INPUT = (
-    Family("railgun_input_events_total", FamilyKind.COUNTER, _STREAM, "events of the input topic answered"),
+    Family("railgun_input_events_total", FamilyKind.COUNTER, _STREAM, "events of input topics answered"),
     Family(
         "railgun_dead_letters_total",
         FamilyKind.COUNTER,
         _STREAM,
-        "records of the input topic that could not be used, now in the topic of dead letters",
+        "records of input topics that could not be used, now in the topic of dead letters",
+    ),
+    Family(
+        "railgun_input_skipped_total",
+        FamilyKind.COUNTER,
+        (*_STREAM, "topic"),
+        "records that have no value, or that `where` leaves out: they get neither a reply nor a letter",
     ),
     Family(
         "railgun_input_in_flight_events",
@@ -242,7 +248,10 @@ INPUT = (
         "times that the group of front-ends gave out its partitions anew",
     ),
     Family(
-        "railgun_input_lag_records", FamilyKind.GAUGE, (*_STREAM, "partition"), "records that wait to be read"
+        "railgun_input_lag_records",
+        FamilyKind.GAUGE,
+        (*_STREAM, "topic", "partition"),
+        "records that wait to be read",
     ),
     Family(
         "railgun_input_stage_seconds",

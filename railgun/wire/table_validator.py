@@ -55,12 +55,14 @@ class AdmittedTable:
 
     events: one event for each row, also for bad ones. `good` returns the good ones.
     bad: uint8[n], 1 where a row is refused.
+    mistyped: uint8[n], 1 where a value does not fit its field.
     first_bad: the first bad row; None if all are good.
     complaints: all errors, in the order of fields. A row may be in several.
     """
 
     events: EventColumns
     bad: NDArray[np.uint8]
+    mistyped: NDArray[np.uint8]
     first_bad: BadRow | None
     complaints: tuple[Complaint, ...] = ()
 
@@ -114,10 +116,11 @@ class TableValidator:
         """
         schema, roles = self.roles.schema, self.roles
         columns = [self._read(_column(batch, field.name), field.type) for field in schema.fields]
-        bad = np.zeros(batch.num_rows, np.uint8)
+        bad, mistyped = np.zeros(batch.num_rows, np.uint8), np.zeros(batch.num_rows, np.uint8)
         found: list[Complaint] = []
         for field, typed in zip(schema.fields, columns):
             if typed.bad.any():
+                mistyped |= typed.bad
                 row = int(typed.bad.argmax())
                 found.append(
                     Complaint(f"no {field.type}", typed.bad, BadRow(row, field.place, typed.explain(row)))
@@ -140,7 +143,7 @@ class TableValidator:
             raise TypeError("a stream without an id or time field needs ids or times from the caller")
         events = EventColumns(ids, times, tuple(typed.column() for typed in columns))
         first = min((each.first for each in found), key=lambda each: each.row) if found else None
-        return AdmittedTable(events, bad, first, tuple(found))
+        return AdmittedTable(events, bad, mistyped, first, tuple(found))
 
     def _ahead(
         self, times: NDArray[np.int64], bad: NDArray[np.uint8], latest_ms: int | None

@@ -6,13 +6,15 @@ import msgspec
 
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
-from railgun.catalog.model import LOGS_FOREVER
+from railgun.catalog.input_format import InputFormat
+from railgun.catalog.model import LOGS_FOREVER, InputDefinition
 from railgun.language.computed import resolve_computed
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
 from railgun.language.zones import zone_of
 from railgun.plan.hot import text_of
-from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry
+from railgun.registry.entries import CatalogState, begin_entry, done_entry, removed_entry, topic_entry
+from railgun.registry.input_topics import InputTopic
 from railgun.registry.origin import Made, Origin
 from railgun.wire.control_records import decode_control, encode_control
 from railgun.wire.path import parse_path
@@ -95,6 +97,9 @@ def entries() -> dict[str, bytes]:
         ),
         "a stream begins that says where events have its fields": begin_entry(placed(put), Made(), KEY),
         "a stream begins with computed fields": begin_entry(computing(put), Made(), KEY),
+        "a stream begins that says how its input is read": begin_entry(formatted(put), Made(), KEY),
+        "a stream begins that says from which topics its events come": begin_entry(fed(put), Made(), KEY),
+        "a topic has a number": topic_entry(1, TOPIC)[1],
     }
 
 
@@ -110,6 +115,25 @@ def computing(put: PutStream) -> PutStream:
         lambda _: {LISBON.name: LISBON}.get,
     )
     return replace(put, stream=replace(put.stream, computed=tuple(made)))
+
+
+def formatted(put: PutStream) -> PutStream:
+    """The change with a format of the input."""
+    found = InputFormat("protobuf", "CgA=", "shop.Payment")
+    return replace(put, stream=replace(put.stream, input=InputDefinition(format=found)))
+
+
+TOPIC = InputTopic("prod.payments.v2", "AAAAAAAAAAAAAAAAAAAAAQ", 77, (12, 0, 5), is_remade=True)
+
+
+def fed(put: PutStream) -> PutStream:
+    """The change with input topics, a time to start at, and a condition that names a time zone."""
+    zones = {LISBON.name: LISBON}
+    (where,) = resolve_computed(
+        {"where": "HOUR(ts IN 'Europe/Lisbon') < 6"}, put.stream.types, put.stream.name, lambda _: zones.get
+    )
+    read = InputDefinition(("a", "b.c"), 1_700_000_000_000, where)
+    return replace(put, stream=replace(put.stream, input=read))
 
 
 def placed(put: PutStream) -> PutStream:
@@ -170,6 +194,20 @@ def test_computed_fields_are_read_back() -> None:
     stream = state.catalog.streams["payments"].stream
     assert stream == computing(put).stream
     assert stream.computed[0].zones[0].offsets == LISBON.offsets
+
+
+def test_input_topics_are_read_back() -> None:
+    state, bodies = CatalogState("place"), expected("catalogue_entries.json")
+    for name in ("a stream begins that says from which topics its events come", "a topic has a number"):
+        state.take(0, msgspec.json.encode(bodies[name]))
+    put = changes()[0]
+    assert isinstance(put, PutStream)
+    stream = state.catalog.streams["payments"].stream
+    assert stream == fed(put).stream
+    assert stream.input.where is not None
+    assert stream.input.where.zones[0].offsets == LISBON.offsets
+    assert state.topics == {1: {TOPIC.id: TOPIC}}
+    assert state.pending
 
 
 def test_who_made_a_change_is_read_back() -> None:

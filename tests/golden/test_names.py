@@ -45,6 +45,7 @@ def test_topics() -> None:
         {
             "catalogue": topics.catalog,
             "positions": topics.positions,
+            "how far inputs are read": topics.inputs,
             "replies to front-end 7": topics.replies(7),
             "input, and its group": topics.input("payments"),
             "output": topics.output("payments"),

@@ -1,10 +1,11 @@
 """The ways by which a document comes in as an event of a stream, each as a function, without a server or a broker."""
 
+import base64
 import io
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from confluent_kafka import Message
 from pyarrow import ipc
 
 from frontend.exchange.streams import StreamIntake
-from frontend.topics.values import AvroValues, events_of
+from frontend.topics.schema_registry import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
+from frontend.topics.values import RecordValues, events_of
+from railgun.catalog import input_format
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import PutStream
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.input_format import InputFormat
+from railgun.catalog.model import InputDefinition, StreamDefinition
 from railgun.files.errors import FileError
 from railgun.files.reading import EventFiles
 from railgun.ingest.accepted import AcceptedBatch
@@ -30,6 +34,7 @@ from railgun.wire.columns import EventColumns
 from railgun.wire.schema import WireKind
 from railgun.wire.table_validator import TableError, TableValidator, row_number_ids
 from railgun.wire.validator import Roles
+from tests.paths.protobuf_documents import Encoded, UnfitError, encoded
 
 LATEST_MS = 1 << 62
 
@@ -108,7 +113,7 @@ def columns(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
 
 def of_record(stream: StreamDefinition, message: Message, schemas: Any = None) -> Outcome:
     intake = intake_of(stream)
-    found = events_of([message], AvroValues(schemas), intake.incoming)
+    found = events_of([message], RecordValues(schemas), intake.incoming, stream.input.format)
     if found.refused:
         return Refused((("", found.refused[0]),))
     return outcome(intake.take(found.texts, LATEST_MS), 0)
@@ -119,19 +124,70 @@ def kafka_json(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
 
 
 class _Schemas:
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: WrittenSchema) -> None:
         self._schema = schema
 
-    def schema(self, schema_id: object) -> Any:
+    def schema(self, schema_id: object) -> WrittenSchema:
         return self._schema
 
 
+_FRAME = b"\0\0\0\0\1"
+
+
+def kafka_json_schema(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    return of_record(
+        stream, Message(value=_FRAME + text.encode()), _Schemas(WrittenSchema(JSON_SCHEMA, "{}"))
+    )
+
+
 def kafka_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    schema, value = _avro(text)
+    return of_record(stream, Message(value=_FRAME + value), _Schemas(WrittenSchema(AVRO, schema)))
+
+
+def kafka_plain_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    """Without a framing, by the schema of the stream's definition."""
+    schema, value = _avro(text)
+    stream = replace(stream, input=InputDefinition(format=InputFormat(input_format.AVRO, schema)))
+    return of_record(stream, Message(value=value))
+
+
+def _avro(text: str) -> tuple[str, bytes]:
     document = _document(text)
     schema = avro_schema(document)
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema, document)
-    return of_record(stream, Message(value=b"\0\0\0\0\1" + out.getvalue()), _Schemas(schema))
+    return json.dumps(schema), out.getvalue()
+
+
+def kafka_protobuf(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    """The second message of a registry's file."""
+    found = _protobuf(text, "Other")
+    descriptor = base64.b64encode(found.file.SerializeToString()).decode()
+    return of_record(
+        stream,
+        Message(value=_FRAME + b"\2\2" + found.value),
+        _Schemas(WrittenSchema(PROTOBUF, descriptor)),
+    )
+
+
+def kafka_plain_protobuf(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    """Without a framing, by the descriptor set of the stream's definition."""
+    return of_record(*plain_protobuf(stream, _protobuf(text)))
+
+
+def plain_protobuf(stream: StreamDefinition, found: Encoded) -> tuple[StreamDefinition, Message]:
+    """A stream that takes such messages, and a record with one."""
+    descriptors = base64.b64encode(found.set).decode()
+    format_ = InputFormat(input_format.PROTOBUF, descriptors, found.name)
+    return replace(stream, input=InputDefinition(format=format_)), Message(value=found.value)
+
+
+def _protobuf(text: str, *before: str) -> Encoded:
+    try:
+        return encoded(_document(text), before=before)
+    except UnfitError:
+        raise NotExpressedError from None
 
 
 def python(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
@@ -252,12 +308,16 @@ OF_JSON: dict[str, Door] = {
     "after others": after_others,
     "columns": columns,
     "Kafka": kafka_json,
+    "Kafka JSON Schema": kafka_json_schema,
     "NDJSON": ndjson_file,
 }
 """The doors that take any JSON, and say the same of it."""
 TYPED: dict[str, Door] = {
     "Python": python,
     "Kafka Avro": kafka_avro,
+    "Kafka plain Avro": kafka_plain_avro,
+    "Kafka Protobuf": kafka_protobuf,
+    "Kafka plain Protobuf": kafka_plain_protobuf,
     "Avro": avro_file,
     "Parquet": parquet,
     "Arrow": arrow_file,

@@ -284,5 +284,5 @@ def test_what_a_record_has_beside_its_value(tmp_path: Path) -> None:
     assert of_record(stream, Message(value=b"[]", key=b"7")) == Refused((("", "an event is a JSON object"),))
     # Events that come another way have no record.
     for name, door in {**OF_JSON, "Python": TYPED["Python"]}.items():
-        if name != "Kafka":
+        if not name.startswith("Kafka"):
             assert door(stream, value.decode(), tmp_path) == [None] * 5 + [5], name

@@ -115,6 +115,16 @@ def test_computed_fields_need_a_later_version(cluster: Cluster) -> None:
     assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
 
 
+def test_formats_of_input_need_a_later_version(cluster: Cluster) -> None:
+    cluster.members = {"one"}
+    cluster.node("one", {**BEFORE, "catalog": 3})
+    stream = stream_from_json({"name": "s", "fields": {"x": "long"}, "input": {"format": "json"}})
+    found = cluster.laggards(PutStream(1, stream, 1))
+    assert found == "input (here of s) are not read by the node one of 0.1.0"
+    assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
+    assert cluster.laggards(PutStream(2, PLAIN, 1), {"s": stream}) is None
+
+
 def test_what_all_read_is_not_asked_about(cluster: Cluster) -> None:
     cluster.members = {"silent"}
     for change, known in (

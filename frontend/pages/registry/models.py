@@ -24,6 +24,31 @@ class FieldPlace(BaseModel):
     )
 
 
+class Input(BaseModel):
+    """The topics that a stream's events come from, and how their records are read."""
+
+    topics: list[str] | None = Field(
+        None, description="on the engine's own cluster; left out: <prefix>.<stream>.in alone"
+    )
+    start: str | None = Field(
+        None,
+        description="where a new topic is begun: earliest (left out), latest, or a time with its offset",
+        examples=["latest"],
+    )
+    where: str | None = Field(
+        None, description="a condition over recorded fields; other records are skipped", examples=["op = 'c'"]
+    )
+    format: str | None = Field(
+        None, description="json, avro or protobuf, of values without a framing; without it, a framing tells"
+    )
+    schema_: str | None = Field(
+        None, alias="schema", description="of Avro the schema's text; of Protobuf a descriptor set in base64"
+    )
+    message: str | None = Field(
+        None, description="the full name of the Protobuf message", examples=["payments.v2.Payment"]
+    )
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -41,6 +66,9 @@ class Stream(BaseModel):
     partitions: int = Field(1, description="per partitioner")
     record_replies: bool = Field(False, description="for topics of replies")
     dedup_events: int = Field(1_000_000, description="how many ids each task remembers")
+    input: Input | None = Field(
+        None, description="the topics that events come from, and how their records are read"
+    )
     fields: dict[str, str | FieldPlace] = Field(
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
@@ -57,6 +85,10 @@ class StreamChange(BaseModel):
     retention: str | None = Field(None, description="how long events are kept, or forever")
     log_retention: str | None = Field(
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
+    )
+    input: Input | None = Field(
+        None,
+        description="the topics that events come from, and how their records are read, as a whole; null: the default",
     )
 
 

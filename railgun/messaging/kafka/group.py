@@ -1,11 +1,11 @@
-"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members.
+"""Reads topics as a member of a consumer group, which divides the topics' partitions among its members.
 
 Front-ends read input topics by it.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from random import sample
@@ -19,9 +19,12 @@ from railgun.messaging.errors import TransportError
 from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
 from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.transport import TopicPartition
 
 _SESSION_MS, _HEARTBEAT_MS = 10_000, 1_000
 _PAUSE_S = 0.05
+# How soon a member sees that a topic has more partitions, or fewer. librdkafka's own is five minutes.
+_METADATA_MS = 10_000
 # The shortest and the longest time for the broker to answer with committed positions. Nothing is read meanwhile.
 _ANSWER_MIN_S, _ANSWER_MAX_S = 0.2, 1.0
 # Between two requests for the positions of all partitions that lack one.
@@ -35,39 +38,47 @@ _log = logging.getLogger("railgun.kafka")
 class Owner(Protocol):
     """Is notified of the partitions that the member has, in the thread that polls or closes the member."""
 
-    def assigned(self, partitions: list[int]) -> None:
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        """Return the offset at which the member reads a partition; None: at its oldest record.
+
+        committed: the group's position; negative if it has none.
+        """
+
+    def assigned(self, partitions: list[TopicPartition]) -> None:
         """The member has these partitions from now on."""
 
-    def revoked(self, partitions: list[int]) -> None:
+    def revoked(self, partitions: list[TopicPartition]) -> None:
         """The member gives these partitions up. Another one may have them as soon as this returns."""
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
         """The member was shut out: another one may have these partitions already."""
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         """The group has committed these positions, by partition."""
 
 
 class GroupMember:
-    """One member of a group. It reads each partition from the committed position, or else from the oldest record.
+    """One member of a group. It reads each partition from where its owner says, who is told the committed position.
 
     It asks for committed positions itself. librdkafka (2.16) takes a partition for one that was never read when a
     transaction over its position is open while the group rebalances.
 
     Threads: one thread at a time uses a member, and `leave` closes it in a new one. Any thread may read `metadata` and
     `session_s`, and call `position`.
+    group, topics: the name of the group, and the topics that it reads. Errors name the group.
     session_s: the group takes a member's partitions away after so long without a heartbeat.
     metadata: the member's identity, for a producer's transaction, as of the last completed rebalance. None during a
     rebalance, except while partitions are being revoked.
     """
 
-    def __init__(self, settings: KafkaSettings, group: str, topic: str, owner: Owner) -> None:
-        self._topic, self._owner = topic, owner
+    def __init__(self, settings: KafkaSettings, group: str, topics: Sequence[str], owner: Owner) -> None:
+        self._group, self._owner = group, owner
         self._client_errors = ClientErrors()
         self._callback_error: BaseException | None = None
         configuration: dict[str, Any] = {
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
+            "topic.metadata.refresh.interval.ms": _METADATA_MS,
             **settings.consumer(),
             "group.id": group,
             "partition.assignment.strategy": "cooperative-sticky",
@@ -77,26 +88,27 @@ class GroupMember:
             "error_cb": self._client_errors,
         }
         self.session_s = float(configuration["session.timeout.ms"]) / 1000
-        self._consumer = create_client(topic, lambda: Consumer(configuration))
+        self._consumer = create_client(group, lambda: Consumer(configuration))
         # Messages that have come and were not returned yet.
         self._buffered: list[Message] = []
         # Assigned partitions whose committed position is not known yet. librdkafka gets a partition with its position,
         # and no seek: an answer about the partition's end that comes after the seek would override it (2.16).
-        self._unpositioned: set[int] = set()
+        self._unpositioned: set[TopicPartition] = set()
         # Those of them to be asked for one by one, after a request for all of them failed: one position under an open
         # transaction delays the answer for all. They are shuffled, as such partitions are often neighbours, which had
         # the same owner, and would all come before the others.
-        self._to_ask_singly: list[int] = []
+        self._to_ask_singly: list[TopicPartition] = []
         self._next_request_s, self._answer_s = 0.0, _ANSWER_MIN_S
         # The time limit of the last request for all, and whether any request was answered since.
         self._answer_of_all_s, self._is_answered = 0.0, False
+        self._held: set[TopicPartition] = set()
         # _is_member: between an assignment and the next revocation.
         self._is_paused, self._is_member = False, False
         self.metadata: Any = None
         # The member id under which the present partitions were assigned.
         self._member_id: str | None = None
         self._consumer.subscribe(
-            [topic],
+            list(topics),
             on_assign=self._deferring(self._on_assign),
             on_revoke=self._deferring(self._on_revoke),
             on_lost=self._deferring(self._on_lost),
@@ -106,7 +118,9 @@ class GroupMember:
         """Return messages that have come. Raises TransportError for an error that a retry does not cure."""
         if self._is_paused:
             self._is_paused = False
-            self._consumer.resume(self._consumer.assignment())
+            self._consumer.resume(
+                [each for each in self._consumer.assignment() if _where(each) not in self._held]
+            )
         if self._buffered:
             messages, self._buffered = self._buffered, []
             return messages
@@ -128,12 +142,19 @@ class GroupMember:
         # A message that comes all the same is of a partition that was just assigned.
         self._poll_into_buffer(_PAUSE_S)
 
-    def commit(self, positions: Mapping[int, int], *, wait: bool = False) -> None:
+    def hold(self, partitions: Collection[TopicPartition]) -> None:
+        """Fetch nothing of these partitions for now, and again of those that were held before."""
+        before, self._held = self._held, set(partitions)
+        assigned = self._consumer.assignment()
+        self._consumer.pause([each for each in assigned if _where(each) in self._held - before])
+        self._consumer.resume([each for each in assigned if _where(each) in before - self._held])
+
+    def commit(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> None:
         """Commit the group's positions, by partition.
 
         wait: return when they are committed, or raise TransportError, for instance if this is no longer a member.
         """
-        offsets = [KafkaTopicPartition(self._topic, each, offset) for each, offset in positions.items()]
+        offsets = [KafkaTopicPartition(*where, offset) for where, offset in positions.items()]
         try:
             if not wait:
                 self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -145,13 +166,9 @@ class GroupMember:
             if each.error is not None:
                 raise self._as_transport_error(each.error)
 
-    def position(self, partition: int, offset: int) -> KafkaTopicPartition:
-        """Return a position in the form that a transaction takes."""
-        return KafkaTopicPartition(self._topic, partition, offset)
-
-    def end(self, partition: int) -> int:
+    def end(self, where: TopicPartition) -> int:
         """Return the end of the partition as of the last fetch; −1 if not known. Only for the thread that polls."""
-        known = self._consumer.get_watermark_offsets(KafkaTopicPartition(self._topic, partition), cached=True)
+        known = self._consumer.get_watermark_offsets(KafkaTopicPartition(*where), cached=True)
         return -1 if known is None else known[1]
 
     def close(self) -> None:
@@ -196,14 +213,15 @@ class GroupMember:
 
     def _without_errors(self, messages: list[Message]) -> list[Message]:
         """Return the messages that are records. Transient errors are logged, others are raised."""
-        errors = [error for error in map(Message.error, messages) if error is not None]
+        errors = [(each, error) for each in messages if (error := each.error()) is not None]
         if not errors:
             return messages
-        for error in errors:
-            raised = self._as_transport_error(error)
+        for message, error in errors:
+            place = message.topic() or self._group
+            raised = as_transport_error(place, error, self._client_errors.last, "Read")
             if not is_transient(error):
                 raise raised
-            _log.warning("%s: %s", self._topic, raised)
+            _log.warning("%s: %s", self._group, raised)
         return [each for each in messages if each.error() is None]
 
     def _find_positions(self) -> None:
@@ -225,11 +243,11 @@ class GroupMember:
                 # The request for all had less time than the broker needs: it is worth another try.
                 self._to_ask_singly.clear()
 
-    def _schedule_retry(self, partitions: list[int]) -> None:
+    def _schedule_retry(self, partitions: Collection[TopicPartition]) -> None:
         """Decide what to ask next, and when, after a request got no answer. Until then there is time to read."""
         limit_s, was_for_all = self._answer_s, not self._to_ask_singly
         if len(partitions) > 1:
-            self._to_ask_singly = sample(partitions, len(partitions))
+            self._to_ask_singly = sample(list(partitions), len(partitions))
         else:
             del self._to_ask_singly[:1]
             if not self._is_answered:
@@ -239,19 +257,19 @@ class GroupMember:
             self._answer_of_all_s, self._is_answered = limit_s, False
         self._next_request_s = monotonic() + (limit_s if self._to_ask_singly else _RETRY_S)
 
-    def _positions(self, partitions: list[int]) -> list[KafkaTopicPartition]:
+    def _positions(self, partitions: Collection[TopicPartition]) -> list[KafkaTopicPartition]:
         """Return the positions at which to start reading partitions.
 
         Raises KafkaException if the broker does not answer in time, as while a transaction over one is open.
         """
-        requested = [KafkaTopicPartition(self._topic, each) for each in partitions]
+        requested = [KafkaTopicPartition(*where) for where in partitions]
         requested_s = monotonic()
         found = self._consumer.committed(requested, self._answer_s)
         for each in found:
             if each.error is not None:
                 raise KafkaException(each.error)
-            if each.offset < 0:
-                each.offset = OFFSET_BEGINNING
+            start = self._owner.start(_where(each), each.offset)
+            each.offset = OFFSET_BEGINNING if start is None else start
         self._answer_s = min(max(_ANSWER_MIN_S, 2 * (monotonic() - requested_s)), _ANSWER_MAX_S)
         self._is_answered = True
         return found
@@ -273,20 +291,20 @@ class GroupMember:
         self.metadata, self._is_member = None, True
         if not self._unpositioned and not consumer.assignment():
             self._member_id = consumer.memberid()
-        numbers = [each.partition for each in partitions]
+        wheres = _wheres(partitions)
         try:
-            found = self._positions(numbers) if numbers else []
+            found = self._positions(wheres) if wheres else []
         except KafkaException:
             # They are asked for again at once, one by one; that also raises errors that are not transient.
-            self._unpositioned.update(numbers)
-            self._to_ask_singly = sample(numbers, len(numbers)) + self._to_ask_singly
+            self._unpositioned.update(wheres)
+            self._to_ask_singly = sample(wheres, len(wheres)) + self._to_ask_singly
             self._answer_of_all_s, self._is_answered, self._next_request_s = self._answer_s, False, 0.0
             found = []
         try:
             consumer.incremental_assign(found)
         except KafkaException as error:
             raise self._as_transport_error(error.args[0]) from error
-        self._owner.assigned(numbers)
+        self._owner.assigned(wheres)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:
         # Nobody else has the partitions before this returns, so the owner may still commit a transaction.
@@ -298,21 +316,24 @@ class GroupMember:
         self.metadata, self._is_member = None, False
         self._give_up(partitions, self._owner.lost)
 
-    def _give_up(self, partitions: list[KafkaTopicPartition], notify: Callable[[list[int]], None]) -> None:
-        numbers = [each.partition for each in partitions]
-        self._unpositioned.difference_update(numbers)
-        self._to_ask_singly = [each for each in self._to_ask_singly if each not in numbers]
+    def _give_up(
+        self, partitions: list[KafkaTopicPartition], notify: Callable[[list[TopicPartition]], None]
+    ) -> None:
+        wheres = _wheres(partitions)
+        self._unpositioned.difference_update(wheres)
+        self._held.difference_update(wheres)
+        self._to_ask_singly = [each for each in self._to_ask_singly if each not in wheres]
         # If a partition comes back, another member may have read on from where the buffered messages are.
-        self._buffered = [each for each in self._buffered if each.partition() not in numbers]
+        self._buffered = [each for each in self._buffered if where_of(each) not in wheres]
         try:
-            notify(numbers)
+            notify(wheres)
         finally:
             self.metadata = None
-            self._unassign(numbers)
+            self._unassign(wheres)
 
-    def _unassign(self, partitions: list[int]) -> None:
+    def _unassign(self, partitions: list[TopicPartition]) -> None:
         try:
-            assigned = [each for each in self._consumer.assignment() if each.partition in partitions]
+            assigned = [each for each in self._consumer.assignment() if _where(each) in partitions]
             # A partition that goes while it is paused would still be paused when it comes back.
             self._consumer.resume(assigned)
             self._consumer.incremental_unassign(assigned)
@@ -322,11 +343,26 @@ class GroupMember:
                 raise self._as_transport_error(error.args[0]) from error
 
     def _as_transport_error(self, error: KafkaError) -> TransportError:
-        return as_transport_error(self._topic, error, self._client_errors.last, "Read")
+        return as_transport_error(self._group, error, self._client_errors.last, "Read")
 
     def _on_commit(self, error: KafkaError | None, partitions: list[KafkaTopicPartition]) -> None:
         if error is None:
-            self._owner.committed({each.partition: each.offset for each in partitions if each.error is None})
+            done = [each for each in partitions if each.error is None]
+            self._owner.committed({_where(each): each.offset for each in done})
+
+
+def where_of(message: Message) -> TopicPartition:
+    """Return the partition of a message that is a record."""
+    found: Any = message.topic(), message.partition()
+    return TopicPartition(*found)
+
+
+def _wheres(partitions: list[KafkaTopicPartition]) -> list[TopicPartition]:
+    return list(map(_where, partitions))
+
+
+def _where(each: KafkaTopicPartition) -> TopicPartition:
+    return TopicPartition(each.topic, each.partition)
 
 
 def leave(member: GroupMember) -> None:

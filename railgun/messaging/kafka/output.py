@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from railgun.messaging.errors import TransportFailedError
 from railgun.messaging.kafka.clients import Producer, produce_all
@@ -23,7 +24,7 @@ from railgun.messaging.kafka.errors import (
 )
 from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.settings import LINGERING, KafkaSettings
-from railgun.messaging.transport import Headers
+from railgun.messaging.transport import Headers, TopicPartition
 
 # A transaction whose writer died blocks readers, and the members that take its partitions over, until the broker aborts
 # it. The broker looks every ten seconds, so that is after one to two times this.
@@ -73,7 +74,9 @@ class Output(Protocol):
         """Whether `write` will never return. Another output has to be made then, and this one must not be closed."""
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
+        self,
+        select: Callable[[], tuple[Sequence[Outgoing], Mapping[TopicPartition, int]]],
+        member: GroupMember,
     ) -> None:
         """Call `select`, and write what it returns: records, and by partition the group's position after them.
 
@@ -108,7 +111,9 @@ class PlainOutput:
         self._producer = create_client(settings.broker, lambda: Producer(configuration))
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
+        self,
+        select: Callable[[], tuple[Sequence[Outgoing], Mapping[TopicPartition, int]]],
+        member: GroupMember,
     ) -> None:
         outgoing, _ = select()
         topics = ", ".join(sorted({each.topic for each in outgoing}))
@@ -169,7 +174,9 @@ class TransactionalOutput:
         return time.monotonic() > self._deadline_s
 
     def write(
-        self, select: Callable[[], tuple[Sequence[Outgoing], Mapping[int, int]]], member: GroupMember
+        self,
+        select: Callable[[], tuple[Sequence[Outgoing], Mapping[TopicPartition, int]]],
+        member: GroupMember,
     ) -> None:
         # Read before `select`: if a partition goes to another member after this, the generation in the metadata is an
         # old one, and the broker refuses the transaction.
@@ -179,7 +186,7 @@ class TransactionalOutput:
         outgoing, positions = select()
         if not positions:
             return
-        offsets = [member.position(partition, offset) for partition, offset in positions.items()]
+        offsets = [KafkaTopicPartition(*where, offset) for where, offset in positions.items()]
         self._producer.begin_transaction()
         try:
             for number, part in enumerate(_requests(outgoing)):

@@ -6,11 +6,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from railgun.messaging.errors import TransportClosedError, TransportReadOnlyError
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportReadOnlyError
 from railgun.messaging.kafka.consumer import KafkaConsumer
 from railgun.messaging.kafka.producer import KafkaProducer
 from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.topics import KafkaTopics
+from railgun.messaging.kafka.topics import Described, KafkaTopics
 from railgun.messaging.transport import (
     FOREVER,
     Entry,
@@ -76,6 +76,16 @@ class KafkaTransport:
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
         self._check_open()
         return self._topics.topic_ids(topics)
+
+    def described(self, topics: Collection[str]) -> Mapping[str, Described | TransportError]:
+        """Return those of the topics that exist, with one request; for a topic that this user may not see, why."""
+        self._check_open()
+        return self._topics.described(topics)
+
+    def committed(self, group: str) -> Mapping[TopicPartition, int]:
+        """Return the positions that a group has committed."""
+        self._check_open()
+        return self._topics.committed(group)
 
     def brokers(self) -> int:
         """Return how many brokers of the cluster live."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
@@ -55,18 +56,29 @@ class TopicTail:
 
 
 class InputTopic:
-    """There from the start; closed with the block."""
+    """There from the start; closed with the block.
 
-    def __init__(self, broker: str, prefix: str, stream: str, partitions: int = 1) -> None:
+    name: the input topic's; None: the default one.  makes: whether that has to be made.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        prefix: str,
+        stream: str,
+        partitions: int = 1,
+        name: str | None = None,
+        *,
+        makes: bool = True,
+    ) -> None:
         self.broker, self.partitions = broker, partitions
         self.topics = Topics(prefix)
-        self.input = self.topics.input(stream)
+        self.input = name or self.topics.input(stream)
         self._dead, self._out = self.topics.dead(stream), self.topics.output(stream)
-        self._producer = Producer(
-            {"bootstrap.servers": broker, "linger.ms": 0, "message.max.bytes": 20_000_000}
-        )
+        self._producer = self._made_producer()
         self._transport = KafkaTransport(quick_settings(broker))
-        self.make()
+        if makes:
+            self.make()
         self._tails: dict[str, TopicTail] = {}
 
     def __enter__(self) -> "InputTopic":
@@ -88,6 +100,17 @@ class InputTopic:
     def delete(self) -> None:
         """Have it no more."""
         self._transport.delete_topic(self.input)
+
+    def grow(self, partitions: int) -> None:
+        """Give it more partitions."""
+        admin = AdminClient({"bootstrap.servers": self.broker})
+        admin.create_partitions([NewPartitions(self.input, partitions)])[self.input].result(PATIENCE_S)
+        self.partitions = partitions
+        # It would look for new partitions only after minutes.
+        self._producer = self._made_producer()
+
+    def _made_producer(self) -> Producer:
+        return Producer({"bootstrap.servers": self.broker, "linger.ms": 0, "message.max.bytes": 20_000_000})
 
     def send(self, values: Iterable[Any], partition: int = 0, **more: Any) -> list[int]:
         """Write values, JSON unless they are bytes or None; their offsets."""
@@ -116,9 +139,14 @@ class InputTopic:
         return [json.loads(value) for _, value in self.answered]
 
     @property
+    def written(self) -> list[Message]:
+        """The records in the output topic."""
+        return self.tail(self._out).messages
+
+    @property
     def answered(self) -> list[tuple[bytes, bytes]]:
         """Keys and values of the records in the output topic."""
-        return [(message.key() or b"", message.value() or b"") for message in self.tail(self._out).messages]
+        return [(message.key() or b"", message.value() or b"") for message in self.written]
 
     @property
     def letters(self) -> list[Message]:

@@ -1,16 +1,19 @@
-"""A schema registry on loopback with schemas of its own."""
+"""A schema registry on loopback with schemas of its own.
+
+It stands for a real one where that would have to lie, and for Protobuf: one that can be had here serves no descriptors.
+"""
 
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 class RunningRegistry:
-    """answers: by path, the body. pending: paths asked for, in order. authorization: of the last. is_down: it answers
-    503.
+    """answers: by path, the body, or what writes it. pending: paths asked for, in order. authorization: of the last.
+    is_down: it answers 503.
     """
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
@@ -20,12 +23,19 @@ class RunningRegistry:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                registry.pending.append(self.path)
+                path, _, query = self.path.partition("?")
+                assert query == "format=serialized"
+                registry.pending.append(path)
                 registry.authorization = self.headers.get("Authorization")
-                found = registry.answers.get(self.path)
+                found = registry.answers.get(path)
                 self.send_response(503 if registry.is_down else 404 if found is None else 200)
                 self.end_headers()
-                self.wfile.write(json.dumps(found).encode())
+                # A client that has read enough goes away.
+                with suppress(OSError):
+                    if callable(found):
+                        found(self.wfile)
+                    else:
+                        self.wfile.write(json.dumps(found).encode())
 
             def log_message(self, *args: object) -> None:
                 pass

@@ -10,7 +10,7 @@ from frontend.topics import answers
 from frontend.topics.answers import AnswerThread
 from frontend.topics.windows import Run, Windows
 from railgun.telemetry.recording import StreamRecord
-from tests.frontend.topics.test_writing_waits import WAIT_S, HeldOutput, means_of
+from tests.frontend.topics.test_writing_waits import TOPICS, WAIT_S, WHERE, HeldOutput, means_of
 
 _TIMES = 8
 _OUTAGE = 3
@@ -47,9 +47,9 @@ class Unanswered:
 
 def test_each_time_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_AGAIN_S", 0.0)
-    windows, exchange = Windows("t", 10, len), Unanswering()
-    windows.assigned([0])
-    window = windows.of(0)
+    windows, exchange = Windows(TOPICS, 10, len), Unanswering()
+    windows.assigned([WHERE])
+    window = windows.of(WHERE)
     assert window is not None
     taken: Any = ()
     reading: Any = type("Reading", (), {"session_s": 1800.0})

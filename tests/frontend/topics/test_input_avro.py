@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend.topics.schemas import SchemaFile, SchemaRegistry, UnknownSchemaError, schemas_of
+from frontend.topics.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
+from frontend.topics.schemas import SchemaFile, schemas_of
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
@@ -36,11 +37,12 @@ SCHEMA = {
     ],
 }
 TEXT_TIME = {"type": "record", "name": "P", "fields": [{"name": "ts", "type": "double"}]}
+WRITTEN = WrittenSchema(AVRO, json.dumps(SCHEMA))
 GUID = uuid.UUID(int=7)
 ANSWERS = {
     "/schemas/ids/1": {"schema": json.dumps(SCHEMA)},
     f"/schemas/guids/{GUID}": {"schema": json.dumps(SCHEMA)},
-    "/schemas/ids/3": {"schema": "{}", "schemaType": "PROTOBUF"},
+    "/schemas/ids/3": {"schema": "{}", "schemaType": "XML"},
     "/schemas/ids/4": {"schema": json.dumps(TEXT_TIME)},
 }
 
@@ -74,7 +76,7 @@ def test_avro_is_read_as_json_is(
         good = {**event(), "price": Decimal("0.01"), "unknown": []}
         wrong = {
             "knows no schema 2": framed(_avro(good), 2),
-            "PROTOBUF": framed(b"x", 3),
+            "schema 3 is XML; Avro, JSON Schema and Protobuf are read": framed(b"x", 3),
             "ts: the number 1.5": framed(_avro({"ts": 1.5}, TEXT_TIME), 4),
             "left over": framed(_avro(good) + b"x"),
             "no Avro of its schema": framed(_avro(good)[:-4]),
@@ -102,7 +104,7 @@ def test_avro_is_read_as_json_is(
 def test_a_file_holds_the_schema_of_all(tmp_path: Path) -> None:
     file = tmp_path / "payment.avsc"
     file.write_text(json.dumps(SCHEMA))
-    assert SchemaFile(file).schema(1) == SchemaFile(file).schema(2) == SCHEMA
+    assert SchemaFile(file).schema(1) == SchemaFile(file).schema(2) == WRITTEN
     assert isinstance(schemas_of(InputSettings(schema_file=str(file))), SchemaFile)
     file.write_text("{")
     with pytest.raises(ConfigError, match=r"payment\.avsc"):
@@ -119,13 +121,11 @@ def test_a_registry_that_does_not_answer_is_asked_again() -> None:
         schemas = SchemaRegistry(registry.url)
         registry.is_down = True
         with pytest.raises(TransportUnavailableError, match="schema_registry_url"):
-            schemas.schema(1)
+            schemas.ask(1)
         registry.is_down = False
-        assert schemas.schema(1) == schemas.schema(1) == SCHEMA
-        for _ in range(2):
-            with pytest.raises(UnknownSchemaError):
-                schemas.schema(99)
-        assert registry.pending == ["/schemas/ids/1", "/schemas/ids/1", "/schemas/ids/99"]
+        assert schemas.ask(1) == WRITTEN
+        with pytest.raises(UnknownSchemaError, match=r"^the schema registry knows no schema 99$"):
+            schemas.ask(99)
 
 
 def test_the_password_of_a_registry_is_sent_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -133,19 +133,19 @@ def test_the_password_of_a_registry_is_sent_and_not_told(caplog: pytest.LogCaptu
     said = ""
     with schema_registry(ANSWERS) as registry:
         schemas = SchemaRegistry(registry.url.replace("://", "://somebody:secr%2Fet@"))
-        assert schemas.schema(1) == SCHEMA
+        assert schemas.ask(1) == WRITTEN
         assert registry.authorization == httpx.BasicAuth("somebody", "secr/et")._auth_header
         for is_down in (True, False):
             registry.is_down = is_down
-            # What it answers last is no JSON of a schema.
-            registry.answers["/schemas/ids/7"] = {"schema": "{"}
+            # What it answers last is no JSON object.
+            registry.answers["/schemas/ids/7"] = ["schema"]
             with pytest.raises(
                 TransportUnavailableError, match=r"^http://127\.0\.0\.1:\d+: schema 7: "
             ) as caught:
-                schemas.schema(7)
+                schemas.ask(7)
             said += "".join(traceback.format_exception(caught.value))
     with pytest.raises(TransportUnavailableError) as caught:
-        schemas.schema(8)
+        schemas.ask(8)
     said += "".join(traceback.format_exception(caught.value))
     assert "status 503" in said
     assert not [each for each in ("secr", "somebody") if each in said or each in caplog.text]

@@ -1,4 +1,4 @@
-"""Poison in the input topic: each has a letter with a reason, and good events are answered as without it."""
+"""Poison in the input topic: it has letters with reasons, or is skipped, and good events are answered as without it."""
 
 import json
 import random
@@ -21,7 +21,7 @@ def _text(event: dict[str, Any], **more: Any) -> bytes:
     return json.dumps({**event, **more}).encode()
 
 
-# Each makes a record that is none of this stream's events, of one that is.
+# Each makes a record that is none of this stream's events, of one that is. One without a value is skipped.
 POISON: tuple[Callable[[Chosen, dict[str, Any]], bytes | None], ...] = (
     lambda chosen, event: None,
     lambda chosen, event: b"",
@@ -57,7 +57,7 @@ def play(kafka: str, folder: Path, event: Event, seed: int, poison: int) -> None
         cluster.start_units(1)
         cluster.serve()
         good: list[dict[str, Any]] = []
-        bad: list[tuple[int, bytes | None]] = []
+        bad: list[tuple[int, bytes]] = []
         for number in range(poison):
             body = POISON[number % len(POISON)](chosen, event(card=f"c{chosen.randrange(5)}"))
             if body is not None and len(body) > 16_900_000:
@@ -65,7 +65,8 @@ def play(kafka: str, folder: Path, event: Event, seed: int, poison: int) -> None
             events = [event(card=f"c{chosen.randrange(5)}") for _ in range(chosen.randrange(4))]
             good += events
             offsets = topic.send([body, *events], key=chosen.choice([None, b"", b"k"]))
-            bad.append((offsets[0], body))
+            if body is not None:
+                bad.append((offsets[0], body))
         counts: dict[str, int] = {}
         for one, reply in zip(good, topic.await_replies(len(good)), strict=True):
             counts[one["card"]] = counts.get(one["card"], 0) + 1

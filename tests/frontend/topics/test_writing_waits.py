@@ -12,11 +12,15 @@ import pytest
 from frontend.topics import inputs
 from frontend.topics.answers import AnswerThread
 from frontend.topics.windows import Run, Windows
+from railgun.catalog.catalog import Catalog
 from railgun.messaging.errors import TransportClosedError, TransportUnavailableError
 from railgun.messaging.kafka.output import OutputAbortedError
+from railgun.messaging.transport import TopicPartition
+from railgun.registry.input_topics import InputTopic
 from railgun.telemetry.recording import StreamRecord
 
 WAIT_S = 20.0
+TOPICS, WHERE = {"t": InputTopic("t", "id", 7)}, TopicPartition("t", 0)
 
 
 class Watched(threading.Condition):
@@ -81,12 +85,12 @@ def means_of(exchange: Any) -> Any:
 
 def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     """It took a processor meanwhile, from whatever keeps the reading thread."""
-    windows, changed, output = Windows("t", 10, len), Watched(), HeldOutput()
+    windows, changed, output = Windows(TOPICS, 10, len), Watched(), HeldOutput()
     windows.changed = changed
-    windows.assigned([0])
-    window = windows.of(0)
+    windows.assigned([WHERE])
+    window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
     windows.alive_s = monotonic() - 3600
     reading: Any = SimpleNamespace(session_s=1800.0)
@@ -102,11 +106,11 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
 
 
 def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    windows = Windows("t", 10, len)
-    windows.assigned([0])
-    window = windows.of(0)
+    windows = Windows(TOPICS, 10, len)
+    windows.assigned([WHERE])
+    window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     output = AbortedOutput(
         [
             OutputAbortedError("no member"),
@@ -130,11 +134,11 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_an_output_that_does_not_come_back_is_left_behind() -> None:
-    windows, output = Windows("t", 10, len), StuckOutput()
-    windows.assigned([0])
-    window = windows.of(0)
+    windows, output = Windows(TOPICS, 10, len), StuckOutput()
+    windows.assigned([WHERE])
+    window = windows.of(WHERE)
     assert window is not None
-    nothing: Any = None
+    nothing: Any = ()
     reading: Any = SimpleNamespace(session_s=1800.0)
     answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
     try:
@@ -155,14 +159,15 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
 def test_an_input_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that asks something of a broker that is away."""
 
-    def topics() -> object:
+    def described(_: object) -> object:
         raise TransportClosedError("broker")
 
     monkeypatch.setattr(inputs, "_END_S", 0.1)
     came_back = threading.Event()
     stuck: Any = SimpleNamespace(stop=lambda: None, join=came_back.wait)
-    transport: Any = SimpleNamespace(topics=topics)
-    opened = inputs.Inputs(means_of(None), transport)
+    transport: Any = SimpleNamespace(described=described)
+    means: Any = SimpleNamespace(intakes=SimpleNamespace(now=SimpleNamespace(catalog=Catalog())))
+    opened = inputs.Inputs(means, transport)
     opened._running["s"] = stuck
     closing = threading.Thread(target=opened.close, daemon=True)
     closing.start()

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.messaging.transport import TopicPartition
 from tests.broker.own_topics import own_prefix
 from tests.messaging.in_time import in_time
 from tests.unit.local_units import quick_settings
@@ -33,7 +34,7 @@ class Member:
         self.read: dict[int, list[int]] = {each: [] for each in range(partitions)}
         self.could_finish: bool | None = None
         self.was_shut_out = False
-        self.reading = GroupMember(quick_settings(broker), topic, topic, self)
+        self.reading = GroupMember(quick_settings(broker), topic, [topic], self)
 
     def __enter__(self) -> Self:
         return self
@@ -41,18 +42,21 @@ class Member:
     def __exit__(self, *raised: object) -> None:
         leave(self.reading)
 
-    def assigned(self, partitions: list[int]) -> None:
-        self.partitions |= set(partitions)
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        return committed if committed >= 0 else None
 
-    def revoked(self, partitions: list[int]) -> None:
+    def assigned(self, partitions: list[TopicPartition]) -> None:
+        self.partitions |= {each.partition for each in partitions}
+
+    def revoked(self, partitions: list[TopicPartition]) -> None:
         self.could_finish = self.reading.metadata is not None
-        self.partitions -= set(partitions)
+        self.partitions -= {each.partition for each in partitions}
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
         self.was_shut_out = True
-        self.partitions -= set(partitions)
+        self.partitions -= {each.partition for each in partitions}
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         pass
 
     def poll(self) -> None:
@@ -153,6 +157,11 @@ def topic(kafka: str) -> Iterator[str]:
         yield name
 
 
+def at(topic: str, positions: Mapping[int, int]) -> dict[TopicPartition, int]:
+    """Positions in one topic."""
+    return {TopicPartition(topic, partition): offset for partition, offset in positions.items()}
+
+
 def transaction(kafka: str, topic: str, member: Member, positions: Mapping[int, int]) -> Producer:
     """One over positions, by partition, that is open."""
 
@@ -160,7 +169,7 @@ def transaction(kafka: str, topic: str, member: Member, positions: Mapping[int, 
         writer = Producer({"bootstrap.servers": kafka, "transactional.id": topic})
         writer.init_transactions(_PATIENCE_S)
         writer.begin_transaction()
-        wanted = [member.reading.position(*each) for each in positions.items()]
+        wanted = [KafkaTopicPartition(topic, *each) for each in positions.items()]
         writer.send_offsets_to_transaction(wanted, member.reading.metadata, _PATIENCE_S)
         return writer
 
@@ -299,7 +308,7 @@ def test_partitions_are_given_up_before_the_client_is_closed(
 def test_what_the_group_goes_on_from_is_gone(kafka: str, topic: str) -> None:
     with Member(kafka, topic) as first:
         until(lambda: len(first.partitions) == 2, first)
-        first.reading.commit({0: 2, 1: _DONE}, wait=True)
+        first.reading.commit(at(topic, {0: 2, 1: _DONE}), wait=True)
     where = KafkaTopicPartition(topic, 0, 4)
     admin = AdminClient({"bootstrap.servers": kafka})
     admin.delete_records([where])[where].result(_PATIENCE_S)
@@ -314,14 +323,14 @@ def test_what_came_while_paused_of_a_partition_that_went_and_is_back(
     with Member(kafka, topic) as nobody:
         until(lambda: len(nobody.partitions) == 2, nobody)
         # Of the two, the group takes the first from who has both; of the other nothing comes.
-        nobody.reading.commit({1: _RECORDS}, wait=True)
+        nobody.reading.commit(at(topic, {1: _RECORDS}), wait=True)
     with Member(kafka, topic) as first:
         with monkeypatch.context() as patch:
             patch.setattr("railgun.messaging.kafka.group._PAUSE_S", _PATIENCE_S)
             first.reading.pause()
         with Member(kafka, topic) as second:
             pause_until(lambda: second.partitions == {0}, first, second)
-            second.reading.commit({0: _DONE}, wait=True)
+            second.reading.commit(at(topic, {0: _DONE}), wait=True)
         pause_until(lambda: len(first.partitions) == 2, first)
         until(lambda: bool(first.read[0]), first)
         steady(first)
@@ -357,7 +366,7 @@ def test_a_broker_that_takes_its_time(kafka: str) -> None:
 def test_partitions_that_move_while_nothing_is_read(kafka: str, topic: str) -> None:
     with Member(kafka, topic) as first:
         until(lambda: all(len(each) == _RECORDS for each in first.read.values()), first)
-        first.reading.commit({0: _RECORDS, 1: _RECORDS}, wait=True)
+        first.reading.commit(at(topic, {0: _RECORDS, 1: _RECORDS}), wait=True)
         with Member(kafka, topic) as second:
             pause_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             # What was read before is written without reading on.
@@ -376,7 +385,7 @@ def test_buffered_records_of_a_partition_that_went(kafka: str, topic: str) -> No
             pause_until(lambda: len(first.partitions) == len(second.partitions) == 1, first, second)
             (gone,) = second.partitions
             until(lambda: len(second.read[gone]) == _RECORDS, second)
-            second.reading.commit({gone: _RECORDS}, wait=True)
+            second.reading.commit(at(topic, {gone: _RECORDS}), wait=True)
         pause_until(lambda: len(first.partitions) == 2, first)
         until(lambda: len(first.read[1 - gone]) == _RECORDS, first)
         steady(first)

@@ -67,16 +67,19 @@ def place(broker: SecuredBroker) -> Place:
 class _Owner:
     """Of a member of a group."""
 
-    def assigned(self, partitions: list[int]) -> None:
+    def start(self, where: TopicPartition, committed: int) -> int | None:
+        return committed if committed >= 0 else None
+
+    def assigned(self, partitions: list[TopicPartition]) -> None:
         pass
 
-    def revoked(self, partitions: list[int]) -> None:
+    def revoked(self, partitions: list[TopicPartition]) -> None:
         pass
 
-    def lost(self, partitions: list[int]) -> None:
+    def lost(self, partitions: list[TopicPartition]) -> None:
         pass
 
-    def committed(self, positions: Mapping[int, int]) -> None:
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         pass
 
 
@@ -96,7 +99,7 @@ def _membership(place: Place) -> None:
 
 
 def _input(place: Place) -> None:
-    member = GroupMember(place.settings, place.name("s.in"), place.name("s.in"), _Owner())
+    member = GroupMember(place.settings, place.name("s.in"), [place.name("s.in")], _Owner())
     try:
         until_s = time.monotonic() + _PATIENCE_S
         while time.monotonic() < until_s and not member.poll(0.1, 10):

@@ -36,13 +36,15 @@ def _used_s() -> float:
 
 
 class _Nobody:
-    def assigned(self, partitions: list[int]) -> None: ...
+    def start(self, where: TopicPartition, committed: int) -> int | None: ...
 
-    def revoked(self, partitions: list[int]) -> None: ...
+    def assigned(self, partitions: list[TopicPartition]) -> None: ...
 
-    def lost(self, partitions: list[int]) -> None: ...
+    def revoked(self, partitions: list[TopicPartition]) -> None: ...
 
-    def committed(self, positions: Mapping[int, int]) -> None: ...
+    def lost(self, partitions: list[TopicPartition]) -> None: ...
+
+    def committed(self, positions: Mapping[TopicPartition, int]) -> None: ...
 
 
 @contextmanager
@@ -100,13 +102,13 @@ def test_a_large_transaction(broker: LocalBroker) -> None:
     with KafkaTransport(settings) as transport:
         transport.create_topic("in", 1)
         transport.create_topic("out", 1)
-    reading = GroupMember(settings, "g", "in", _Nobody())
+    reading = GroupMember(settings, "g", ["in"], _Nobody())
     output = TransactionalOutput(settings, "writer")
     values = [bytes(500)] * 6_000
     outgoing = Outgoing("out", values, [b"key"] * len(values))
 
     def write() -> None:
-        in_time(lambda: output.write(lambda: ([outgoing], {0: 0}), reading), attempts=1)
+        in_time(lambda: output.write(lambda: ([outgoing], {TopicPartition("in", 0): 0}), reading), attempts=1)
 
     try:
         deadline = time.monotonic() + _PATIENCE_S
