@@ -86,6 +86,7 @@ def test_every_durability_and_width_has_its_case() -> None:
         "fsync",
         "wide",
         "fsync_wide",
+        "computed",
         "metrics_added",
         "metrics_shared",
         "metrics_in_turn",

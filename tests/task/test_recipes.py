@@ -11,7 +11,7 @@ from railgun.language.evaluator import Evaluator
 from railgun.language.parser import parse_query
 from railgun.language.program import compile_program
 from railgun.language.resolve import resolve
-from railgun.language.typed import TypedExpression, fields_of
+from railgun.language.typed import Field, TypedExpression, fields_of
 from railgun.language.types import Kind
 from railgun.plan.hot import HotPlan, field_column
 from railgun.task.computed_columns import ColumnComputer
@@ -22,6 +22,7 @@ from reservoir.native.jit import array_at
 from tests.language.batch import Batch, Value
 from tests.language.expression_text import FIELDS, expressions, rows
 
+KEYS = tuple(Field(FIELDS[name], name) for name in ("s", "n"))
 KINDS = ("long", "double", "decimal", "timestamp", "boolean", "string")
 
 
@@ -35,7 +36,7 @@ def typed(text: str) -> TypedExpression | None:
 def planned(found: Sequence[TypedExpression]) -> tuple[HotPlan, list[HotColumn]]:
     """A plan over all fields, in which these have columns among others."""
     hot = HotPlan(list(FIELDS.items()))
-    hot.entity(("s", "n"))
+    hot.entity(("s", "n"), KEYS)
     columns = [hot.columns[hot.value(each)] for each in found]
     hot.value(*(each for each in (typed("n + 1"),) if each))
     return hot, columns
@@ -104,7 +105,7 @@ def test_hashes_strings_and_constants_have_none() -> None:
         [each for each in map(typed, ("n * 2", "LOWER(s)", "s LIKE 'a%'", "1 + 1")) if each is not None]
     )
     assert recipe_for(hot, [plain]) is not None
-    entity = hot.columns[hot.entity(("s", "n"))]
+    entity = hot.columns[hot.entity(("s", "n"), KEYS)]
     for column in (text, of_text, constant, entity):
         assert recipe_for(hot, [column]) is None
         assert recipe_for(hot, [plain, column]) is None or column == constant

@@ -4,14 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.catalog.changes import AddMetric
+from railgun.catalog.computed_reading import is_computed
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName
+from railgun.cluster.records import READS, FrontEndRecord, encode_statement
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.messaging.transport import Entry, TopicPartition, TopicSettings
 from railgun.registry import evolution
+from railgun.registry.cluster_topics import make_topics
 from railgun.registry.kafka_registry import KafkaRegistry
+from railgun.wire.records import Records
 from tests.strategies.case import STREAM
 from tests.unit.front_end import FrontEnd
 from tests.unit.local_units import awaited, quick_settings
@@ -61,6 +65,8 @@ class ClusterPlayer:
 
     def apply(self, definitions: str) -> None:
         parsed = parse_definitions(definitions)
+        if any(stream.computed for stream in parsed.streams.values()):
+            self._introduce()
         self.registry.change(lambda catalog: evolution.missing(catalog, parsed))
 
     def score(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +101,8 @@ class ClusterPlayer:
         self._change(lambda catalog: [evolution.dropped_metric(catalog, STREAM, name)])
 
     def add_field(self, name: str, declared: Any) -> None:
+        if is_computed(declared):
+            self._introduce()
         self._change(lambda catalog: [evolution.added_field(catalog, STREAM, name, declared)])
 
     def drop_field(self, name: str) -> None:
@@ -130,6 +138,14 @@ class ClusterPlayer:
             return all(key in newest and newest[key].status.position >= end for key, end in ends.items())
 
         awaited(done, wait_s)
+
+    def _introduce(self) -> None:
+        """Say what the front-end reads: computed fields are refused before."""
+        make_topics(self.transport, self.registry.topics)
+        said = FrontEndRecord(said_ms=1, number=self.front_end.number, name="test", release="", reads=READS)
+        where = TopicPartition(self.registry.topics.nodes, 0)
+        entry = Entry(where, Records.of([encode_statement(said)]), [said.key])
+        self.transport.submit([entry]).result(60.0)
 
     def _change(self, request: Any) -> None:
         self.flush()

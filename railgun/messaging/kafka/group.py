@@ -1,4 +1,7 @@
-"""Reads topics as a member of a consumer group, which divides the topics' partitions among its members."""
+"""Reads topics as a member of a consumer group, which divides the topics' partitions among its members.
+
+Front-ends read input topics by it.
+"""
 
 import logging
 import threading
@@ -257,7 +260,7 @@ class GroupMember:
     def _positions(self, partitions: Collection[TopicPartition]) -> list[KafkaTopicPartition]:
         """Return the positions at which to start reading partitions.
 
-        Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
+        Raises KafkaException if the broker does not answer in time, as while a transaction over one is open.
         """
         requested = [KafkaTopicPartition(*where) for where in partitions]
         requested_s = monotonic()
@@ -272,7 +275,7 @@ class GroupMember:
         return found
 
     def _membership(self) -> Any:
-        """The member's identity; None if it is not a member, or joined again under a new id.
+        """Return the member's identity; None if it is not a member, or joined again under a new id.
 
         The check matters: a broker takes any position from a transaction that names no member.
         """
@@ -366,7 +369,7 @@ def leave(member: GroupMember) -> None:
     """Close a member, for at most ten seconds; then its thread is abandoned, and its group gives its partitions to
     others.
 
-    librdkafka blocks forever where the broker goes away while positions are being committed (2.16; its issue 3740).
+    librdkafka blocks forever if the broker goes away while positions are being committed (2.16; its issue 3740).
     """
     left: Future[None] = Future()
 
