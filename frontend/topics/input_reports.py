@@ -1,7 +1,7 @@
 """Records how far front-ends have read the input topics of streams, and hands on what others have recorded.
 
-The records are in a topic of their own. FORMAT.md describes them. A broker forgets the positions of a group that rests for
-long; these stay.
+The records are in a topic of their own. FORMAT.md describes them. A broker forgets the positions of a group that rests
+for long; these stay.
 """
 
 import logging
