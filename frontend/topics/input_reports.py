@@ -1,6 +1,7 @@
-"""How far the input topics of streams are read: front-ends write it, and read it of one another. See FORMAT.md.
+"""Records how far front-ends have read the input topics of streams, and hands on what others have recorded.
 
-A broker forgets the positions of a group that rests for long. These stay.
+The records are in a topic of their own. FORMAT.md describes them. A broker forgets the positions of a group that rests
+for long; these stay.
 """
 
 import logging
