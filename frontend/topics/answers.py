@@ -49,6 +49,7 @@ class AnswerThread:
         self._stream, self._exchange, self._windows = stream, means.exchange, windows
         self._reading, self._output, self._record = reading, output, record
         self._on_failure = on_failure
+        self._in = means.topics.input(stream)
         self._out, self._dead = means.topics.output(stream), means.topics.dead(stream)
         self._changed = windows.changed
         self._answered: list[PendingRequest] = []
@@ -214,7 +215,9 @@ class AnswerThread:
     def _outgoing(self, runs: Sequence[Run]) -> list[Outgoing]:
         """Return the records to write: the replies of runs, then their dead letters."""
         letters = [letter for run in runs for letter in run.letters]
-        made = [Outgoing(self._out, run.values or (), run.keys) for run in runs if run.values]
+        made = [
+            Outgoing(self._out, run.values or (), run.keys, run.places(self._in)) for run in runs if run.values
+        ]
         if letters:
             made.append(
                 Outgoing(

@@ -91,6 +91,11 @@ class Run:
         window = self.window
         return list(zip(repeat(window.number), self.offsets, repeat(window.committed)))
 
+    def places(self, topic: str) -> list[Headers]:
+        """Return the headers of each reply: where the record is that it answers. topic: the input topic."""
+        name, partition = ("topic", topic.encode()), ("partition", b"%d" % self.window.partition)
+        return [[name, partition, ("offset", b"%d" % offset)] for offset in self.offsets]
+
 
 # How long the runs of a partition that goes to another member may take to be answered and written.
 FINISH_S = 3.0

@@ -32,7 +32,7 @@ def canonical(reply: Mapping[str, Any]) -> str:
 
 class Expected:
     """replies: by the id's text, what the oracle says of each event of that id. unanswerable: positions of events that
-    it refuses."""
+    it refuses. ids: the ids' texts of all others, by position."""
 
     def __init__(self, broker: str, prefix: str, definitions: str, sent: Sent) -> None:
         oracle = Oracle(definitions).streams[STREAM]
@@ -48,6 +48,7 @@ class Expected:
                 except EventRefused:
                     self.unanswerable.add((partition, offset))
             answers = self._answers(oracle, log, topics, records)
+        self.ids = {where: str(each.id) for where, each in records.items()}
         self.replies: dict[str, list[str]] = defaultdict(list)
         for where, record in records.items():
             self.replies[str(record.id)].append(canonical(answers[where]))

@@ -118,7 +118,12 @@ class InputTopic:
     @property
     def answered(self) -> list[tuple[bytes, bytes]]:
         """Keys and values of the records in the output topic."""
-        return [(message.key() or b"", message.value() or b"") for message in self.tail(self._out).messages]
+        return [(message.key() or b"", message.value() or b"") for message in self.records]
+
+    @property
+    def records(self) -> list[Message]:
+        """What the output topic holds, with keys and headers."""
+        return self.tail(self._out).messages
 
     @property
     def letters(self) -> list[Message]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import httpx
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from tests.forked import Forked
@@ -127,11 +127,17 @@ def await_committed(topic: InputTopic, sent: Sent) -> None:
         consumer.close()
 
 
+def place_of(message: Message) -> tuple[int, int]:
+    """The partition and the offset that the headers of a reply or a letter say."""
+    said = headers_of(message)
+    return int(said["partition"]), int(said["offset"])
+
+
 def check(topic: InputTopic, expected: Expected, *, once: bool) -> None:
     """Every event is answered as the oracle says or has a letter; `once`: exactly that often."""
     topic.read_all()
-    places = [headers_of(letter) for letter in topic.letters]
-    assert {(int(each["partition"]), int(each["offset"])) for each in places} == expected.unanswerable
+    assert {place_of(letter) for letter in topic.letters} == expected.unanswerable
+    assert {place_of(reply): (reply.key() or b"").decode() for reply in topic.records} == expected.ids
     got: dict[str, list[str]] = defaultdict(list)
     for key, reply in topic.answered:
         got[key.decode()].append(canonical(json.loads(reply)))

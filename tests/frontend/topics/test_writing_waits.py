@@ -76,7 +76,7 @@ class StuckOutput(HeldOutput):
 
 def means_of(exchange: Any) -> Any:
     """What a stream's way is made with, as far as answers need it."""
-    return SimpleNamespace(exchange=exchange, topics=SimpleNamespace(output=str, dead=str))
+    return SimpleNamespace(exchange=exchange, topics=SimpleNamespace(input=str, output=str, dead=str))
 
 
 def test_what_may_not_be_written_for_now_is_waited_with() -> None:
