@@ -6,7 +6,7 @@ such as `railgun apply`.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from railgun.catalog.changes import (
@@ -26,6 +26,7 @@ from railgun.catalog.derivations import derived_from_sql
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import Definitions, FieldDefinition, MetricDefinition, StreamDefinition
+from railgun.catalog.output_reading import output_text
 from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
     check_partitioner_names,
@@ -454,6 +455,8 @@ def _describe(value: object) -> str:
     """Formats the value of a key as a definition has it."""
     if value is None:
         return "not set"
+    if isinstance(value, Mapping):
+        return output_text(value)
     if isinstance(value, list):
         return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,6 +15,7 @@ from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
+from railgun.catalog.output_reading import output_from_table, output_to_json
 from railgun.catalog.tables import FOREVER, Table
 from railgun.language.computed import ComputedField
 from railgun.language.duration import format_duration
@@ -39,6 +40,7 @@ KEYS = (
     "record_replies",
     "dedup_events",
     "fields",
+    "output",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
 _COMPUTED = "computed"
@@ -78,7 +80,9 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     body = stream_to_json(stream) | ({} if kept is None else {"log_retention": log_retention_text(kept)})
     body.pop(_COMPUTED, None)
     fields = {field.name: field_to_json(field) for field in stream.fields}
-    return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
+    body["fields"] = fields | {field.name: computed_to_json(field) for field in stream.computed}
+    output = output_to_json(stream.output)
+    return body | ({"output": output} if output else {})
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -104,8 +108,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention`, with no more of recorded fields than
-    types, and with the time zones of computed ones. Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention` and `output`, with no more of recorded
+    fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -140,6 +144,7 @@ def _made(
     name: str, table: Table, fields: tuple[FieldDefinition, ...], computed: tuple[ComputedField, ...]
 ) -> StreamDefinition:
     lateness_ms = table.duration_ms("lateness")
+    names = [*(each.name for each in fields), *(each.name for each in computed)]
     stream = StreamDefinition(
         name=name,
         fields=fields,
@@ -155,6 +160,7 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
+        output=output_from_table(table.get("output"), names, table.at("output")),
     )
     check_stream(stream, table.loc)
     return stream

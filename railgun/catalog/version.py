@@ -8,4 +8,6 @@ WITH_PLACES: Final = 2
 """That of entries in which fields have paths or units."""
 WITH_COMPUTED: Final = 3
 """That of entries in which a stream has computed fields."""
-CATALOG_VERSION: Final = WITH_COMPUTED
+WITH_OUTPUT: Final = 4
+"""That of entries in which a stream says where its replies go."""
+CATALOG_VERSION: Final = WITH_OUTPUT

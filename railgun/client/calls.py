@@ -154,8 +154,10 @@ def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None
 
 
 def evolve_stream(session: Session, stream: str, changes: Mapping[str, Any]) -> Steps[None]:
-    """Change a stream. changes: new `fields`, computed ones that are None to drop them, `lateness`, `retention`,
-    `log_retention` (None: as the setting says).
+    """Change a stream.
+
+    changes: new `fields`, computed ones that are None to drop them, `lateness`, `retention`, `log_retention` (None: as
+        the setting says), `output` (None: unset).
     """
     yield from change(session, "PATCH", stream_path(stream), changes)
 

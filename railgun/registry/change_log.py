@@ -1,6 +1,6 @@
 """Words the catalogue's changes for people: who changed what, the newest first. Does no I/O."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -20,6 +20,7 @@ from railgun.catalog.changes import (
 from railgun.catalog.computed_reading import computed_text
 from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import StreamDefinition
+from railgun.catalog.output_reading import output_text
 from railgun.catalog.stream_reading import definition_to_json
 from railgun.registry.origin import Made
 from railgun.wording import counted
@@ -120,4 +121,6 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Mapping):
+        return output_text(value)
     return "unset" if value is None else str(value)

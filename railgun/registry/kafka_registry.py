@@ -38,6 +38,7 @@ from railgun.registry.entries import (
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
 from railgun.registry.origin import UNNAMED, Made, Origin
+from railgun.registry.output_topics import check_outputs
 from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
 from railgun.registry.topics import PREFIX, Topics
@@ -239,6 +240,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
+            check_outputs(changes, catalog.definitions, self._topics)
             self._readers.check(changes, catalog.definitions)
             self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from railgun.catalog.changes import Change, PutStream
-from railgun.catalog.model import StreamDefinition
-from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_PLACES
+from railgun.catalog.model import OutputDefinition, StreamDefinition
+from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_OUTPUT, WITH_PLACES
 from railgun.cluster.records import FrontEndRecord, NodeRecord, RecordError, decode_statement
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -34,6 +34,11 @@ class CatalogReaders:
         """
         put = [change for change in changes if isinstance(change, PutStream)]
         for version, what, new in (
+            (
+                WITH_OUTPUT,
+                "outputs (here of {})",
+                [each.stream.name for each in put if _has_new_output(each, known)],
+            ),
             (
                 WITH_COMPUTED,
                 "computed fields (here {})",
@@ -100,6 +105,13 @@ def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[
     """Return the names of the new computed fields. known: the streams before the change."""
     before = known.get(change.stream.name)
     return [each.name for each in change.stream.computed if before is None or each.name not in before.types]
+
+
+def _has_new_output(change: PutStream, known: Mapping[str, StreamDefinition]) -> bool:
+    """Return whether a stream says for the first time where its replies go. known: the streams before the change."""
+    before = known.get(change.stream.name)
+    default = OutputDefinition()
+    return change.stream.output != default and (before is None or before.output == default)
 
 
 def _reads(reads: Mapping[str, int], version: int) -> bool:

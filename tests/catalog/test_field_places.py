@@ -12,6 +12,7 @@ from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json, stream_to_json
+from railgun.catalog.version import CATALOG_VERSION
 from railgun.registry.entries import CatalogState, begin_entry
 from railgun.registry.errors import CatalogVersionError
 from railgun.registry.evolution import added_field, changed_stream, evolved
@@ -185,7 +186,7 @@ def test_paths_stand_beside_the_change_in_the_catalogue() -> None:
     plain = stream_from_json(stream_to_json(STREAM))
     assert json.loads(begin_entry(PutStream(1, plain, 1), Made(7)))["version"] == 1
     with pytest.raises(CatalogVersionError):
-        CatalogState("the log").take(0, json.dumps({**entry, "version": 4}).encode())
+        CatalogState("the log").take(0, json.dumps({**entry, "version": CATALOG_VERSION + 1}).encode())
 
 
 @pytest.mark.parametrize("role", ["time", "id", "partitioners"])

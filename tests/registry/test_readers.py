@@ -1,11 +1,12 @@
 """Fields with paths are registered only once all nodes and front-ends that live read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.catalog.model import OutputDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.cluster.records import READS, DrainOrder, FrontEndRecord, NodeRecord, encode_statement
 from railgun.messaging.kafka.membership import Members
@@ -100,7 +101,7 @@ def test_front_ends(cluster: Cluster) -> None:
     assert found == (
         "the front-end front-6 of 0.1.0, the front-end of the topic p.replies.7 (if it has died, delete the topic)"
     )
-    cluster.front_end(6, {**BEFORE, "catalog": 3})
+    cluster.front_end(6, {**BEFORE, "catalog": 9})
     cluster.front_end(7, dict(READS))
     assert cluster.laggards() is None
 
@@ -113,6 +114,19 @@ def test_computed_fields_need_a_later_version(cluster: Cluster) -> None:
     found = cluster.laggards(PutStream(1, stream, 1))
     assert found == "computed fields (here y) are not read by the node one of 0.1.0"
     assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
+
+
+def test_outputs_need_a_later_version(cluster: Cluster) -> None:
+    cluster.members = {"one"}
+    cluster.node("one", {**BEFORE, "catalog": 3})
+    stream = stream_from_json({"name": "s", "fields": {"x": "long"}, "output": {"key": "input"}})
+    assert cluster.laggards() is None
+    found = cluster.laggards(PutStream(1, stream, 1), {"s": PLAIN})
+    assert found == "outputs (here of s) are not read by the node one of 0.1.0"
+    other = replace(stream, output=OutputDefinition(topic="elsewhere"))
+    assert cluster.laggards(PutStream(2, other, 1), {"s": stream}) is None
+    cluster.node("one", dict(READS))
+    assert cluster.laggards(PutStream(1, stream, 1), {}) is None
 
 
 def test_what_all_read_is_not_asked_about(cluster: Cluster) -> None:

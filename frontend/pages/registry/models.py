@@ -24,6 +24,15 @@ class FieldPlace(BaseModel):
     )
 
 
+class Output(BaseModel):
+    """Where a stream's replies go on Kafka, and what is in them."""
+
+    topic: str | None = Field(None, description="the topic of replies; else <prefix>.<stream>.out")
+    dead: str | None = Field(None, description="the topic of dead letters; else <prefix>.<stream>.dead")
+    key: str | None = Field(None, description="of replies: id (the event's), or input (that of its record)")
+    include: list[str] | None = Field(None, description="fields that replies repeat in the output topic")
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -45,6 +54,9 @@ class Stream(BaseModel):
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
     )
+    output: Output | None = Field(
+        None, description="for topics of replies: where they go, and what is in them"
+    )
 
 
 class StreamChange(BaseModel):
@@ -57,6 +69,9 @@ class StreamChange(BaseModel):
     retention: str | None = Field(None, description="how long events are kept, or forever")
     log_retention: str | None = Field(
         None, description="how long the broker keeps logs, or forever; null: as the setting says"
+    )
+    output: Output | None = Field(
+        None, description="where replies go, in place of what was said before; null: as if nothing had been"
     )
 
 

@@ -28,7 +28,9 @@ from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
-_EVOLVABLE = ("fields", "lateness", "retention", "log_retention")
+_EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "output")
+# A null takes back what was said of these.
+_TAKEN_BACK = ("log_retention", "output")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 
@@ -150,10 +152,7 @@ def _evolution(body: object) -> Mapping[str, Any]:
             )
     table = Table(body, (), _EVOLVABLE)
     settings = {key: table.get(key) for key in _EVOLVABLE if table.get(key) is not None}
-    if table.has("log_retention"):
-        # A null takes back what was said.
-        settings["log_retention"] = table.get("log_retention")
-    return settings
+    return settings | {key: table.get(key) for key in _TAKEN_BACK if table.has(key)}
 
 
 def _sql(body: object) -> str:
