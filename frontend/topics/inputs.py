@@ -1,24 +1,17 @@
 """Begins an input for each stream that has an input topic, ends it with the topic, and begins it again if it failed."""
 
-import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 
-from frontend.topics.recorded import OUT
 from frontend.topics.route import Means, Route
 from frontend.topics.stream_input import StreamInput
+from frontend.topics.stream_output import StreamOutput
 from frontend.topics.windows import PARTITIONS_MAX
-from railgun.messaging.errors import (
-    TopicExistsError,
-    TopicSettingsError,
-    TransportClosedError,
-    TransportError,
-)
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportRefusedError
 from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import FOREVER
 
 _LOOK_S = 1.0
 _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
@@ -76,22 +69,25 @@ class Inputs:
         for name, entry in streams.items():
             topic = self._means.topics.input(name)
             if 0 < topics.get(topic, 0) <= PARTITIONS_MAX:
-                requested[name] = Route(name, entry.created, self._transport.topic_id(topic))
+                output = StreamOutput.of(entry.stream, self._means.topics)
+                requested[name] = Route(name, entry.created, self._transport.topic_id(topic), output)
         for name, running in list(self._running.items()):
             if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
         for name, route in requested.items():
             trouble = self._troubles.get(name)
             if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
-                self._begin(route, topics[self._means.topics.input(name)])
+                self._begin(route, topics)
 
-    def _begin(self, route: Route, partitions: int) -> None:
-        names = self._means.topics
-        for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
-            # A topic that somebody has made is used as it is.
-            with contextlib.suppress(TopicExistsError, TopicSettingsError):
-                self._transport.create_topic(topic, partitions, settings)
-        _log.info("events are read from %s", names.input(route.stream))
+    def _begin(self, route: Route, topics: Mapping[str, int]) -> None:
+        topic = self._means.topics.input(route.stream)
+        try:
+            route.output.make_topics(self._transport, topics, topics[topic])
+        except TransportRefusedError as error:
+            # It is about this stream's topics. Others begin.
+            self._failed(route.stream, str(error))
+            return
+        _log.info("events are read from %s", topic)
         self._running[route.stream] = StreamInput(route, self._means, self._output(route.stream))
 
     def _end(self, name: str, running: StreamInput) -> None:
@@ -101,10 +97,12 @@ class Inputs:
         if running.failure is None:
             self._troubles.pop(name, None)
             return
-        trouble = self._troubles.setdefault(name, _Trouble())
-        trouble.failed()
-        topic = self._means.topics.input(name)
-        _log.error("%s is read no more for now, and again soon: %s", topic, running.failure)
+        self._failed(name, running.failure)
+
+    def _failed(self, name: str, why: str) -> None:
+        """Note that the input of a stream does not run, and is to begin again soon."""
+        self._troubles.setdefault(name, _Trouble()).failed()
+        _log.error("%s is not read for now, and again soon: %s", self._means.topics.input(name), why)
 
     def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
         means = self._means

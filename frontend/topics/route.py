@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.topics.schemas import Schemas
+from frontend.topics.stream_output import StreamOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.topics import Topics
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A stream and its input topic. created: the place of the stream's creation.  topic_id: the id of the topic, which
-    differs from that of an earlier or later topic of the same name."""
+    """A stream, its input topic, and where its replies go.
+
+    created: the place of the stream's creation.
+    topic_id: the id of the input topic, which differs from that of an earlier or later topic of the same name.
+    """
 
     stream: str
     created: int
     topic_id: str
+    output: StreamOutput
 
 
 def _now_ms() -> int:

@@ -111,7 +111,7 @@ class StreamInput:
         windows = self.windows
         reading = self._reading = GroupMember(self._means.settings, self._group, self._group, self)
         answers = self._answers = AnswerThread(
-            self.route.stream, self._means, windows, reading, output, self.record, self.failed
+            self.route, self._means, windows, reading, output, self.record, self.failed
         )
         try:
             self._read(reading, answers)
@@ -218,9 +218,13 @@ class StreamInput:
             refused[row if found.rows is None else found.rows[row]] = str(error)
         note_refused(self.record, accepted.refused.values())
         letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
+        rows = found.rows
         if accepted.rows is not None:
             own = [own[row] for row in accepted.rows.tolist()]
+            rows = [row if rows is None else rows[row] for row in accepted.rows.tolist()]
         run = Run(window, len(messages), offsets[0], offsets[-1] + 1, accepted, own, letters, read_s)
+        if self.route.output.needs_records:
+            run.hold(messages if rows is None else [messages[row] for row in rows])
         if not len(accepted):
             run.values = []
         timer.end("admission")

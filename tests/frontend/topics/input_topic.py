@@ -55,13 +55,15 @@ class TopicTail:
 
 
 class InputTopic:
-    """There from the start; closed with the block."""
+    """There from the start; closed with the block. out, dead: the other topics, if the stream names others."""
 
-    def __init__(self, broker: str, prefix: str, stream: str, partitions: int = 1) -> None:
+    def __init__(
+        self, broker: str, prefix: str, stream: str, partitions: int = 1, out: str = "", dead: str = ""
+    ) -> None:
         self.broker, self.partitions = broker, partitions
         self.topics = Topics(prefix)
         self.input = self.topics.input(stream)
-        self._dead, self._out = self.topics.dead(stream), self.topics.output(stream)
+        self._dead, self._out = dead or self.topics.dead(stream), out or self.topics.output(stream)
         self._producer = Producer(
             {"bootstrap.servers": broker, "linger.ms": 0, "message.max.bytes": 20_000_000}
         )

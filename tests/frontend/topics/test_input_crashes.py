@@ -133,10 +133,20 @@ def place_of(message: Message) -> tuple[int, int]:
     return int(said["partition"]), int(said["offset"])
 
 
+def check_letters(topic: InputTopic, expected: Expected, *, once: bool) -> None:
+    """What is refused has a letter, and what is discarded as late has one that says which partitioners did so."""
+    wanted = dict.fromkeys(expected.unanswerable, "") | {
+        where: ",".join(names) for where, names in expected.discarded.items()
+    }
+    got = [(place_of(letter), headers_of(letter).get("late", "")) for letter in topic.letters]
+    assert dict(got) == wanted
+    assert not once or len(got) == len(wanted)
+
+
 def check(topic: InputTopic, expected: Expected, *, once: bool) -> None:
     """Every event is answered as the oracle says or has a letter; `once`: exactly that often."""
     topic.read_all()
-    assert {place_of(letter) for letter in topic.letters} == expected.unanswerable
+    check_letters(topic, expected, once=once)
     assert {place_of(reply): (reply.key() or b"").decode() for reply in topic.records} == expected.ids
     got: dict[str, list[str]] = defaultdict(list)
     for key, reply in topic.answered:

@@ -67,7 +67,8 @@ def test_an_input_topic_that_comes_later_is_found(cluster: LocalCluster, event: 
         topic.send([second], 1)
         replies = topic.await_replies(2)
         places = {
-            json.loads(message.value() or b"")["id"]: headers_of(message)["partition"] for message in topic.records
+            json.loads(message.value() or b"")["id"]: headers_of(message)["partition"]
+            for message in topic.records
         }
         assert len(replies) == 2
         assert places == {first["tx_id"]: "0", second["tx_id"]: "1"}
