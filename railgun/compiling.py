@@ -8,14 +8,20 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from railgun.child_python import child_python
+from railgun.logs.setup import fields
 
 COMPILING = "kernels are being compiled, which takes a minute or a few, once"
+_EVERY_S = 5.0
 _log = logging.getLogger("railgun.compiling")
 
 
@@ -23,13 +29,31 @@ class CompilingStoppedError(Exception):
     """The kernels were not compiled, because somebody asked to stop."""
 
 
-class Compiling:
-    """Compiles all kernels into the cache, once, by a child process."""
+class _Logged:
+    """Logs every few seconds how far compiling is."""
 
     def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def at(self, done: int, of: int) -> None:
+        """Log how many functions are compiled, unless that was logged a moment ago."""
+        if (now_s := time.monotonic()) >= self._next_s:
+            self._next_s = now_s + _EVERY_S
+            _log.info("kernels are being compiled", extra=fields(compiled=done, of=of))
+
+
+class Compiling:
+    """Compiles all kernels into the cache, once, by a child process.
+
+    told: called in a thread, a few times a second, with how many functions are compiled, and of how many.
+    """
+
+    def __init__(self, told: Callable[[int, int], None] | None = None) -> None:
+        self._told = _Logged().at if told is None else told
         # It is reentrant, because `stop` calls `_kill` while it holds the lock.
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
         self._is_stopped = False
 
     def run(self) -> None:
@@ -48,6 +72,10 @@ class Compiling:
                     if not self._is_stopped:
                         self._process = _started(folder)
                 if self._process is not None and not self._is_stopped:
+                    self._reader = threading.Thread(
+                        target=self._tell, args=(self._process.stdout,), daemon=True
+                    )
+                    self._reader.start()
                     # Nobody else can get the number of its process group before it is waited for.
                     os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
             finally:
@@ -75,7 +103,18 @@ class Compiling:
             self._process.stdin.close()
         with self._lock:
             # Under the lock, nobody can kill a process that gets this number next.
-            return self._process.wait()
+            code = self._process.wait()
+        if self._reader is not None:
+            self._reader.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    def _tell(self, lines: IO[bytes]) -> None:
+        """Pass on how far the process is, until it and those that it has started have ended."""
+        for line in lines:
+            done, of = map(int, line.split())
+            self._told(done, of)
 
     def _kill(self) -> None:
         """Kill the process and those that it has started, which may outlive it."""
@@ -92,7 +131,7 @@ def _started(folder: Path) -> "subprocess.Popen[bytes]":
             child_python("-m", "railgun.compiling"),
             env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=said,
             # It has a group of its own: Ctrl-C goes to this process alone, which ends the whole group.
             start_new_session=True,
@@ -122,9 +161,15 @@ def main() -> None:
     """Compile. If `Compiling` made this the leader of a process group, end with standard input."""
     if os.getpgid(0) == os.getpid():
         threading.Thread(target=_end_with_input, daemon=True).start()
-    from railgun.kernels import main as compile_kernels
+    from railgun.kernels import compile_all
 
-    compile_kernels()
+    compile_all(_write_line)
+
+
+def _write_line(done: int, of: int) -> None:
+    """Tell the parent how far compiling is."""
+    sys.stdout.write(f"{done} {of}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ class InlineExecutor:
     def run_until(self, job: Job[object], lane: "InlineLane | None" = None) -> None:
         """Run work until a job has ended. Raises RuntimeError if a job waits for itself.
 
-        lane: of the job, if it is known. A job that waits runs this lane alone: another lane's work might close the
-            lane of the job that waits.
+        lane: the lane of the job, if it is known. A job that waits runs this lane alone, because another lane's work
+            might close the lane of the job that waits.
         """
         while not job.done():
             if lane is not None and lane.is_ready and any(each.is_running for each in self._lanes):

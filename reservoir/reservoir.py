@@ -1,4 +1,6 @@
-"""The reservoir of one task: it stores accepted events in sealed chunks, and cursors read them again. A thin facade."""
+"""The reservoir of one task, for `TaskProcessor`: it stores accepted events in sealed chunks, and cursors read them
+again. It writes segments in the task's folder. This file is a thin facade.
+"""
 
 import weakref
 from collections import deque
@@ -293,7 +295,7 @@ class Reservoir:
         return self._fills.is_ready(fill)
 
     def fill_position(self, fill: int) -> tuple[int, int]:
-        """(time, seq) of the last row that a fill gave. A row that is appended before that position is never given."""
+        """Return (time, seq) of the last row that a fill gave. A row that is appended before it is never given."""
         return self._fills.position(fill)
 
     def fill_close(self, fill: int) -> None:
@@ -378,7 +380,7 @@ class Reservoir:
         return dropped
 
     def time_before_last(self, rows: int) -> int:
-        """A time before all chunks that have any of the last sealed rows (`latest.time_before`)."""
+        """Return a time before all chunks that have any of the last sealed rows (`latest.time_before`)."""
         return latest.time_before(self._index, rows)
 
     @property

@@ -12,16 +12,19 @@ from reservoir.executor import Job, Queued, cancel_all, run_job
 
 T = TypeVar("T")
 
-# After work at leisure a lane rests for a multiple of the time that the work took, up to a bound. If many jobs wait,
-# the rests are shorter, about as long as the third number in all, so that nobody gives up waiting for the last job.
-_REST_SHARE, _REST_MOST_S, _REST_ALL_S = 3.0, 0.01, 0.2
+# After work at leisure (work that may wait for other work) a lane rests, for this multiple of the time of that work.
+_REST_SHARE = 3.0
+# A rest takes at most this long.
+_REST_MOST_S = 0.01
+# If many jobs wait, all rests together take about this long, so that no caller gives up waiting for the last job.
+_REST_ALL_S = 0.2
 
 
 class ThreadExecutor:
     """Makes lanes with threads. It is an `Executor`."""
 
     def lane(self, name: str) -> "ThreadLane":
-        """A lane whose thread has this name."""
+        """Return a lane whose thread has this name."""
         return ThreadLane(name)
 
     def wait(self, jobs: Iterable[Job[object]], timeout_s: float) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from railgun.compiling import Compiling, CompilingStoppedError
 from railgun.engine.engine import Engine
+from railgun.logs.setup import FIELDS
 from tests.forked import ROOT
 from tests.frontend.serving import PATIENCE_S, until
 
@@ -132,6 +133,30 @@ def test_what_compiles_ends_with_its_processes(tmp_path: Path, monkeypatch: pyte
     Compiling().run()
     pid = int(pid_file.read_text())
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_how_far_it_is_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tells(*_: str) -> list[str]:
+        return [sys.executable, "-c", "print(3, 10); print(7, 10)"]
+
+    monkeypatch.setattr("railgun.compiling.child_python", tells)
+    told = list[tuple[int, int]]()
+    Compiling(lambda done, of: told.append((done, of))).run()
+    assert told == [(3, 10), (7, 10)]
+
+
+def test_how_far_it_is_is_logged_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def tells(*_: str) -> list[str]:
+        return [sys.executable, "-c", "print(3, 10); print(7, 10)"]
+
+    monkeypatch.setattr("railgun.compiling.child_python", tells)
+    with caplog.at_level("INFO", "railgun.compiling"):
+        Compiling().run()
+    (record,) = caplog.records
+    assert record.getMessage() == "kernels are being compiled"
+    assert vars(record)[FIELDS] == {"compiled": 3, "of": 10}
 
 
 def test_kernels_that_cannot_be_compiled_are_told(

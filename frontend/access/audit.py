@@ -36,7 +36,7 @@ def has_line(error: AccessError, route: Route | None) -> bool:
     """Return whether the log names a refused request.
 
     It does if the caller is not known, if a change was asked for, or if the values of a key were asked for.
-    route: of the request; None if it has none.
+    route: the route of the request; None if it has none.
     """
     if error.status == UNAUTHORIZED:
         return True

@@ -50,7 +50,7 @@ class Permission:
     """A caller's permission to go on with a request that runs for long. found: the route of the request.
 
     certificate: returns the standing of the certificate of the request's connection.
-    on_end: called once with the reason when the permission ends.
+    on_end: is called once with the reason when the permission ends.
     """
 
     def __init__(

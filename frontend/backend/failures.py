@@ -1,4 +1,7 @@
-"""Turns the errors of a backend's calls into problems, with a status and the places of mistakes."""
+"""Turns the errors of a backend's calls into problems, with a status and the places of mistakes.
+
+Both backends call it.
+"""
 
 import logging
 import time

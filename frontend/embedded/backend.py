@@ -1,4 +1,7 @@
-"""The backend in this process: `railgun.Engine`, one thread that scores, and threads for calls that take long."""
+"""The backend in this process: `railgun.Engine`, one thread that scores, and threads for calls that take long.
+
+The front-end's server uses it.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The streams and metrics of the engine in this process."""
+"""Shows and changes the streams and metrics of the engine in this process, for `EmbeddedBackend`."""
 
 import dataclasses
 from collections.abc import Mapping

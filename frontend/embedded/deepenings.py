@@ -1,6 +1,7 @@
 """The deepenings of the streams of this process. A deepening gives a live stream older history than its log has.
 
-Each is installed in a thread of its own, since its tasks follow the log until they have caught up.
+`EmbeddedBackend` has one. Each deepening is installed in a thread of its own, since its tasks follow the log until they
+have caught up.
 """
 
 import dataclasses

@@ -1,4 +1,7 @@
-"""The engine of a server, from its opening to its end. Threads call it; one request at a time changes it."""
+"""The engine of a server, from its opening to its end. Threads call it; one request at a time changes it.
+
+The embedded backend's scoring, catalogue and deepenings share one `RunningEngine`.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,7 @@
-"""Scores events by the engine of this process, and answers value queries from it."""
+"""Scores events by the engine of this process, and answers value queries from it.
+
+It is the scoring of `EmbeddedBackend`.
+"""
 
 import asyncio
 import logging

@@ -20,7 +20,7 @@ from railgun.engine.engine import Engine
 from railgun.engine.errors import as_engine_errors
 from railgun.engine.folder import check_not_in_use
 from railgun.host.start import LoggedStartProgress
-from railgun.kernels import compile_and_link, compiling_alone
+from railgun.kernels import compiling_alone, load_all
 from reservoir.native.jit import is_image
 
 _log = logging.getLogger("railgun.frontend")
@@ -36,8 +36,8 @@ def serve(
     """Serve until SIGTERM or SIGINT. Return the exit code: 0, or 1 if the engine stopped by itself.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    on_ready: called with the URL once events are taken.
-    reload: called at SIGHUP.
+    on_ready: is called with the URL once events are taken.
+    reload: is called at SIGHUP.
     Raises AddressError and EngineError if the service cannot begin.
     """
     listener = listen(settings.http)
@@ -59,7 +59,7 @@ def open_engine(
 ) -> Engine:
     """Open the engine of a data folder, with every kernel loaded. Kernels are the functions that are compiled.
 
-    notify: called with the name of a step that takes long.
+    notify: is called with the name of a step that takes long.
     Raises EngineError; CompilingStoppedError, with nothing opened, if the compiling was stopped.
     """
     if not is_image():
@@ -72,7 +72,7 @@ def open_engine(
         gc.enable()
         compiling.run()
         with compiling_alone():
-            compile_and_link()
+            load_all()
     engine = configured.open_engine(settings, LoggedStartProgress(time.monotonic))
     try:
         if definitions is not None:

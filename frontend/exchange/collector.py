@@ -1,4 +1,4 @@
-"""The thread that reads a front-end's reply topic and finishes pending requests."""
+"""The thread that reads a front-end's reply topic and finishes pending requests. `Exchange` has one."""
 
 import logging
 import threading
@@ -29,7 +29,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Collector:
-    """Reads replies from the end that the topic has now. The constructor makes a missing topic, and starts the thread.
+    """Reads replies that come after the constructor, which makes a missing topic, and starts the thread.
 
     failure: why it stopped by itself; None while it reads.
     """
@@ -38,7 +38,7 @@ class Collector:
         self._transport, self._pending_table = transport, waiting
         self._where = TopicPartition(topic, 0)
         self.failure: str | None = None
-        # Requests that `finish` was called with, most of them because they failed.
+        # The requests that `finish` has passed on. Most of them have failed.
         self._passed_on: deque[PendingRequest] = deque()
         transport.create_topic(topic, 1, REPLIES)
         self._position = transport.end_offset(topic, 0)

@@ -1,4 +1,7 @@
-"""Sends the events of a front-end to the topics of their tasks on Kafka, and has the answers gathered."""
+"""Sends the events of a front-end to the topics of their tasks on Kafka, and has the answers gathered.
+
+A front-end has one `Exchange`. HTTP requests and input topics publish their events by it.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -38,7 +41,7 @@ class Limits:
 
 
 class Exchange:
-    """The way of a front-end to the tasks of a cluster and back. Any thread may call every method.
+    """Sends events and queries to the tasks of a cluster, and takes their answers. Any thread may call every method.
 
     Raises TransportError if no broker answers at the start.
     """
@@ -118,8 +121,9 @@ class Exchange:
     ) -> Future[list[Reply | Problem]]:
         """Publish events. The future gets the answer to each of them, in order.
 
-        positions: of each event in its input topic; None if the events came from none.
-        Raises ProblemError: 503 if too much waits or the broker does not take it, 404 if there is no such stream.
+        positions: the position of each event in its input topic; None if the events came from none.
+        Raises ProblemError: 503 if too many events wait or the broker does not take these, 404 if there is no such
+        stream.
         """
         future: Future[list[Reply | Problem]] = Future()
         future.set_running_or_notify_cancel()
@@ -141,8 +145,8 @@ class Exchange:
     ) -> PendingRequest:
         """Publish events like `submit`, for callers that have many requests at once.
 
-        on_answered: called in the collector's thread with all of its requests that are finished by then.
-        context: by which the caller recognises a request.
+        on_answered: is called in the collector's thread with all of its requests that are finished by then.
+        context: anything by which the caller recognises the request.
         """
         if len(accepted) > EVENTS_MAX:
             raise refusal(413, f"{len(accepted)} events together; at most {EVENTS_MAX} are taken")

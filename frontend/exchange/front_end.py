@@ -1,4 +1,7 @@
-"""The identity of a front-end: its name, and the number and incarnation by which replies find their way to it."""
+"""The identity of a front-end: its name, and the number and incarnation by which replies find their way to it.
+
+It does no I/O.
+"""
 
 import hashlib
 import os

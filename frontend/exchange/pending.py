@@ -1,4 +1,7 @@
-"""A request: events that were published together and wait for the answers of all their partitioners."""
+"""A request: events that were published together and wait for the answers of all their partitioners. It does no I/O.
+
+`Exchange` makes it and keeps it in the pending table; the collector hands it the answers.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -63,15 +66,15 @@ class PendingRequest:
     number: identifies the request in the table of those that wait.
     accepted: the events.
     homes: the stream's metrics when the events were published.
-    timeout_ms: answers are waited for so long.
-    size_bytes: the memory that it counts for.
+    timeout_ms: how long it waits for answers.
+    size_bytes: the memory that the table counts for it.
     begun_s: when it began to wait, by the monotonic clock.
     gathered: by partitioner, the answers that have come.
-    on_answered: called in the collector's thread with the requests that are finished.
+    on_answered: is called in the collector's thread with the requests that are finished.
     context: anything by which the caller recognises the request.
     left: how many answers are still to come, over all events and partitioners.
     error: why none will come.
-    logged_s: when the broker had all events, by perf_counter; 0 before.
+    logged_s: when the broker had acknowledged all events, by perf_counter; 0 before that.
     place: the number of the catalogue's latest change that an answering task knew.
     """
 
@@ -100,7 +103,7 @@ class PendingRequest:
         return len(self.accepted)
 
     def _gathering(self, partitioner: str, n: int) -> Gathered:
-        """Return what takes the answers of one partitioner's tasks."""
+        """Return the object that takes the answers of one partitioner's tasks."""
         return Gathered(n)
 
     def fail(self, why: str) -> None:
@@ -180,7 +183,10 @@ class PendingRequest:
     def _replies(
         self, rows: NDArray[np.int64] | None, codes: Sequence[int], selection: Sequence[str] | None
     ) -> list[Reply]:
-        """Return the replies to events whose answers have the same metrics. codes: of their sets, by partitioner."""
+        """Return the replies to events whose answers have the same metrics.
+
+        codes: by partitioner, the code of the set of these metrics.
+        """
         answers, answered = self._chosen(rows, codes)
         missing = sorted(name for name in self.gathered if name not in answers)
         named = self.homes.timeline.named(answered, missing, self.homes.place)
@@ -197,7 +203,7 @@ class PendingRequest:
     ) -> tuple[dict[str, Answers], list[Answered]]:
         """Return the answers to events whose answers have the same metrics, by partitioner that has answered.
 
-        codes: of the events' sets, by partitioner.
+        codes: by partitioner, the code of the set of these metrics.
         """
         answers: dict[str, Answers] = {}
         answered: list[Answered] = []

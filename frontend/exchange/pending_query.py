@@ -1,4 +1,7 @@
-"""A value query that was sent to tasks and waits for their answers."""
+"""A value query that was sent to tasks and waits for their answers.
+
+`QuerySender` makes it; the collector hands it the answers.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,7 +90,10 @@ class PendingQuery(PendingRequest):
         return [each for each in found if each is not None]
 
     def _of_one_kind(self, rows: NDArray[np.int64], codes: list[int]) -> list[KeyValues]:
-        """Return the values of keys whose answers have the same metrics. codes: of their sets, by partitioner."""
+        """Return the values of keys whose answers have the same metrics.
+
+        codes: by partitioner, the code of the set of these metrics.
+        """
         answers, answered = self._chosen(rows, codes)
         timeline = self.homes.timeline
         named = timeline.named(answered, (), self.query.place)

@@ -28,7 +28,7 @@ _ROW_MASK = EVENTS_MAX - 1
 class PendingTable:
     """Requests that wait for answers. Several threads use it.
 
-    counts: `records` of replies that came, and by what became of the answers in them: `answers` that were waited for,
+    counts: how many `records` of replies have come, and the answers in them: `answers` that were waited for,
         `repeated` ones, `late` ones to requests that wait no longer, `older` ones to another run of this front-end.
     seen: is told the offsets of answered records.
     lock: held while answers are taken. Hold it to read a request that may get answers meanwhile.

@@ -1,4 +1,8 @@
-"""Sends value queries to tasks, and sends them again to those that have not answered (docs/decisions/0027)."""
+"""Sends value queries to tasks, and sends them again to those that have not answered (docs/decisions/0027).
+
+A value query asks for the present values of metrics by keys, without an event. `Exchange` has one sender. It writes to
+the tasks' query topics; the answers come to the pending table.
+"""
 
 import logging
 import threading
@@ -29,7 +33,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class QuerySender:
-    """Sends value queries to tasks.
+    """Sends each query, and again every second to the tasks that have not answered it, until its time is over.
 
     Any thread may call `ask`. A thread of its own sends queries again, since sending may wait for the broker.
     """
@@ -51,7 +55,8 @@ class QuerySender:
     def ask(
         self, stream: str, query: ValueQuery, homes: Homes, timeout_ms: int
     ) -> Future[list[KeyValues] | Problem]:
-        """Send a query. The future gets the answer to each key, in order, or why there are none.
+        """Send a query. The future gets one answer for each key, in order, or the problem because of which there are
+        none.
 
         homes: the metrics of the stream. Raises ProblemError (413, 503).
         """
@@ -117,7 +122,7 @@ class QuerySender:
                 pending.again_s = now_s + ASK_AGAIN_S
                 try:
                     self._send(pending)
-                except Exception as error:  # noqa: BLE001 - it is asked again, or its time ends
+                except Exception as error:  # noqa: BLE001 - it is sent again later, until its time is over
                     _log.warning("a value query of %s is not sent again for now: %s", pending.stream, error)
             self._stopped.wait(_LOOK_S)
 

@@ -1,4 +1,7 @@
-"""The greatest offset that a front-end has seen of each task. A task answers a value query no earlier than there."""
+"""The greatest offset that a front-end has seen of each task. `Exchange` has one `SeenOffsets`; it does no I/O.
+
+A task answers a value query only once it has processed its log up to there.
+"""
 
 import threading
 from collections.abc import Collection

@@ -1,4 +1,7 @@
-"""The streams that a front-end knows: it follows the catalogue and keeps a validator and a view of each stream."""
+"""The streams that a front-end knows: it follows the catalogue and keeps a validator and a view of each stream.
+
+HTTP requests and input topics check their events by it. It does no I/O.
+"""
 
 import threading
 from collections.abc import Sequence

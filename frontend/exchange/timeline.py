@@ -1,6 +1,6 @@
 """The names of metrics in a reply, by the places of the catalogue that the answering tasks have come to.
 
-A place is the number of a change of the catalogue.
+It does no I/O. `Exchange` keeps one for each stream. A place is the number of a change of the catalogue.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ class Answered:
     """How a partitioner's task stood when it answered an event.
 
     form: the metrics that it answered.
-    place: of the newest change that was in force at the task; None if the event was not sent to the partitioner.
+    place: that of the newest change that was in force at the task; None if the event was not sent to the partitioner.
     """
 
     form: ResultForm

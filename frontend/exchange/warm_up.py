@@ -1,4 +1,4 @@
-"""Has the code that handles events in a front-end compiled, or loaded, before the first event comes."""
+"""Makes the code that handles events in a front-end compile or load before the first event comes."""
 
 from frontend.exchange.streams import StreamIntake
 from railgun.catalog.catalog import Catalog

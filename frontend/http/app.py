@@ -47,7 +47,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 class Telemetry(Protocol):
-    """What `/metrics` answers with."""
+    """The content of `/metrics`."""
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Return the body and its content type for an Accept header."""

@@ -1,4 +1,7 @@
-"""Counts the events and bytes that were taken and not answered yet, over all requests, and bounds them."""
+"""Counts the events and bytes that were taken and not answered yet, over all HTTP requests, and bounds them.
+
+It does no I/O.
+"""
 
 import asyncio
 from collections import deque
@@ -36,7 +39,7 @@ class InFlight:
     ) -> None:
         """Wait until events and bytes fit, and count them in. Callers take turns in the order in which they came.
 
-        check: called each `check_s` meanwhile; an exception that it raises ends the waiting.
+        check: is called each `check_s` meanwhile; an exception that it raises ends the waiting.
         Raises ProblemError: 413 if they can never fit, 429 after `timeout_s`.
         """
         if not self._waiting and self._fits(events, size_bytes):

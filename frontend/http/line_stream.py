@@ -1,4 +1,7 @@
-"""Answers a request that streams events as lines: replies go out in order while lines come in, in bounded memory."""
+"""Answers a request that streams events as lines: replies go out in order while lines come in, in bounded memory.
+
+The scoring route makes one `LineStream` for each such request.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""Cuts the pieces of a body into lines, and lines into blocks that are scored together."""
+"""Cuts the pieces of a body into lines, and lines into blocks that are scored together, for `LineStream`.
+
+It does no I/O.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Makes the text of this server's `/metrics` from a registry of its own."""
+"""Makes the text of this server's `/metrics` from a registry of its own. `Service` calls it at the start."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""The answer to a client that wants no replies: how many events were taken, and why others were not."""
+"""The answer to a client that wants no replies: how many events were taken, and why others were not.
+
+The scoring route sends it.
+"""
 
 from collections.abc import Sequence
 

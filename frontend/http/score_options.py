@@ -1,4 +1,7 @@
-"""Reads the options of a scoring request from the query of its URL."""
+"""Reads the options of a scoring request from the query of its URL. The scoring route and `single_events` call it.
+
+It does no I/O.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache

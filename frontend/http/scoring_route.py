@@ -1,4 +1,7 @@
-"""Answers `POST /v1/streams/{stream}/events` without the framework, which would cost more than scoring an event."""
+"""Answers `POST /v1/streams/{stream}/events` without the framework, which would cost more than scoring an event.
+
+`Application` hands it the requests, and it hands the events to the backend's scoring.
+"""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Runs a server over a backend: listens, handles signals, starts the backend, and ends in order."""
+"""Runs an HTTP server over a backend: listens, handles signals, starts the backend, and ends in order.
+
+`railgun serve` and `railgun frontend` run it, through serving.py of the backend.
+"""
 
 import asyncio
 import contextlib
@@ -77,9 +80,9 @@ class Service:
 
     listener: a socket that listens already.
     url: the server's URL.
-    on_ready: called with the URL once events are taken.
+    on_ready: is called with the URL once events are taken.
     collectors: for `/metrics`, beside those of every server.
-    reload: called at SIGHUP with the guard and TLS.
+    reload: is called at SIGHUP with the guard and TLS.
 
     Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
     """
@@ -293,7 +296,7 @@ def _stopped_by_failure(server: _Server) -> Iterator[None]:
 def _signals(server: _Server, hangup: Callable[[], object] | None) -> Iterator[None]:
     """Handle signals while the block runs: a first SIGTERM or SIGINT stops the server, a second ends the process.
 
-    hangup: called at SIGHUP.
+    hangup: is called at SIGHUP.
     """
 
     def on_signal(number: int) -> None:

@@ -95,7 +95,7 @@ class SingleEvents:
     def score(self, admitted: Admitted, text: bytes, reply: Reply) -> bool:
         """Have an event scored. Return False if the request is left to the application.
 
-        reply: called once, in the event loop; never if this returns False.
+        reply: is called once, in the event loop; never if this returns False.
         """
         if text[:1] != b"{":
             return False

@@ -63,7 +63,7 @@ class FoundGap:
     state: the point of the log where its state ends, and its clock.
     offset: the first record that is left.
     gap_ms: no event in the gap is later.
-    topic_id: of the topic of the log; empty if it has none.
+    topic_id: the id of the topic of the log; empty if it has none.
     """
 
     copy: ReportedCopy
@@ -195,7 +195,10 @@ def _check_others(task: TaskKey, standing: Standing, state: LeftBehind) -> None:
         if name in failed:
             remedy = _MEND
         elif runs:
-            remedy = "it runs: it gets a copy within cluster.replace_after_s, and says then how new its state is. Wait"
+            remedy = (
+                "it runs: it gets a copy within cluster.replace_after_s, and says then how new its state is. Wait, "
+                "start it again if it has lost its copy before (`railgun cluster` says so)"
+            )
         raise _may_serve(
             f"{name} has data of {task} on its disk, and no copy that has said how far it came", remedy
         )

@@ -1,4 +1,7 @@
-"""The backend of a cluster on Kafka: events through the exchange, changes through the registry."""
+"""The backend of a cluster on Kafka: events go through the exchange, changes through the registry.
+
+The front-end's server uses it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +30,7 @@ class KafkaBackend:
     `start` waits for the broker, however long that takes.
     """
 
+    # A start may wait for the broker for ever, so it is cancelled when the server stops.
     cancels_start = True
     # On Kafka, the units take a deepening over from the job that builds it (docs/spark.md), without the front-end.
     deepenings = None

@@ -1,4 +1,6 @@
-"""The streams and metrics of a cluster: read as this front-end knows them, changed through the registry."""
+"""The streams and metrics of a cluster, for `KafkaBackend`: read as this front-end knows them, changed through the
+registry.
+"""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

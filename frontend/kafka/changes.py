@@ -1,4 +1,5 @@
-"""Makes changes of the catalogue, one after another, without waiting long for a broker that is away.
+"""Makes changes of the catalogue for `RunningCluster`, one after another, without waiting long for a broker that is
+away.
 
 A change that had not begun when its caller stopped waiting never takes effect.
 """
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from frontend.kafka.left_behind import left_behind
+from frontend.kafka.abandonable_call import call_abandonably
 from frontend.problems import ProblemError, refusal
 from railgun.registry.cancellation import CancellationToken
 
@@ -50,7 +51,7 @@ class Changes:
     async def _in_turn(self, change: Callable[[CancellationToken], T], cancellation: CancellationToken) -> T:
         async with self._turn:
             cancellation.check()
-            return await left_behind(lambda: change(cancellation))
+            return await call_abandonably(lambda: change(cancellation))
 
 
 def unfinished(has_started: bool, reason: str) -> ProblemError:

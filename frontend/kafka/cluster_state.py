@@ -1,4 +1,7 @@
-"""What a front-end knows of its cluster, and the orders that it passes on to the node that leads the cluster."""
+"""Shows what a front-end knows of its cluster, and passes on orders to the node that leads the cluster.
+
+operations.py calls it in threads: each call reads what is new from the broker.
+"""
 
 import math
 import threading
@@ -46,7 +49,7 @@ _DECIDED_S, _AGAIN_S = 10.0, 0.1
 
 
 class ClusterState:
-    """Reads what is new when it is called. Any thread may call every method; each raises TransportError.
+    """Reads the new records in each call. Any thread may call every method; each raises TransportError.
 
     states: reads the reports of units, and the plan.
     """
@@ -69,9 +72,9 @@ class ClusterState:
     def overview(
         self, catalog: Catalog, unanswered: Sequence[TaskKey], logs: Mapping[TaskKey, LogRoom]
     ) -> dict[str, Any]:
-        """Return what `GET /v1/cluster` shows; while the broker is away, or the plan is not read, what is known.
+        """Return what `GET /v1/cluster` shows. While the broker is away, or the plan is not read, it is the last state.
 
-        catalog: the newest that is known.  unanswered: the tasks that nobody answers.  logs: those that are known.
+        catalog: the newest that is known.  unanswered: the tasks that no copy answers.  logs: those that are known.
         """
         with self._lock:
             outdated = []
@@ -138,7 +141,7 @@ class ClusterState:
             )
             if is_on or was_drained:
                 self._send(order)
-                # From now on an earlier order to the node is not taken for this one.
+                # Read the order back, so that an earlier one to the node is not taken for it.
                 self._refresh()
         # Another order may follow meanwhile: the leader decides on the newest one.
         plan = self._await(lambda plan: _is_decided(plan, node, self._observed.orders.get(node)))
@@ -152,7 +155,9 @@ class ClusterState:
         """Raise ProblemError if an order is not followed. drain: the plan's answer to the newest order to the node."""
         node = order.node
         if order.is_on and drain is None:
-            raise refusal(409, f"{node} is not drained: a later order has it used again")
+            # Another that waited may have withdrawn the order, since it was refused.
+            why = self._states.plan.refusal(node, order.asked_ms) or "a later order has it used again"
+            raise refusal(409, f"{node} is not drained: {why}")
         if order.is_on and drain is not None and drain.refusal:
             if drain.asked_ms == order.asked_ms:
                 self._send(DrainOrder(node=node, asked_ms=order.asked_ms + 1, is_on=False))
@@ -161,11 +166,11 @@ class ClusterState:
             raise refusal(409, f"{node} is not used again: a later order has it drained")
 
     def accept_cut(self, task: TaskKey, registry: KafkaRegistry) -> dict[str, Any]:
-        """Have a task go on without the records that its log has lost; or begin again, where its log is another one.
+        """Have a task go on without the records that its log has lost; or begin again, if its log is another one.
         Return which records are lost. An order that was given before is only waited for.
 
-        Raises ProblemError, also where the loss is accepted and the task needs another order to go on, and what
-        `registry` raises.
+        Raises ProblemError, also if the loss is accepted but the task needs another order to go on, and what `registry`
+        raises.
         """
         where = TopicPartition(self._topics.tasks(task.stream, task.partitioner), task.partition)
         with self._lock:

@@ -19,7 +19,7 @@ class FrontEndConfiguration:
     """A front-end's cluster and its limits.
 
     kafka: the address of the broker, and how its clients connect.
-    prefix: of the names of the cluster's topics.
+    prefix: the prefix of the names of the cluster's topics.
     front_end: the identity of the front-end; None makes up a name.
     limits: how much may wait for answers.
     drop_grace_s: how long the topics of a dropped stream stay before they are deleted.

@@ -1,4 +1,4 @@
-"""The times that a front-end of a cluster waits for a broker and for units."""
+"""The times that a front-end of a cluster waits for a broker and for units. The configuration has them."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from railgun.cluster.silence import UNANSWERED_S
 class Deadlines:
     """Times in seconds. The end of a front-end has a limit, since a call to a broker that is away can take very long.
 
-    over_s: for the end, once no request is under way.
-    away_over_s: for the end if the broker is known not to answer.
-    lost_over_s: for the end if the clients of the broker have failed.
-    silent_s: for a task's report. A task without one for so long does not run. A task without a report of a copy that
-        answers is not answered (`unanswered.py`).
+    over_s: the limit of the end, once no request is under way.
+    away_over_s: the limit of the end if the broker is known not to answer.
+    lost_over_s: the limit of the end if the clients of the broker have failed.
+    silent_s: a task without a report for this long does not run. A task for which no answering copy has reported for
+        this long is not answered (`unanswered.py`).
     """
 
     over_s: float = 60.0

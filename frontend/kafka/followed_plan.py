@@ -1,10 +1,10 @@
-"""Follows the plan of the cluster for a front-end."""
+"""Follows the plan of the cluster for a front-end. The thread of `TaskStates` reads it from the broker."""
 
 import logging
 import math
 import time
 
-from railgun.cluster.plan import Plan
+from railgun.cluster.plan import Drain, Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import PlanReader
 from railgun.messaging.errors import (
@@ -41,6 +41,7 @@ class FollowedPlan:
 
     def __init__(self, transport: KafkaTransport, where: TopicPartition) -> None:
         self._transport, self._where = transport, where
+        self._refused: dict[str, Drain] = {}
         self._reading = self._begun()
         self._fails, self._due_s = False, -math.inf
 
@@ -54,8 +55,16 @@ class FollowedPlan:
         """The plan that was read last."""
         return self._reading[1].plan
 
+    def refusal(self, node: str, asked_ms: int) -> str:
+        """Return why an order to empty a node was refused; empty if none was since `asked_ms`.
+
+        Whoever gave a refused order withdraws it, so the plan shows a refusal for a moment only.
+        """
+        refused = self._refused.get(node)
+        return "" if refused is None or refused.asked_ms < asked_ms else refused.refusal
+
     def look(self) -> None:
-        """Take what is new, without waiting. Why nothing can be read is logged once while that lasts, not raised.
+        """Take new plans, without waiting. If none can be read, the reason is logged once and not raised.
 
         Raises TransportClosedError.
         """
@@ -86,7 +95,7 @@ class FollowedPlan:
         while True:
             tail, reader = self._reading
             at = tail.offsets[self._where]
-            # A log that ends before that has lost its end: the thread begins again.
+            # A log that ends before `end` has lost its end: the thread begins again.
             if at == end or end < at <= self._end():
                 return reader.plan
             if time.monotonic() > until_s:
@@ -97,10 +106,14 @@ class FollowedPlan:
         return self._transport.end_offset(*self._where)
 
     def _begun(self) -> tuple[Tail, PlanReader]:
-        """Return what reads the topic from its beginning. Plans of a topic that is gone do not count."""
+        """Return a new tail and reader for the topic, from its beginning. Plans of a deleted topic do not count."""
         reader = PlanReader()
         # Nodes log what cannot be read.
-        taker = each_record(lambda _, record: reader.take(record), leave_out)
+        taker = each_record(lambda _, record: self._take(reader, record), leave_out)
         tail = Tail(self._transport, {self._where: taker})
         tail.begin()
         return tail, reader
+
+    def _take(self, reader: PlanReader, record: bytes) -> None:
+        if reader.take(record):
+            self._refused |= {node: drain for node, drain in reader.drains.items() if drain.refusal}

@@ -1,4 +1,7 @@
-"""Says to the cluster that a front-end is there, and which records it reads."""
+"""Tells the cluster that a front-end is there, and which records it reads. parts.py calls it when the front-end starts.
+
+It writes to the topic of nodes.
+"""
 
 import contextlib
 import time
@@ -36,7 +39,7 @@ def introduce(
 
     def leave() -> None:
         if front_end.is_passing and not is_away():
-            # A record that is left over says something of a front-end that is not there.
+            # After an error the record stays, though the front-end is gone.
             with contextlib.suppress(TransportError):
                 transport.submit([Entry(where, Records.of([b""]), [record.key])]).result()
 

@@ -1,4 +1,7 @@
-"""The state of a cluster's nodes, and orders to the node that leads, as coroutines over `ClusterState`."""
+"""The state of a cluster's nodes, and orders to the node that leads, as coroutines over `ClusterState`.
+
+The pages of the cluster call them.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The parts of a front-end of a cluster, and how they are opened."""
+"""Opens the parts of a front-end of a cluster, and keeps them together. `RunningCluster` opens and closes them."""
 
 import dataclasses
 import logging
@@ -36,7 +36,7 @@ class Parts:
     """The parts of a front-end that has started. Any thread may call each.
 
     after_records: a copy that lacks more of its log than this gets its data from another node.
-    opened: closes them all.
+    opened: closes all parts.
     """
 
     registry: KafkaRegistry
@@ -59,7 +59,7 @@ class Parts:
         return list(self.intakes.now.catalog.task_keys)
 
     def show(self) -> None:
-        """Have the parts take over the catalogue as it is now."""
+        """Let the parts take over the present catalogue."""
         _follow(self.intakes, self.unanswered, self.registry.snapshot())
         self.task_states.forget(self.intakes.now.catalog)
 
@@ -87,7 +87,7 @@ def open_parts(
         )
         transport = opening.enter_context(KafkaTransport(cluster.kafka))
         front_end = cluster.front_end or made_up()
-        # Before its reply topic is there, by which others see that it lives.
+        # This comes before its reply topic is made, by which others see that the front-end lives.
         opening.callback(introduce(front_end, transport, registry.topics, is_away))
         task_states = TaskStates(transport, registry.topics, is_away, cluster.deadlines.silent_s)
         opening.callback(task_states.close)

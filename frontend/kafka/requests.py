@@ -1,4 +1,7 @@
-"""Publishes the events of HTTP requests together, and gives each request its own answers."""
+"""Publishes the events of HTTP requests together, and gives each request its own answers.
+
+`KafkaScoring` calls it in the scoring thread.
+"""
 
 import asyncio
 import logging

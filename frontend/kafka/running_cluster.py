@@ -1,4 +1,8 @@
-"""Opens the parts of a front-end of a cluster, calls them, closes them, and says whether requests are taken."""
+"""Opens the parts of a front-end of a cluster, calls them, closes them, and says whether requests are taken.
+
+`KafkaBackend` has one `RunningCluster`, which its scoring, catalogue and operations share. Calls to the broker run in
+threads.
+"""
 
 import asyncio
 import logging
@@ -10,9 +14,9 @@ from typing import TypeVar
 from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
+from frontend.kafka.abandonable_call import call_abandonably
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
-from frontend.kafka.left_behind import left_behind
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
@@ -63,7 +67,7 @@ class RunningCluster:
         self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
         self._waits_for = waits_for
         self.parts: Parts | None = None
-        # Kept here for a start that goes on after it was abandoned: what it opens is closed too.
+        # Kept here for a start that goes on after it was abandoned: the parts that it opens are closed too.
         self._opened = ExitStack()
         self._standing = self._starting = _STARTING
         self._wait = BrokerWait(cluster.kafka, _log)
@@ -73,7 +77,7 @@ class RunningCluster:
     async def open(self) -> Parts:
         """Wait for the broker as long as it takes; read the catalogue; make the reply topic. Raises EngineError."""
         self._watchdog.start()
-        parts = self.parts = await left_behind(self._open)
+        parts = self.parts = await call_abandonably(self._open)
         return parts
 
     @as_registry_errors()
@@ -101,7 +105,7 @@ class RunningCluster:
         return self._wait.reason is not None
 
     def readiness(self) -> Readiness:
-        """Whether requests are taken now, and somebody answers them."""
+        """Return whether requests are taken now, and whether any task is answered."""
         standing, waits, parts = self._own_standing(), self._wait.reason, self.parts
         # `ready` takes events all the same: the broker, or a unit, may be back before their time is over.
         if standing.ready and waits is not None:
@@ -177,7 +181,7 @@ class RunningCluster:
             raise registry_problem(error) from error
 
     async def close(self, end: Callable[[], None]) -> None:
-        """Take no more requests, and close the parts. end: called before that, in a thread; it ends the scoring."""
+        """Take no more requests, and close the parts. end: is called before that, in a thread; it ends the scoring."""
         if not self._standing.failed:
             self._standing = STOPPING
         deadlines = self._cluster.deadlines
@@ -188,7 +192,7 @@ class RunningCluster:
         self._watchdog.stop()
         parts, self.parts = self.parts, None
         try:
-            await asyncio.wait_for(left_behind(partial(self._let_go, end)), within_s)
+            await asyncio.wait_for(call_abandonably(partial(self._let_go, end)), within_s)
         except TimeoutError:
             _log.error(
                 "it ends as it is, %g s after the last request: the broker does not answer. Of %s it is not "

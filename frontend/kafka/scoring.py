@@ -1,4 +1,4 @@
-"""Scores events by the tasks of a cluster, and asks them for values."""
+"""Scores events by the tasks of a cluster, and asks them for values. It is the scoring of `KafkaBackend`."""
 
 import asyncio
 from collections.abc import Callable

@@ -31,8 +31,8 @@ def serve_frontend(
     """Serve until SIGTERM or SIGINT. Return the exit code: 0, or 1 if the front-end stopped by itself.
 
     definitions: streams and metrics that are registered at the start if they are missing.
-    on_ready: called with the URL once events are taken.
-    reload: called at SIGHUP.
+    on_ready: is called with the URL once events are taken.
+    reload: is called at SIGHUP.
     node: the command of a node that runs beside, and is told of SIGHUP. If it ends, the front-end ends too.
     Raises AddressError and EngineError if the front-end cannot begin, ConfigError for a setting of Kafka's clients that
     cannot be passed through.

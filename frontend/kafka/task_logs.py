@@ -1,4 +1,7 @@
-"""Where the logs of a cluster's tasks begin, and what the copies of each task need of them, as a front-end knows it."""
+"""Where the logs of a cluster's tasks begin, and what the copies of each task need of them, as a front-end knows it.
+
+The overview of the cluster and the metrics show it. A thread asks the broker.
+"""
 
 import time
 from collections.abc import Callable, Mapping

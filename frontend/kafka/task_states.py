@@ -41,9 +41,9 @@ def at_a_glance(
     """Return the summary of a cluster for `railgun status`.
 
     tasks: the states of all tasks, from `TaskStates.tasks`.
-    unanswered: the tasks that nobody answers.
+    unanswered: the tasks that no copy answers.
     waiting: the requests that wait for answers.
-    log_retention_ms: of the logs of new streams that do not say it themselves; None: for ever.
+    log_retention_ms: the retention of the logs of new streams that do not say it themselves; None: for ever.
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
     brokers: how many live; None if that is not known.
     logs: the logs of tasks, as far as they are known.
@@ -83,9 +83,9 @@ class TaskStates:
     """Reads the reports of units, and the plan, in a thread of its own.
 
     is_away: returns whether the broker is known not to answer. It is not asked then.
-    silent_s: a task of which nothing is heard for so long does not run.
+    silent_s: a task that is not heard for this long does not run.
     reports: the newest report of every copy.
-    plan: the plan. What is wrong with its topic does not keep reports from being read, nor the other way round.
+    plan: the plan. A fault of its topic does not stop the reading of reports, nor the reverse.
     """
 
     def __init__(

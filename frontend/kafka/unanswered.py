@@ -1,4 +1,4 @@
-"""Finds the tasks that nobody answers, as far as a front-end knows from the reports of units.
+"""Finds the tasks that no copy answers, as far as a front-end knows from the reports of units. It does no I/O.
 
 A task is *unanswered* if for `Deadlines.silent_s` no report has said that a copy of it answers. The time begins when
 this front-end comes to know the stream, since it could not note reports before. Events do not use this.
@@ -25,7 +25,7 @@ class _Stream:
 
 
 class UnansweredTasks:
-    """The tasks that nobody answers. Any thread may call every method. now_s: the clock of the reports' times."""
+    """The tasks that no copy answers. Any thread may call every method. now_s: the clock of the reports' times."""
 
     def __init__(
         self,
@@ -51,15 +51,15 @@ class UnansweredTasks:
             }
 
     def tasks(self) -> list[TaskKey]:
-        """Return the tasks that nobody answers, in the order of their streams."""
+        """Return the tasks that no copy answers, in the order of their streams."""
         return [task for stream in self._streams.values() for task in self._of(stream)]
 
     def by_stream(self) -> dict[str, int]:
-        """Return how many tasks of each stream nobody answers."""
+        """Return how many tasks of each stream no copy answers."""
         return {name: sum(1 for _ in self._of(stream)) for (name, _), stream in self._streams.items()}
 
     def is_every_task(self) -> bool:
-        """Whether there are tasks, and nobody answers any of them."""
+        """Whether there are tasks, and no copy answers any of them."""
         streams = [stream for stream in self._streams.values() if stream.tasks]
         return bool(streams) and all(not self._has_answered(stream) for stream in streams)
 
@@ -73,7 +73,7 @@ class UnansweredTasks:
 
     def _is_answered(self, stream: _Stream, task: TaskKey, since_s: float) -> bool:
         """Whether a copy of a task was reported to answer, or the stream became known, after `since_s`."""
-        return max(stream.known_s, self._reports.answering_s(task)) > since_s
+        return max(stream.known_s, self._reports.answered_at_s(task)) > since_s
 
 
 def listed(tasks: Sequence[TaskKey]) -> list[dict[str, Any]]:

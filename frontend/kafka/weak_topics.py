@@ -1,4 +1,7 @@
-"""Finds topics that could lose acknowledged records if one broker is lost."""
+"""Finds topics that could lose acknowledged records if one broker is lost.
+
+The status of a front-end (catalogue.py) names them. It asks the broker.
+"""
 
 import math
 import time
@@ -16,7 +19,7 @@ class WeakTopics:
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport
-        # By topic: when the broker was asked, and what is wrong.
+        # By topic: when the broker was asked, and why the topic is weak.
         self._known: dict[str, tuple[float, str | None]] = {}
         self._brokers: tuple[float, int | None] = -math.inf, None
 

@@ -1,4 +1,7 @@
-"""How a backend scores a request in a thread, waits for the answers, and what it says and notes if none come."""
+"""Lets a backend score requests in a thread and wait for the answers, and says and notes what happened if none come.
+
+Both backends use it.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -87,7 +90,7 @@ class CallbackWaiter:
     The result None means that the time was over.
 
     late: returns the answers if none came in time.
-    tell: called once, in the event loop, with the answer or the exception.
+    tell: is called once, in the event loop, with the answer or the exception.
     """
 
     __slots__ = ("_done", "_late", "_recording", "_submission", "_tell", "_timer")

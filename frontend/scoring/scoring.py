@@ -65,7 +65,7 @@ class Scoring(Protocol):
     ) -> None:
         """Score one event as `score` does, for a caller that is no coroutine.
 
-        tell: called once, later, in the event loop, with the answer or an exception. It is not called if this raises.
+        tell: is called once, later, in the event loop, with the answer or an exception; never if this raises.
         """
 
     async def values(self, stream: str, request: ValueRequest, timeout_ms: int) -> list[KeyValues]:

@@ -1,4 +1,7 @@
-"""The thread that scores the events of all requests. It takes those that have arrived together: one or thousands."""
+"""The thread that scores the events of all requests. It takes those that have arrived together: one or thousands.
+
+Both backends have one.
+"""
 
 import asyncio
 import logging
@@ -49,13 +52,13 @@ class Submission:
 
     stream: the name of their stream.
     texts: the events as JSON.
-    size_bytes: of all texts.
+    size_bytes: the size of all texts.
     metrics: only these are in replies; None selects all.
     reply: whether replies are wanted.
     answered: gets the outcome, or None once `timeout_ms` have passed.
     taken: whether the scoring thread has taken it.
     arrived_s: when it arrived, by perf_counter.
-    abandoned: nobody waits any more. It is not scored, unless it was taken before.
+    abandoned: no caller waits any more. The submission is not scored, unless it was taken before.
     in_order: shared by the parts of one request.
     takes_partial: whether the results of some partitioners are an answer, once `timeout_ms` have passed.
     """
@@ -118,7 +121,7 @@ Outcome = tuple[Submission, object]
 class ScoringThread:
     """Takes submissions in a thread and has them scored. `submit` and `close` belong to the event loop's thread.
 
-    score: called with the submissions that are taken together. It returns outcomes: answers or an exception for each
+    score: is called with the submissions that are taken together. It returns outcomes: answers or an exception for each
     submission. A submission without an outcome gets it later, by `deliver`. The outcomes of a batch reach the event
     loop in one call.
     """

@@ -1,4 +1,7 @@
-"""Reads and checks the files of `[http.tls]`, and makes the TLS context for handshakes from them."""
+"""Reads and checks the files of `[http.tls]`, and makes the TLS context for handshakes from them.
+
+Servers and nodes (railgun/config/access.py) and the transfer process call it.
+"""
 
 import hashlib
 import os

@@ -1,4 +1,7 @@
-"""Decides about a request from its head: identifies the caller, and checks that the caller may make it."""
+"""Decides about a request from its head: identifies the caller, and checks that the caller may make it.
+
+The ports of servers and nodes each have one `Guard`. It does no I/O.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes."""
+"""TLS of a port: the certificates in force, their replacement, and the outcomes of handshakes.
+
+Ports of servers and nodes use it.
+"""
 
 import math
 import ssl
@@ -63,7 +66,7 @@ class Tls:
     certificates: in force for handshakes that begin now.
     handshakes: the number of handshakes by outcome.
     under_way: the number of handshakes that have begun and not ended.
-    on_new_clients: called after the CAs or revocation lists for clients have changed.
+    on_new_clients: is called after the CAs or revocation lists for clients have changed.
     uninterrupted: calls a function while the port serves nothing, and waits for it. Returns False if that function has
         not returned in time. A server with an event loop sets it.
     """

@@ -1,4 +1,7 @@
-"""Installs Kafka's jars in the cache: fetches and checks them once. The folder is complete or missing."""
+"""Installs Kafka's jars in the cache: fetches and checks them once. The folder is complete or missing.
+
+`LocalBroker` calls it.
+"""
 
 import os
 import shutil
@@ -25,7 +28,7 @@ def cache_folder() -> Path:
 def install(java: Path, say: Say) -> Path:
     """Return the folder with the jars. Fetches them if they are missing. Several processes may call this at once.
 
-    say: told what takes long.
+    say: is told what takes long.
     Raises FetchError if no way gets them.
     """
     jars = locked_jars()

@@ -75,7 +75,7 @@ class LocalBroker:
         """Fetch what is missing, start the broker, and return when it answers.
 
         port: 0 lets the system choose.
-        say: told what takes long.
+        say: is told what takes long.
         """
         java = find_java()
         with exclusive(self.folder / "control.lock"):

@@ -47,7 +47,9 @@ class Running:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return a process's start in the kernel's ticks since boot; None if it does not exist, or is only waited for."""
+    """Return a process's start in the kernel's ticks since boot; None if it does not exist, or has ended and was not
+    reaped yet (a zombie).
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

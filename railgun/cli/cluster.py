@@ -79,7 +79,7 @@ def _copies(task: Mapping[str, Any]) -> str:
 
 
 def _failures(task: Mapping[str, Any]) -> Iterator[str]:
-    """Why copies of a task have failed."""
+    """Yield why copies of a task have failed."""
     for copy in task["copies"]:
         if copy.get("failure"):
             yield f"{_name(task)} on {copy['node']}/{copy['unit']} has failed: {copy['failure']}"
@@ -121,7 +121,7 @@ def consequences_as_text(found: Mapping[str, Any], *, with_tasks: bool = False) 
 
 
 def _source(made: Mapping[str, Any]) -> str:
-    """Where the data of a copy would come from; `?` if the server is older and does not say."""
+    """Return where the data of a copy would come from; `?` if the server is older and does not say."""
     if made.get("source") == "copies":
         return " or ".join(made["donors"])
     return str(made.get("source", "?"))

@@ -46,10 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Score the files, then print a summary. Raises DefinitionError, UsageError, FileError, OSError, engine errors."""
     from railgun.catalog.definitions import load_definitions
-    from railgun.cli.offline import Job, run
-    from railgun.cli.progress import RunProgress
+    from railgun.cli.first_start import compile_beforehand
     from railgun.cli.streams import the_stream
-    from railgun.engine.offline import OfflineRun
     from railgun.files.formats import writable_format
 
     definitions = load_definitions(arguments.definitions)
@@ -66,6 +64,12 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"{folder}: a run begins anew, and the folder is not empty; name another with --data"
         )
+    compile_beforehand()
+    # Modules that have kernels look for the image as they are imported.
+    from railgun.cli.offline import Job, run
+    from railgun.cli.progress import RunProgress
+    from railgun.engine.offline import OfflineRun
+
     derived = definitions.derived_of(stream.name)
     job = Job(stream, metrics, events, out, arguments.skip_bad)
     with RunProgress() as progress:

@@ -37,8 +37,8 @@ class Serve(Protocol):
         """Serve.
 
         definitions: created at the start if they are missing.
-        on_ready: called with the URL when events are accepted.
-        reload: called after SIGHUP.
+        on_ready: is called with the URL when events are accepted.
+        reload: is called after SIGHUP.
         """
 
 

@@ -171,7 +171,7 @@ def _cluster_task(task: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _state_of(task: Mapping[str, Any]) -> str:
-    """The state of the copy that stands for a task. While it fetches its data, how far that has come."""
+    """Return the state of the copy that stands for a task; how far a fetch of its data has come, if it fetches."""
     fetching = [
         copy["fetching"]
         for copy in task.get("copies") or []

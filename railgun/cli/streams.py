@@ -5,7 +5,7 @@ from railgun.cli.failures import UsageError, unknown
 
 
 def the_stream(definitions: Definitions, name: str | None, file: str) -> StreamDefinition:
-    """The stream of that name, or the only one of the file. Raises UsageError."""
+    """Return the stream of that name, or the only one of the file. Raises UsageError."""
     names = list(definitions.streams)
     if not names:
         raise UsageError(f"{file}: it defines no stream; write one, as in [streams.payments]")

@@ -20,7 +20,7 @@ from railgun.client.connection import Arriving, Connected, limits_of
 from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, Parts, parts_of
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Pause, Request, Session, Steps, described
+from railgun.client.steps import Outcome, Pause, Request, Session, Steps, describe
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,9 +32,9 @@ def _awaited(
     """Make a coroutine method that carries out a call in the event loop."""
 
     async def method(self: "AsyncClient", /, *arguments: P.args, **options: P.kwargs) -> T:
-        return await self._carried_out(call(self._session, *arguments, **options))
+        return await self._carry_out(call(self._session, *arguments, **options))
 
-    described(method, call)
+    describe(method, call)
     return method
 
 
@@ -114,7 +114,7 @@ class AsyncClient(Connected):
 
     # --- steps -------------------------------------------------------------------------------------
 
-    async def _carried_out(self, steps: Steps[T]) -> T:
+    async def _carry_out(self, steps: Steps[T]) -> T:
         outcome: Outcome | None = None
         while True:
             try:

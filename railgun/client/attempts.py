@@ -1,4 +1,8 @@
-"""Decides whether and when a request is sent again, from the outcomes of its attempts so far."""
+"""Decides whether and when a request is sent again, from the outcomes of its attempts so far.
+
+It does no I/O: its functions are generators that yield requests and pauses (steps.py). The calls of a client (calls.py,
+lines.py) use it.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +19,17 @@ from railgun.client.errors import (
     RefusedConnectionError,
     UnreachableError,
 )
-from railgun.client.steps import JSON_TYPE, Answer, Failure, Outcome, Pause, Request, Session, Steps, sent
+from railgun.client.steps import (
+    JSON_TYPE,
+    Answer,
+    Failure,
+    Outcome,
+    Pause,
+    Request,
+    Session,
+    Steps,
+    send_once,
+)
 
 RETRY_S = 0.5
 _RETRY_MAX_S, _TELL_S = 10.0, 1.0
@@ -36,7 +50,11 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """An attempt without success. pause_s: the time to wait before the next.  took_s: the time that this one took."""
+    """An attempt without success.
+
+    pause_s: the time to wait before the next attempt.
+    took_s: the time that this one took.
+    """
 
     fate: Fate
     error: ClientError
@@ -93,19 +111,19 @@ def _table(content: bytes) -> dict[str, object]:
 MayRepeat: TypeAlias = Callable[["Attempts", Setback], Steps[str | None]]
 
 
-def of_read(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
+def repeat_read(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
     """Allow a repeat of a request that changes nothing, after a lost connection."""
     yield from ()
     return "" if setback.fate is Fate.UNKNOWN else None
 
 
-def of_change(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
+def repeat_change(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
     """Never allow a repeat of a change. The caller can look whether it was made."""
     yield from ()
     return ""
 
 
-def of_events(stream: str, n: int) -> MayRepeat:
+def repeat_events(stream: str, n: int) -> MayRepeat:
     """Allow a repeat of n events if they have ids, because the server then counts repeated events once."""
 
     def may_repeat(attempts: "Attempts", setback: Setback) -> Steps[str | None]:
@@ -132,7 +150,7 @@ class Attempts:
     """The attempts of one call, and the time that they have taken together.
 
     may_repeat: decides whether a request may be sent again after an outcome; see `MayRepeat`.
-    advice: for the message if patience ends and the events may have been taken; empty if there is no advice.
+    advice: is added to the error's message if the client gives up and the events may have been taken; may be empty.
     """
 
     def __init__(self, session: Session, may_repeat: MayRepeat) -> None:
@@ -161,7 +179,7 @@ class Attempts:
         """Read the object at a path, within the patience that is left. Raises ClientError."""
         request = Request("GET", path, b"", JSON_TYPE, self.session.timeout_s)
         while True:
-            outcome = yield from sent(request)
+            outcome = yield from send_once(request)
             if isinstance(outcome, Answer) and outcome.is_success:
                 self._is_heard = True
                 return _table(outcome.content)
@@ -220,11 +238,11 @@ def _explained(error: ClientError, why: str) -> ClientError:
     return found
 
 
-def asked(session: Session, request: Request, may_repeat: MayRepeat) -> Steps[Answer]:
+def send_until_answered(session: Session, request: Request, may_repeat: MayRepeat) -> Steps[Answer]:
     """Send a request, repeatedly if that is allowed, until it succeeds. Raises ClientError."""
     attempts = Attempts(session, may_repeat)
     while True:
-        outcome = yield from sent(request)
+        outcome = yield from send_once(request)
         if isinstance(outcome, Answer) and outcome.is_success:
             return outcome
         yield from attempts.again(setback_of(session, request, outcome))

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from railgun.client.address import stream_path
-from railgun.client.attempts import MayRepeat, asked, of_change, of_events, of_read
+from railgun.client.attempts import MayRepeat, repeat_change, repeat_events, repeat_read, send_until_answered
 from railgun.client.events import event_json, events_json, keys_json
 from railgun.client.lines import answered_lines
 from railgun.client.replies import (
@@ -23,7 +23,7 @@ from railgun.client.replies import (
     table_of,
     tables_of,
 )
-from railgun.client.steps import JSON_TYPE, Answer, Request, Session, Steps, sent
+from railgun.client.steps import JSON_TYPE, Answer, Request, Session, Steps, send_once
 
 OnTimeout: TypeAlias = Literal["error", "partial"]
 
@@ -53,7 +53,7 @@ def score(
     """
     path = _events_path(stream, metrics, timeout_ms, on_timeout)
     request = Request("POST", path, event_json(event), JSON_TYPE, _timeout_s(session, timeout_ms))
-    answer = yield from asked(session, request, of_events(stream, 1))
+    answer = yield from send_until_answered(session, request, repeat_events(stream, 1))
     return reply_of(answer.content, session.place(path))
 
 
@@ -73,7 +73,7 @@ def score_batch(
     """
     path = _events_path(stream, metrics, timeout_ms, on_timeout)
     request = Request("POST", path, events_json(events), JSON_TYPE, _timeout_s(session, timeout_ms))
-    answer = yield from asked(session, request, of_events(stream, len(events)))
+    answer = yield from send_until_answered(session, request, repeat_events(stream, len(events)))
     return event_answers(answer.content, session.place(path), len(events))
 
 
@@ -115,7 +115,7 @@ def values(
     keys: each maps fields to their values.  metrics: the names to return; None asks for all that each key determines.
     """
     path = f"{stream_path(stream)}/values"
-    answer = yield from _asked(session, "POST", path, keys_json(keys, metrics), of_read)
+    answer = yield from _send(session, "POST", path, keys_json(keys, metrics), repeat_read)
     return cast(list[KeyValues], tables_of(answer.content, session.place(path)))
 
 
@@ -196,7 +196,7 @@ def is_ready(session: Session) -> Steps[bool]:
 
     Raises UnreachableError if no server listens.
     """
-    outcome = yield from sent(Request("GET", "/readyz", b"", JSON_TYPE, session.timeout_s))
+    outcome = yield from send_once(Request("GET", "/readyz", b"", JSON_TYPE, session.timeout_s))
     if isinstance(outcome, Answer):
         return outcome.status == _OK
     raise outcome.error
@@ -207,21 +207,21 @@ def is_ready(session: Session) -> Steps[bool]:
 
 def read_table(session: Session, path: str) -> Steps[dict[str, Any]]:
     """Read the object at a path."""
-    answer = yield from _asked(session, "GET", path, b"", of_read)
+    answer = yield from _send(session, "GET", path, b"", repeat_read)
     return table_of(answer.content, session.place(path))
 
 
 def read_tables(session: Session, path: str, name: str) -> Steps[list[dict[str, Any]]]:
     """Read the list of objects at a path. The body is the list, or an object that has the list under `name`."""
-    answer = yield from _asked(session, "GET", path, b"", of_read)
+    answer = yield from _send(session, "GET", path, b"", repeat_read)
     return tables_of(answer.content, session.place(path), name)
 
 
 def change(session: Session, method: str, path: str, body: Mapping[str, Any] | None = None) -> Steps[Answer]:
     """Request a change. It is not repeated if the connection is lost."""
     content = b"" if body is None else msgspec.json.encode(body)
-    return (yield from _asked(session, method, path, content, of_change))
+    return (yield from _send(session, method, path, content, repeat_change))
 
 
-def _asked(session: Session, method: str, path: str, content: bytes, repeat: MayRepeat) -> Steps[Answer]:
-    return asked(session, Request(method, path, content, JSON_TYPE, session.timeout_s), repeat)
+def _send(session: Session, method: str, path: str, content: bytes, repeat: MayRepeat) -> Steps[Answer]:
+    return send_until_answered(session, Request(method, path, content, JSON_TYPE, session.timeout_s), repeat)

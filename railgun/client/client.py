@@ -13,7 +13,7 @@ from railgun.client.errors import ClientError
 from railgun.client.events import PART_EVENTS, parts_of
 from railgun.client.pool import Pool, PoolClosedError
 from railgun.client.replies import EventAnswer, line_answers
-from railgun.client.steps import Outcome, Request, Session, Steps, carried_out, described
+from railgun.client.steps import Outcome, Request, Session, Steps, carry_out, describe
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,9 +23,9 @@ def _blocking(call: Callable[Concatenate[Session, P], Steps[T]]) -> Callable[Con
     """Make a method that carries out a call and blocks until it is done."""
 
     def method(self: "Client", /, *arguments: P.args, **options: P.kwargs) -> T:
-        return carried_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
+        return carry_out(call(self._session, *arguments, **options), self._attempt, time.sleep)
 
-    described(method, call)
+    describe(method, call)
     return method
 
 

@@ -1,4 +1,7 @@
-"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes."""
+"""The use of HTTP by both clients: the settings of connections, and the meaning of their outcomes.
+
+`Client` and `AsyncClient` extend its `Connected`.
+"""
 
 import time
 from abc import ABC, abstractmethod
@@ -58,7 +61,7 @@ class Connected(ABC):
         streams_with_ids: streams that have an id field and remember at least as many ids (`dedup_events`) as a request
             has events. The client looks others up when it needs to know, which takes the scope `read`.
         connections: the most requests at once; more wait.
-        on_wait: called with the reason, once in a call that has waited for a second.
+        on_wait: is called with the reason, once in a call that has waited for a second.
 
         Raises ClientError.
         """

@@ -1,13 +1,16 @@
-"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection."""
+"""Sends events as lines (NDJSON), and sends the unanswered ones again after a lost connection. calls.py calls it.
+
+It does no I/O (see steps.py).
+"""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from railgun.client.attempts import RETRY_S, Attempts, Fate, Setback, of_events, setback_of
+from railgun.client.attempts import RETRY_S, Attempts, Fate, Setback, repeat_events, setback_of
 from railgun.client.errors import ClientError, ConnectionLostError, ProblemError
-from railgun.client.steps import NDJSON_TYPE, Answer, Outcome, Request, Session, Steps, sent
+from railgun.client.steps import NDJSON_TYPE, Answer, Outcome, Request, Session, Steps, send_once
 
 # The statuses in the answer to a single line, which cannot name a time for a repeat. After 429 the server took nothing
 # of the line; after 503 it may have.
@@ -22,10 +25,10 @@ def answered_lines(session: Session, stream: str, path: str, lines: bytes) -> St
     the answers to the first lines.
     """
     work = _Lines(session, path, [line for line in lines.split(b"\n") if line.strip()])
-    attempts = Attempts(session, of_events(stream, len(work.lines)))
+    attempts = Attempts(session, repeat_events(stream, len(work.lines)))
     while work.left:
         request = work.request()
-        setback = work.take(request, (yield from sent(request)))
+        setback = work.take(request, (yield from send_once(request)))
         if setback is None:
             continue
         try:

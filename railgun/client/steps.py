@@ -21,7 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to send. path: below the server's address, with its query.  timeout_s: for the answer."""
+    """A request to send.
+
+    path: below the server's address, with its query.
+    timeout_s: the time limit for the answer.
+    """
 
     method: str
     path: str
@@ -39,7 +43,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole response. retry_after: the header.  took_s: from the request to the end of the response."""
+    """A whole response.
+
+    retry_after: the header.
+    took_s: the time from the request to the end of the response.
+    """
 
     status: int
     retry_after: str | None
@@ -53,7 +61,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No whole response came. content: the part of a success's body that came.  took_s: from request to error."""
+    """No whole response came.
+
+    content: the part of a success's body that came.
+    took_s: the time from the request to the error.
+    """
 
     error: ClientError
     content: bytes
@@ -80,16 +92,14 @@ class Session:
         return shown(self.url, path)
 
 
-def sent(request: Request) -> Steps[Outcome]:
+def send_once(request: Request) -> Steps[Outcome]:
     """Send a request once."""
     outcome = yield request
     assert outcome is not None
     return outcome
 
 
-def carried_out(
-    steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], object]
-) -> T:
+def carry_out(steps: Steps[T], attempt: Callable[[Request], Outcome], pause: Callable[[float], object]) -> T:
     """Carry out a call step by step and return its result. Raises the errors of the call."""
     outcome: Outcome | None = None
     while True:
@@ -105,7 +115,7 @@ def carried_out(
             outcome = attempt(step)
 
 
-def described(method: Any, call: Callable[..., Steps[Any]]) -> None:
+def describe(method: Any, call: Callable[..., Steps[Any]]) -> None:
     """Give a method the name, docstring and signature of the call that it carries out.
 
     In the signature `self` takes the place of the session, and the result that of the steps.

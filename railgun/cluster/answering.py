@@ -2,7 +2,7 @@
 
 Units run copies of each task; all of them process its log, and one sends the replies. Every copy decides for itself
 whether it answers, from what the copies report. A reply is a function of the log. So two copies that answer
-at once send the same bytes, and front-ends drop what comes second. If none answers, the next copy in the plan that has
+at once send the same bytes, and front-ends drop the second one. If none answers, the next copy in the plan that has
 caught up notices, and begins. That needs no leader and no rebalance.
 
 A copy reports `replied`: no reply to a record before this offset is owed. Two rules see to it that no reply is lost,
@@ -67,7 +67,7 @@ class Answering:
     order: the copies of the task that are planned, in the order of preference.
     cut: what the task's log has lost, if an operator has accepted the loss. Lost records do not raise the limit.
     limit: the point of the log at which a copy that does not answer stops processing.
-    is_answering: what was decided last.
+    is_answering: the last decision.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Answering:
         self._others: dict[CopyName, _Other] = {}
         self._end = 0
         self._leaving_s = self._below_since_s = math.inf
-        # When it was last at its limit, and since when it has been there again and again.
+        # When the copy was last at its limit, and since when it has been there repeatedly.
         self._reached_s = self._reached_since_s = -math.inf
         # Keeps the copy from answering again too soon after another one took over from it.
         self._turns, self._drops_replies = Turns(timing), False
@@ -162,7 +162,7 @@ class Answering:
         return self.is_answering
 
     def state(self, now_s: float) -> CopyState:
-        """Return what the copy reports. One that follows another is at its limit now and then, which is SILENT."""
+        """Return the state that the copy reports. A copy that follows another is at its limit now and then: SILENT."""
         if self.is_answering:
             return CopyState.ANSWERING
         # A copy that does not even hear itself does not know how far the limit has gone.
@@ -170,8 +170,8 @@ class Answering:
         return CopyState.SILENT if has_caught_up else CopyState.BEHIND
 
     def filled_elsewhere(self, names: Sequence[str], now_s: float) -> list[str]:
-        """Return those of some metrics that no copy which could take over is still filling. The others are waited for,
-        because a copy that has not filled a metric stops where it begins to answer.
+        """Return the metrics, of the given ones, that no copy which could take over is still filling. The copy waits
+        with the others, because a copy that has not filled a metric stops at the record with which it begins to answer.
         """
         self._asked_s = {name: self._asked_s.get(name, now_s) for name in names}
         filling = [
@@ -222,8 +222,8 @@ class Answering:
         )
 
     def _yields_to(self, other: _Other, now_s: float) -> bool:
-        """Whether to stop for a copy that is preferred and answers. If this one took over while that one was not heard,
-        that one first gets time to notice, and to stop.
+        """Whether to stop for a preferred copy that answers. If this copy took over while the preferred one was not
+        heard, the preferred one first gets time to notice that, and to stop.
         """
         return other.began_s > self._turns.began_s or now_s - other.back_s > self._timing.takeover_s
 
@@ -234,7 +234,7 @@ class Answering:
         return not any(self._could_answer(other, now_s) for other in self._others.values())
 
     def _heard_answering(self, now_s: float) -> Iterator[_Other]:
-        """The copies that were heard answering just now, and that will go on."""
+        """Yield the copies that were heard answering just now, and that will go on."""
         for other in self._others.values():
             report = other.report
             if (
@@ -265,7 +265,7 @@ class Answering:
         )
 
     def _is_at_limit(self, now_s: float) -> bool:
-        """Whether the copy was at its limit just now. One that follows another is there now and then."""
+        """Whether the copy was at its limit just now. A copy that follows another is there now and then."""
         return now_s - self._reached_s <= self._timing.takeover_s
 
     def _advances(self, other: _Other, now_s: float) -> bool:
@@ -275,5 +275,7 @@ class Answering:
         return now_s - other.reported_s <= self._timing.silence_s(other.report.interval_s)
 
     def _makes_progress(self, other: _Other, now_s: float) -> bool:
-        """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences nobody."""
+        """Whether the copy's replies arrive. If they are stuck, or if it cannot read its log, it silences no other
+        copy.
+        """
         return now_s - other.advanced_s <= self._timing.stuck_s(other.report.interval_s)

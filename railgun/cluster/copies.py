@@ -1,6 +1,6 @@
 """The types for copies of a task: their names, states and reports, points of their logs, and accepted losses.
 
-A task has copies on several nodes, in units (processes that run tasks). One of them answers.
+They do no I/O. A task has copies on several nodes, in units (processes that run tasks). One of them answers.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class Cut:
 
     offset: the first record that was lost.
     leader_epoch: records from the offset on, of earlier epochs than this, are lost.
-    topic_id: of the topic that took the place of another one, if the operator has accepted that; else empty.
+    topic_id: the id of the topic that took the place of another one, if the operator has accepted that; else empty.
     begin: the offset at which every copy begins in that topic. The stream's definitions are there.
     """
 
@@ -99,7 +99,7 @@ class Cut:
         """Whether a state lies before the topic that the operator has accepted: it was made of records of another
         topic, or of the first records of that one, before its definitions.
 
-        topic_id: of the topic that the state was made of; empty if that is not known.
+        topic_id: the id of the topic that the state was made of; empty if that is not known.
         position: the offset of the record that it needs next. A state without a record fits every topic.
         """
         return bool(self.topic_id) and position > 0 and (topic_id != self.topic_id or position < self.begin)
@@ -115,7 +115,7 @@ class Gap:
     gap_ms: no event in the gap is later, in ms.
     told: the offsets of the first definition that applies at the gap, and after the last one.
     place: the number of the catalogue's last change when the gap was accepted.
-    topic_id: of the topic of the log; empty if it has none.
+    topic_id: the id of the topic of the log; empty if it has none.
     """
 
     state: LogPoint
@@ -127,7 +127,7 @@ class Gap:
 
     @property
     def crossing(self) -> tuple[LogPoint, int, str]:
-        """From which state the gap leads to which record of which topic."""
+        """The state before the gap, and the record and the topic behind it."""
         return self.state, self.offset, self.topic_id
 
     def is_crossing_of(self, other: "Gap | None") -> bool:
@@ -153,7 +153,7 @@ class CopyReport:
     end: the end of its log, as far as it knows.
     interval_s: the next report comes within this time.
     filled: by metric that does not answer yet, how far its fill has come (0 to 1).
-    topic_id: of the topic of its log, if an operator has accepted that topic in place of another one.
+    topic_id: the id of the topic of its log, if an operator has accepted that topic in place of another one.
     checkpoint: the position of its last durable checkpoint; 0 if it has none.
     gives: whether its release gives data to other nodes.
     """

@@ -1,6 +1,6 @@
-"""Finds nodes and units that are gone for good, so that the leader deletes their records. Pure: times are handed in.
+"""Finds nodes and units that are gone for good. Pure: times are handed in.
 
-A unit is a process of a node that runs tasks.
+The leader deletes their records; front-ends forget them. A unit is a process of a node that runs tasks.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,11 @@ class Departed:
 
 
 def departed(observed: ObservedCluster, plan: Plan, now_ms: int) -> Departed:
-    """Return the nodes that are neither members nor in the plan, and have said nothing for a day; and all units that
-    have reported and are on none of the others.
+    """Return the nodes that are neither members nor in the plan and have said nothing for a day. Return also the units
+    that have reported, but that no remaining node has any more.
 
-    An order to empty a node keeps it: whoever gave the order is to see it until it is taken back.
+    A node that an operator has ordered to be emptied is kept until the order is taken back, so that the operator still
+    sees it.
     now_ms: ms since 1970.
     """
     planned = plan.units

@@ -15,8 +15,8 @@ from railgun.cluster.copies import CopyName, CopyReport, CopyState
 class Donor:
     """A copy that may give its data.
 
-    position: of its last durable checkpoint. A snapshot of it is at this offset or a later one.
-    topic_id: of its log, if an operator has accepted another topic than the first one; else empty.
+    position: that of its last durable checkpoint. A snapshot of the copy is at this offset or a later one.
+    topic_id: the id of its log, if an operator has accepted another topic than the first one; else empty.
     gives: false if it runs an earlier release, which gives data to no other node.
     """
 

@@ -1,4 +1,7 @@
-"""Decides about orders to empty a node (drains): whether the cluster follows each. The next plan is made of this."""
+"""Decides about orders to empty a node (drains): whether the cluster follows each. `next_plan` calls it.
+
+It does no I/O.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

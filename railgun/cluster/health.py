@@ -1,4 +1,7 @@
-"""Tells what is wrong with a cluster, for monitoring and for people who look at it."""
+"""Tells what is wrong with a cluster. The leader shows it as metrics, and front-ends as warnings in the overview.
+
+It does no I/O.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from railgun.cluster.plan import Plan
 from railgun.cluster.records import NodeRecord
 from railgun.wording import counted
 
-# This many names are shown.
+# The most names that are shown.
 _SHOWN = 3
 # If one of so many copies loses its data, another one has it.
 _SAFE = 2
@@ -76,7 +79,7 @@ def warnings(
     unanswered: Sequence[TaskKey],
     logs: Mapping[TaskKey, LogRoom],
 ) -> Iterator[str]:
-    """Yield warnings that somebody should act on. tasks: all tasks. unanswered: the tasks that nobody answers.
+    """Yield warnings that an operator should act on. tasks: all tasks. unanswered: the tasks that no copy answers.
 
     logs: those that are known.
     """

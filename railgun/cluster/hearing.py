@@ -1,7 +1,7 @@
 """Tells whether a unit (a process that runs tasks) has read the reports of other units completely and in time.
 
-Reports lie in one partition. So when a unit reads a report of its own, it has read all that was written before. What
-others have not said by then, they have not said. `UnitCopies` has one `Hearing`.
+`UnitCopies` has one `Hearing`. All reports are in one partition. So when a unit reads a report of its own, it has read
+every report that was written before.
 """
 
 import math
@@ -84,7 +84,7 @@ class Hearing:
     def acknowledge(self, number: int, now_s: float) -> None:
         """Note that a report of this unit is in the log, so that it has to come back."""
         if now_s - self._acknowledged_s > self._pause_s:
-            # The broker was away: what it had before then could not come back either.
+            # The broker was away, so earlier reports could not come back either.
             self._missing_since_s = math.inf
             self._reached_since_s = now_s
         self._acknowledged_s = now_s
@@ -108,8 +108,8 @@ class Hearing:
         return self._missed_s(now_s) > self._timing.deaf_s
 
     def misses_itself(self, now_s: float) -> bool:
-        """Whether the unit's own reports do not come back for so long that it would call another one silent: it may
-        hear others no more than itself. A broker that is away, or was for a moment, does not make it so.
+        """Whether the unit's own reports have not come back for so long that it would call another unit silent. It may
+        not hear other units either. Time in which the broker is away does not count.
         """
         silence_s = self._timing.silence_s(self._interval_s)
         return self._missed_s(now_s) > max(silence_s, self._timing.patience_s)
@@ -132,7 +132,7 @@ class Hearing:
             if written_s < self._began_s:
                 continue
             if now_s - written_s > self._timing.takeover_s:
-                # While the broker was away nobody could be heard. A copy that answers gets time to say so.
+                # While the broker was away no unit could be heard. A copy that answers gets time to report.
                 self._complete_s = now_s + max(0.0, self._timing.patience_s - self._timing.takeover_s)
             elif self._complete_s == math.inf:
                 self._complete_s = now_s
@@ -152,8 +152,8 @@ class Hearing:
         return self._complete_s != math.inf and now_s - self._looked_s <= self._timing.pause_s
 
     def silence_since_s(self, now_s: float) -> float:
-        """Return since when the unit would have heard everybody; infinity if it does not hear at present."""
-        # Less than the silence that means something: what comes back no more must not be taken for that.
+        """Return since when the unit would have heard every other unit; infinity if it does not hear at present."""
+        # Less than the silence that means something: if its reports stop coming back, others must not seem silent.
         may_take_s = max(self._timing.takeover_s / 2, 2 * self._interval_s)
         if not self.is_complete(now_s) or now_s - self._returned_s > may_take_s:
             return math.inf

@@ -16,7 +16,7 @@ Histories = Mapping[tuple[str, int], str]
 Unable = Mapping[TaskKey, frozenset[str]]
 """The nodes that cannot make a copy of a task, by task. Tasks that all nodes can make are left out."""
 
-# This many names are shown.
+# The most names that are shown.
 _SHOWN = 3
 
 

@@ -14,7 +14,7 @@ class ClusterNode:
     units: how many units it has.
     rack: its rack; empty if none is named. It counts as a rack of its own then.
     is_open: whether it may have copies. A node that is being drained may not.
-    unsteady: units that failed again and again. All others are preferred to them.
+    unsteady: units that keep failing. All others are preferred to them.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""Tells how far the log of each task is from losing records that a copy still needs. Pure: times are handed in."""
+"""Tells how far the log of each task is from losing records that a copy still needs. Pure: times are handed in.
+
+The leader warns with it, and front-ends show it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from railgun.cluster.plan import Plan
 from railgun.cluster.report_table import ReportedCopy, ReportTable
 from railgun.wording import counted, listed, span_text
 
-# This many tasks are named.
+# The most tasks that a warning names.
 _SHOWN = 3
 
 
@@ -36,8 +39,8 @@ class LogRoom:
     needed: the least position of the copies' last durable checkpoints; None if no copy has one.
     copy: the copy whose checkpoint that is.
     retention_ms: how long the broker keeps records; None: for ever.
-    left_ms: the broker keeps the record at `needed` for at least this long, in which the copy should come back or take
-        another checkpoint. 0: the log may begin behind it already. None: for ever, or not known.
+    left_ms: the broker keeps the record at `needed` for at least this long. In this time the copy has to come back or
+        take a newer checkpoint. 0: the record may be deleted already. None: it is kept for ever, or that is not known.
     end: the offset behind its last record.
     """
 
@@ -50,10 +53,10 @@ class LogRoom:
 
     @property
     def is_short(self) -> bool:
-        """Whether less than half of the retention is left, or what is needed may be lost already.
+        """Whether less than half of the retention is left, or the needed record may be deleted already.
 
-        A copy that runs takes a checkpoint every few seconds or minutes, so that nearly the whole retention is left.
-        Half of it is far from both ends: at a week it is time for a weekend, and at a day for a night.
+        A copy that runs takes a checkpoint every few seconds or minutes, so nearly the whole retention is left. Half of
+        it is a long warning: of a week it leaves a weekend, of a day a night.
         """
         if self.left_ms is None:
             return False
@@ -75,22 +78,23 @@ def log_rooms(
 ) -> dict[TaskKey, LogRoom]:
     """Return the room of each task whose log is known. now_ms: the time, in ms since 1970.
 
-    A copy whose node is away counts as long as the plan names it, or names too few others: it has to come back before
-    its records go.
+    A copy whose node is away counts as long as the plan names it, because it has to come back before its records are
+    deleted. A copy that the plan does not name counts if the plan names too few.
     """
     return {
-        task: log_room(of, _counted(reports.copies(task), plan, task), now_ms) for task, of in bounds.items()
+        task: log_room(of, _copies_that_count(reports.copies(task), plan, task), now_ms)
+        for task, of in bounds.items()
     }
 
 
-def _counted(copies: Iterable[ReportedCopy], plan: Plan, task: TaskKey) -> Iterator[ReportedCopy]:
+def _copies_that_count(copies: Iterable[ReportedCopy], plan: Plan, task: TaskKey) -> Iterator[ReportedCopy]:
     planned = {each.copy for each in plan.copies.get(task, ())}
     has_enough = bool(planned) and len(planned) >= plan.wanted
     return (each for each in copies if each.copy in planned or not has_enough)
 
 
 def log_room(bounds: LogBounds, copies: Iterable[ReportedCopy], now_ms: int) -> LogRoom:
-    """Return the room of one task. A copy without a checkpoint needs nothing that it could lose."""
+    """Return the room of one task. A copy without a checkpoint has nothing to lose, so it needs no record."""
     oldest = min(
         (each for each in copies if each.status.checkpoint > 0),
         key=lambda each: (each.status.checkpoint, each.copy),
@@ -115,7 +119,7 @@ def _left_ms(bounds: LogBounds, oldest: ReportedCopy, needed: int, now_ms: int) 
     if bounds.retention_ms is None:
         return None
     if needed >= bounds.end:
-        # The record there is still to come.
+        # The needed record is not appended yet.
         return bounds.retention_ms
     appended_ms = oldest.status.checkpoint_ms or _not_before_ms(oldest)
     return None if appended_ms is None else max(0, min(appended_ms - now_ms, 0) + bounds.retention_ms)
@@ -132,13 +136,13 @@ def _not_before_ms(copy: ReportedCopy) -> int | None:
 
 
 def short_logs(rooms: Mapping[TaskKey, LogRoom]) -> dict[TaskKey, LogRoom]:
-    """Return those of which less than half of the retention is left, those with the least time first."""
+    """Return the logs that are short (`LogRoom.is_short`), those with the least time first."""
     short = [(room.left_ms or 0, task) for task, room in rooms.items() if room.is_short]
     return {task: rooms[task] for _, task in sorted(short)}
 
 
 def log_warning(rooms: Mapping[TaskKey, LogRoom]) -> str | None:
-    """Return a warning about the logs that may soon begin behind what a copy needs; None if there are none."""
+    """Return a warning about the logs that are short; None if there are none."""
     short = short_logs(rooms)
     if not short:
         return None

@@ -1,4 +1,7 @@
-"""Finds copies of tasks that are lost though their nodes live, so that they are made elsewhere."""
+"""Finds copies of tasks that are lost though their nodes live, so that the plan has them made elsewhere.
+
+`ObservedCluster` calls it; it does no I/O.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -34,8 +37,9 @@ class Losses:
     ) -> dict[str, LostCopy]:
         """Return the nodes that have lost their copy of a task.
 
-        A loss is forgotten when its node is started again. A copy that nobody else could have is not lost. Of copies
-        that failed by an error of the task only one is: the others would follow it from node to node.
+        A loss is forgotten when its node is started again. A copy that no other node could have is not lost: each lost
+        copy needs a node of its own. Of copies that failed by an error of the task only one is lost: otherwise they
+        would fail on one node after another.
 
         planned: the task's copies in the present plan.
         before: the losses that the present plan names.
@@ -52,10 +56,12 @@ class Losses:
             if each.is_going or node in lost or node not in self.alive or ill_s(copy) <= self.after_s:
                 continue
             if self.folders.get(node) != each.folder:
-                # Nobody opens it until the plan names the folder that the node has now.
+                # No unit opens the copy until the plan names the folder that the node has now.
                 continue
             failed = has_failed(copy)
             wanders = failed and any(other.has_failed for other in lost.values())
-            if not wanders and set(self.able) - nodes - set(lost) - set(unable):
+            others = set(self.able) - nodes - set(lost) - set(unable)
+            replaced = sum(other.copy.node in lost and not other.is_going for other in planned)
+            if not wanders and len(others) > replaced:
                 lost[node] = LostCopy(self.incarnations.get(node, 0), failed)
         return lost

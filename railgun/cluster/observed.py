@@ -1,4 +1,7 @@
-"""Collects what the leader knows of the cluster from nodes, units and Kafka's group. Pure: times are handed in."""
+"""Collects what nodes, units and Kafka's group say of the cluster. Pure: times are handed in.
+
+The leader plans by it, and front-ends show it. The caller reads the records, and hands them over.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -27,14 +30,14 @@ from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 class ObservedCluster:
     """Collects what nodes, units and the group report. One thread uses it; times are seconds of the monotonic clock.
 
-    policy: that of the configuration of this process.
-    began_s: when the leader began to read.
+    policy: the policy in the configuration of this process.
+    began_s: when the caller began to read.
     nodes: what each node says of itself.
     members: the nodes that live.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that an operator has accepted last.
     gaps: by task, the gap of its log that an operator has accepted last.
-    reports: the newest report of each copy. The table may be one that somebody else fills.
+    reports: the newest report of each copy. Another object may fill this table.
     histories: the histories that tasks have from before their logs. The owner of the catalogue sets this.
     """
 
@@ -57,7 +60,7 @@ class ObservedCluster:
     def take_statement(self, record: Statement, now_s: float) -> None:
         """Take in an order, an accepted cut or gap, or a node's record about itself.
 
-        Records of earlier runs are left out.
+        Records of a node's earlier runs are ignored.
         """
         if isinstance(record, DrainOrder):
             self.orders[record.node] = record
@@ -69,7 +72,7 @@ class ObservedCluster:
             self.gaps[record.task] = record.gap.after(self.gaps.get(record.task))
             return
         if isinstance(record, FrontEndRecord):
-            # Only who changes the catalogue asks what front-ends read.
+            # Only `CatalogReaders` needs the records of front-ends.
             return
         known = self.nodes.get(record.name)
         if known is None or record.incarnation >= known.incarnation:
@@ -88,7 +91,7 @@ class ObservedCluster:
                 self._left_s.setdefault(name, now_s)
 
     def forget(self, nodes: Collection[str], units: Collection[CopyName] = ()) -> None:
-        """Drop what was said by nodes, and reported by units, that are gone for good."""
+        """Drop the records of nodes and the reports of units that are gone for good."""
         for name in nodes:
             for said in (self.nodes, self._on_disk, self._left_s, self._came_s, self.orders):
                 said.pop(name, None)
@@ -105,11 +108,11 @@ class ObservedCluster:
     def view(
         self, tasks: Mapping[TaskKey, bool], plan: Plan, now_s: float, copies: int | None = None
     ) -> ClusterView:
-        """Return what the steps from a plan are computed from.
+        """Return the view from which `next_plan` computes the steps from a plan.
 
-        A node that is away counts for a while, if the plan names it: it may have gone long ago otherwise. It does not
-        if a node that lives has its data folder: it has another name now.
-        tasks: all tasks of the catalogue, and of each whether nobody can have data of it.
+        A node that is away counts for a while, if the plan names it; any other may have gone long ago. It does not
+        count if a live node has its data folder, because the node has another name now.
+        tasks: all tasks of the catalogue, each with whether no node can have data of it.
         copies: how many each task is to have; None for what the policy says.
         """
         self._note_planned(plan, now_s)
@@ -140,7 +143,7 @@ class ObservedCluster:
                     name,
                     plan,
                     losses,
-                    unable.get(name, frozenset()) | (shaky - self._planned_nodes(name, plan)),
+                    unable.get(name, frozenset()) | self._too_shaky(name, shaky, plan),
                     is_new=is_new,
                     now_s=now_s,
                 )
@@ -172,14 +175,16 @@ class ObservedCluster:
         return node in self.members and node in self.nodes and self.nodes[node].transfer != ""
 
     def of_earlier_releases(self) -> list[str]:
-        """Return the live nodes whose release does not say what it reads. It knows neither gaps nor other topics."""
+        """Return the live nodes whose release does not say what it reads. Such a release knows neither gaps nor other
+        topics.
+        """
         return sorted(name for name in self.members if name in self.nodes and not self.nodes[name].reads)
 
     def unable(self, tasks: Iterable[TaskKey], plan: Plan, now_s: float) -> Unable:
-        """Return which nodes cannot make a copy of tasks, because they lack what was built with their history.
+        """Return which nodes cannot make a copy of tasks, because they lack the folder that was built with the history.
 
-        A node that has data of a task does not need it, nor does one on which the plan names a copy. None does if the
-        data can be fetched from another copy.
+        A node that has data of a task does not need that folder, nor does a node on which the plan names a copy. No
+        node needs it if the data can be fetched from another copy.
         """
         without = nodes_without(self.histories, self.nodes.values())
         found = {}
@@ -189,8 +194,20 @@ class ObservedCluster:
                 found[task] = nodes - self._lag(task).keys() - self._planned_nodes(task, plan)
         return {task: nodes for task, nodes in found.items() if nodes}
 
+    def _too_shaky(self, task: TaskKey, shaky: frozenset[str], plan: Plan) -> frozenset[str]:
+        """Return which of the nodes whose units begin again and again get no copy of a task.
+
+        One that has data of it gets one if all copies of the plan have failed: its data may be what the task needs.
+        """
+        planned = {each.copy for each in plan.copies.get(task, ())}
+        failed = {each.copy for each in self.reports.copies(task) if each.status.state is CopyState.FAILED}
+        shaky -= self._planned_nodes(task, plan)
+        if planned <= failed:
+            return frozenset(name for name in shaky if task not in self._on_disk.get(name, frozenset()))
+        return shaky
+
     def _planned_nodes(self, task: TaskKey, plan: Plan) -> set[str]:
-        """The nodes on which the plan names a copy of a task, but not those that have another data folder now."""
+        """Return the nodes on which the plan names a copy of a task, if their data folder is still the planned one."""
         return {
             each.copy.node
             for each in plan.copies.get(task, ())
@@ -255,15 +272,15 @@ class ObservedCluster:
         return TaskView(name, heard, lag, is_new and not lag, waits, lost, unable)
 
     def _flaps_everywhere(self, name: TaskKey, planned: Copies, heard: Mapping[CopyName, CopyView]) -> bool:
-        """Whether copies of a task flap, and none is well: the reason may be in its log, and would go with it."""
+        """Whether copies of a task flap and none is well. The reason may be in its log, and would follow new copies."""
         copies = [each.copy for each in planned]
         flapping = [copy for copy in copies if self._progress.flaps(name, copy)]
         well = [copy for copy in copies if copy in heard and heard[copy].state.is_caught_up]
         return bool(flapping) and set(well) <= set(flapping)
 
     def _well_s(self, name: TaskKey, copy: CopyName) -> float:
-        """When a copy was last well; it has as long from when it was planned, and from when its node came, though not
-        again and again: a node that comes and goes would never have to get well.
+        """Return when a copy was last well. The times of its planning and of its node's coming count too, the latter
+        only within a bound: a node that comes and goes would otherwise never have to get well.
         """
         well_s = max(self._progress.well_s(name, copy), self._planned[name, copy][1])
         came_s = self._came_s.get(copy.node, self._began_s)
@@ -275,7 +292,7 @@ class ObservedCluster:
         return CopyView(copy.status.state, advances and not copy.status.is_waiting)
 
     def _lag(self, name: TaskKey) -> dict[str, int]:
-        """How many records each node that has data of a task has to catch up, as far as is known."""
+        """Return, for each node that has data of a task, how many records it has to catch up, as far as is known."""
         cut, reported = self.cuts.get(name), list(self.reports.copies(name))
         folders = _folder_ids(reported)
         copies = [
@@ -293,7 +310,7 @@ class ObservedCluster:
 
 
 def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:
-    """Return by node the id of the folder that it has of a task, as far as its units report one.
+    """Return by node the id of the task's folder on it, as far as its units report one.
 
     A copy that is open is believed before one that has failed or was closed, whose folder may be gone.
     """
@@ -305,7 +322,7 @@ def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:
 
 
 def _shaky(nodes: Iterable[NodeView], copies: int) -> frozenset[str]:
-    """The nodes whose units are all unsteady, if enough others live: they get no copies that they do not have."""
+    """Return the nodes whose units are all unsteady, if enough others live. They get no new copies."""
     alive = [each.node for each in nodes if each.is_alive]
     shaky = frozenset(node.name for node in alive if len(node.unsteady) >= node.units)
     return shaky if len(alive) - len(shaky) >= copies else frozenset()

@@ -1,4 +1,7 @@
-"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way."""
+"""Makes the overview of a cluster: its nodes, the copies of each task, and what is under way. Front-ends show it.
+
+It does no I/O.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +17,7 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.report_table import ReportedCopy, ReportTable, replaced
 from railgun.wording import counted
 
-# This many reasons are given why a node is not empty yet.
+# The most reasons that are given why a node is not empty yet.
 _WAITS_MAX = 3
 
 
@@ -64,7 +67,7 @@ def overview(
 def node_overview(
     observed: ObservedCluster, plan: Plan, name: str, tasks: Iterable[TaskKey], now_s: float
 ) -> dict[str, Any]:
-    """Return what `overview` shows of one node; also of one that is away, and has nothing."""
+    """Return what `overview` shows of one node, which may be away and have no copies."""
     return _node(observed, plan, name, {task: list(_copies(observed, plan, task, now_s)) for task in tasks})
 
 
@@ -74,7 +77,7 @@ def heard_copies(
     task: TaskKey,
     is_heard: Callable[[ReportedCopy], bool],
 ) -> dict[CopyName, ReportedCopy]:
-    """Return the copies of a task that were heard lately, apart from those that another one has taken over from.
+    """Return the copies of a task that were heard lately, without those that another copy has replaced.
 
     policy: the plan's; None before the first plan.
     is_heard: what counts as lately.
@@ -108,7 +111,7 @@ def shown_copy(copy: CopyName, heard: ReportedCopy | None) -> dict[str, Any]:
 
 
 def _names(observed: ObservedCluster, plan: Plan) -> list[str]:
-    """The nodes that live, that have copies in the plan, or that were emptied."""
+    """Return the nodes that live, that have copies in the plan, or that were emptied."""
     planned = {each.copy.node for copies in plan.copies.values() for each in copies}
     return sorted(observed.members | planned | {name for name in plan.drains if plan.is_drained(name)})
 
@@ -153,7 +156,7 @@ def _state(observed: ObservedCluster, plan: Plan, name: str, copies: int) -> str
 
 
 def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -> Iterable[str]:
-    """Why a task still has a copy on a node that is being emptied."""
+    """Return why a task still has a copy on a node that is being emptied."""
     target = plan.target.get(task, ())
     if len(target) < plan.wanted and not any(copy.node == node for copy in target):
         yield f"{task}: no node is left for another copy"
@@ -172,7 +175,7 @@ def _waits(plan: Plan, task: TaskKey, node: str, copies: list[dict[str, Any]]) -
 
 
 def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) -> Iterable[dict[str, Any]]:
-    """The copies of a task that the plan names, in its order, then others that are still heard."""
+    """Return the copies of a task that the plan names, in its order, then others that are still heard."""
     heard = heard_copies(observed.reports, plan.policy, task, lambda each: _is_known(each, now_s))
     planned = [each.copy for each in plan.copies.get(task, ())]
     for copy in planned:
@@ -183,5 +186,5 @@ def _copies(observed: ObservedCluster, plan: Plan, task: TaskKey, now_s: float) 
 
 
 def _is_known(copy: ReportedCopy, now_s: float) -> bool:
-    """Whether a copy's last report still says how it stands. One that closed has no more to say."""
+    """Whether a copy's last report still describes it. A copy that closed reports no more."""
     return copy.is_heard(now_s) or copy.status.state is CopyState.CLOSED

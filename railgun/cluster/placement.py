@@ -89,7 +89,7 @@ class Placement:
 
     def _place(self, task: int, spare: list[_Entry]) -> bool:
         """Place one more copy of a task on a node with room, or else make room by moving copies of other tasks. Returns
-        whether that is possible, as it is where no node is barred.
+        whether that is possible. It is if no node is barred.
         """
         passed, is_placed = [], True
         while spare:
@@ -119,7 +119,7 @@ class Placement:
         reached = [node for node in range(len(self.nodes)) if self._fits(task, node)]
         begin, seen = 0, set(reached)
         while begin < len(reached):
-            # First what moves for nothing, then what would have stayed.
+            # Copies that have to move anyway come before those that would have stayed.
             for stays in (False, True):
                 end = len(reached)
                 for node in reached[begin:] if stays else _growing(reached, begin):
@@ -177,8 +177,8 @@ class Placement:
         return len(self.on_node[node]) < self.nodes[node].units * self.unit_copies
 
     def _entry(self, node: int) -> _Entry:
-        """Sort key of a node: the least load first. Nodes of one load come in an order that looks random, another one
-        for each load: so the tasks of a node share it with tasks of all others, and when it goes, all get some.
+        """Return the sort key of a node: the least load first. Nodes with equal load come in an order that looks random
+        and differs for each load. So a node shares tasks with all others, and when it goes, each of them gets some.
         """
         count = len(self.on_node[node])
         mixed = hashlib.blake2b(b"%d %d" % (count, node), digest_size=8).digest()

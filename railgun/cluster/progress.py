@@ -1,4 +1,4 @@
-"""Tells from reports whether copies of tasks, and the units that run them, get on, for `ObservedCluster`.
+"""Tells from reports whether copies of tasks, and the units that run them, make progress, for `ObservedCluster`.
 
 Times are seconds of the monotonic clock.
 """
@@ -21,7 +21,7 @@ from railgun.cluster.silence import (
 
 @dataclass(slots=True)
 class _Checkpoints:
-    """How a copy gets on with its checkpoints.
+    """The progress of a copy with its checkpoints.
 
     position: the offset that the last durable one covers.
     generation: the run of its unit that was heard last.
@@ -60,7 +60,7 @@ class _Nearness:
     nearer_s: float = -math.inf
 
     def hear(self, status: CopyStatus) -> bool:
-        """Take in what a copy reports. Returns whether it got nearer by reading, or begins again."""
+        """Take in a report of the copy. Returns whether it got nearer by reading, or begins again."""
         reached = status.position + sum(status.filled.values())
         # A copy that is not open yet has no folder, nor has one of an earlier release.
         is_another_folder = (
@@ -86,8 +86,8 @@ class _Nearness:
 class Progress:
     """Notes when each copy last got nearer to the end of its log, and how often units began. One thread uses it.
 
-    A copy *flaps* if its checkpoints fail, or if its unit begins again and again. What it reaches and reports meanwhile
-    does not count.
+    A copy *flaps* if its checkpoints fail, or if its unit keeps starting anew. Progress that it reports meanwhile does
+    not count.
 
     unsteady_s: a unit that began three times within this time is unsteady.
     """
@@ -151,7 +151,7 @@ class Progress:
 
     def well_s(self, task: TaskKey, copy: CopyName) -> float:
         """Return when a copy last got nearer or could answer; or when its node last got on with a fetch while the copy
-        waited for its turn to fetch. While nobody could be heard, all copies count as well.
+        waited for its turn to fetch. While no unit could be heard, all copies count as well.
         """
         well_s = self._well_s.get((task, copy), -math.inf)
         return max(self.nearer_s(task, copy), well_s, self._deaf_until_s)

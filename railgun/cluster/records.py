@@ -90,7 +90,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):
 
 
 def drain_key(node: str) -> bytes:
-    """The key of an order to a node. No node has it for a name."""
+    """Return the key of an order to a node. No node's name is such a key."""
     return f"{node}/drain".encode()
 
 
@@ -132,7 +132,7 @@ class AcceptedCut(OfTask, kw_only=True, tag_field="kind", tag="cut"):
 
     @property
     def key(self) -> bytes:
-        """The key of the record. No node has it for a name."""
+        """The key of the record. No node's name is such a key."""
         return f"{self.task.full_name}/cut".encode()
 
 
@@ -144,12 +144,12 @@ class AcceptedGap(OfTask, kw_only=True, tag_field="kind", tag="gap"):
 
     @property
     def key(self) -> bytes:
-        """The key of the record. No node has it for a name."""
+        """The key of the record. No node's name is such a key."""
         return f"{self.task.full_name}/gap".encode()
 
 
 def front_end_key(number: int) -> bytes:
-    """The key of what a front-end says of itself. No node has it for a name."""
+    """Return the key of what a front-end says of itself. No node's name is such a key."""
     return f"frontend/{number}".encode()
 
 
@@ -319,20 +319,23 @@ class _PlanRecords:
     def __init__(self, header: _PlanHeader, tasks: Sequence[bytes]) -> None:
         self.header, self._records = header, tasks
 
+    @property
+    def drains(self) -> dict[str, Drain]:
+        return {
+            node: Drain(drain.asked_ms, drain.fewer_copies, drain.refusal)
+            for node, drain in self.header.drains.items()
+        }
+
     @cached_property
     def plan(self) -> Plan:
         """The plan. The first access builds it, which takes long if there are many tasks."""
         header, tasks = self.header, [_decode_tasks(record) for record in self._records]
-        drains = {
-            node: Drain(drain.asked_ms, drain.fewer_copies, drain.refusal)
-            for node, drain in header.drains.items()
-        }
         return Plan(
             header.epoch,
             dict(_copies(tasks)),
             dict(_target(tasks)),
             header.cause,
-            drains,
+            self.drains,
             header.policy,
             dict(_lost(tasks)),
             dict(_cuts(tasks)),
@@ -362,6 +365,11 @@ class PlanReader:
     def policy(self) -> ClusterPolicy | None:
         """The policy of that plan. The plan is not built for it."""
         return self._newest.header.policy
+
+    @property
+    def drains(self) -> Mapping[str, Drain]:
+        """The decisions of that plan on orders to empty nodes. The plan is not built for them."""
+        return self._newest.drains
 
     def take(self, record: bytes) -> bool:
         """Take in a record. Returns whether it completes a plan. Raises RecordError, and NewerRecordError."""

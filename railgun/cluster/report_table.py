@@ -1,4 +1,7 @@
-"""The newest report of every copy in a cluster, taken from the records of the topic of positions."""
+"""The newest report of every copy in a cluster, taken from the records of the topic of positions.
+
+The leader, the front-ends and Spark jobs each fill a table and read from it which copies answer. It does no I/O.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -53,7 +56,7 @@ class _Checkpoint:
 
 
 class ReportTable:
-    """Takes in reports of units, and tells the state of each task. One thread writes; others may read.
+    """Keeps the newest report of each copy of each task. One thread writes; others may read.
 
     A CopyName names a unit; together with a task it names the unit's copy of that task. The table remembers the last
     checkpoint of each copy: a unit that starts again does not know it before it has opened the task.
@@ -65,15 +68,15 @@ class ReportTable:
         self._of_newest_run: dict[CopyName, UnitReport] = {}
         self._heard_s: dict[CopyName, float] = {}
         self._checkpoints: dict[CopyName, dict[TaskKey, _Checkpoint]] = {}
-        self._answering_s: dict[TaskKey, float] = {}
+        self._answered_at_s: dict[TaskKey, float] = {}
 
     def take(self, record: bytes, reported_s: float = -math.inf) -> UnitReport | None:
         """Take in a record of the topic, and return the report.
 
-        Returns None for a record of version 1, which is left over.
+        Returns None for a record of version 1, which an earlier release left.
 
         A report names all copies of its unit: those that it does not name any more are gone. A late report of an
-        earlier run of the unit is not taken in. Raises ReportError.
+        earlier run of the unit is ignored. Raises ReportError.
         """
         report = decode_report(record)
         if report is None:
@@ -99,11 +102,11 @@ class ReportTable:
                 if status.checkpoint > 0
             }
         for status in kept:
-            # A new dictionary: somebody may be reading the one before.
+            # Another thread may be reading the dictionary, so a new one replaces it.
             heard = ReportedCopy(unit, status, reported_s, report.announced_s, report.said_ms)
             self._of_task[status.task] = {**self._of_task.get(status.task, {}), unit: heard}
             if status.state is CopyState.ANSWERING:
-                self._answering_s[status.task] = reported_s
+                self._answered_at_s[status.task] = reported_s
         return report
 
     def units(self) -> list[CopyName]:
@@ -115,7 +118,7 @@ class ReportTable:
         return self._of_newest_run.get(unit)
 
     def forget(self, unit: CopyName) -> None:
-        """Drop what a unit has reported."""
+        """Drop the reports of a unit."""
         self._of_newest_run.pop(unit, None)
         self._heard_s.pop(unit, None)
         self._checkpoints.pop(unit, None)
@@ -123,17 +126,17 @@ class ReportTable:
             self._remove(task, unit)
 
     def forget_silent(self, planned: Collection[CopyName], now_s: float) -> None:
-        """Drop what units have reported that were not heard for a day, and are not planned."""
+        """Drop the reports of units that were silent for a day and are not in the plan."""
         since_s = now_s - FORGOTTEN_S
         silent = {unit for unit, heard_s in self._heard_s.items() if heard_s < since_s}
         for unit in silent.difference(planned):
             self.forget(unit)
-        # For so long nobody answered these tasks: that is as if nobody ever had.
-        for task in [task for task, answered_s in self._answering_s.items() if answered_s < since_s]:
-            del self._answering_s[task]
+        # No copy has answered these tasks for a day. They count as never answered.
+        for task in [task for task, at_s in self._answered_at_s.items() if at_s < since_s]:
+            del self._answered_at_s[task]
 
     def _remove(self, task: TaskKey, unit: CopyName) -> None:
-        """Drop the copy of a unit. A new dictionary takes the place of the one before, which may be being read."""
+        """Drop the copy of a unit. A new dictionary replaces the one that another thread may be reading."""
         left = {copy: heard for copy, heard in self._of_task[task].items() if copy != unit}
         if left:
             self._of_task[task] = left
@@ -141,17 +144,17 @@ class ReportTable:
             del self._of_task[task]
 
     def tasks(self, stream: str, created: int) -> list[TaskKey]:
-        """Return the tasks of a stream that were reported. created: the place of its first definition."""
+        """Return the reported tasks of a stream. created: the place in the catalogue of its first definition."""
         return [task for task in list(self._of_task) if (task.stream, task.created) == (stream, created)]
 
     def copies(self, task: TaskKey) -> Iterable[ReportedCopy]:
         """Return what was last heard of each copy of a task."""
         return self._of_task.get(task, {}).values()
 
-    def answering_s(self, task: TaskKey) -> float:
+    def answered_at_s(self, task: TaskKey) -> float:
         """Return when any copy of a task was last heard answering, in seconds of the reader's clock; -infinity if none
         was since the reader started."""
-        return self._answering_s.get(task, -math.inf)
+        return self._answered_at_s.get(task, -math.inf)
 
     def newest(self, task: TaskKey, since_s: float = -math.inf) -> ReportedCopy | None:
         """Return the copy that stands for a task; None if no copy was heard.
@@ -176,7 +179,7 @@ def _with_checkpoint(status: CopyStatus, before: _Checkpoint | None) -> CopyStat
     if status.checkpoint > 0 or before is None:
         return status
     if status.folder_id and before.folder_id and status.folder_id != before.folder_id:
-        # It has begun again.
+        # The copy has begun again in a new folder.
         return status
     return structs.replace(status, checkpoint=before.position, checkpoint_ms=before.appended_ms)
 
@@ -184,8 +187,8 @@ def _with_checkpoint(status: CopyStatus, before: _Checkpoint | None) -> CopyStat
 def replaced(heard: Iterable[ReportedCopy], takeover_s: float) -> list[CopyName]:
     """Return the copies of a task that answered, fell silent, and were replaced by another answering copy.
 
-    takeover_s: the least time by which its last report precedes the newest answering one's; its own `silence_s` if that
-        is longer.
+    takeover_s: a copy is replaced if its last report is older by this time than the newest one of an answering copy, or
+        by its own `silence_s` if that is longer.
     """
     answering = [each for each in heard if each.status.state is CopyState.ANSWERING]
     newest_s = max((each.reported_s for each in answering), default=0.0)

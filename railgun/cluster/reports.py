@@ -1,4 +1,7 @@
-"""The reports of units (the processes that run tasks) in the topic of positions. See FORMAT.md."""
+"""The reports of units (the processes that run tasks) in the topic of positions: their types, and their bytes.
+
+See FORMAT.md. Units write them; leaders, front-ends, other units and Spark jobs read them. It does no I/O.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -120,9 +123,9 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return self.interval_ms / 1000
 
     def ended(self) -> "UnitReport | None":
-        """Return what is reported in the unit's name once its process has ended. None if that says nothing new.
+        """Return the report in the unit's name once its process has ended; None if that says nothing new.
 
-        Copies that could answer are closed. One that was behind still is: it goes on when the unit is back.
+        Copies that could answer are closed. A copy that was behind still is: it goes on when the unit is back.
         """
         copies = [
             msgspec.structs.replace(each, state=CopyState.CLOSED, leaving=True)
@@ -133,7 +136,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
         return None if copies == self.copies else msgspec.structs.replace(self, copies=copies)
 
     def by_task(self) -> Iterator[tuple[TaskKey, CopyReport]]:
-        """Yield what decides who answers, for each copy."""
+        """Yield for each copy the part of the report that decides which copy answers."""
         for status in self.copies:
             # Releases that give no data do not know the id either. A copy that was not opened has none.
             gives = bool(status.folder_id) or not status.state.is_caught_up

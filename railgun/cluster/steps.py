@@ -26,8 +26,8 @@ from railgun.cluster.view import ClusterView, TaskView
 def next_plan(plan: Plan, view: ClusterView) -> Plan:
     """Return the next plan; the same one if there is nothing to do. Its fields are explained at `Plan`."""
     lost = {task.task: task.lost for task in view.tasks if task.lost}
-    # An operator may have given two orders to accept one loss. A new leader may have read only the later one, and the
-    # plan tells it of the first.
+    # An operator may have given two orders to accept one loss. A new leader may have read only the later order; the
+    # plan has the first one.
     cuts = {
         task.task: view.cuts[task.task].after(plan.cuts.get(task.task))
         for task in view.tasks
@@ -81,7 +81,7 @@ def _target(plan: Plan, view: ClusterView) -> dict[TaskKey, tuple[CopyName, ...]
 
 
 class _Steps:
-    """The next steps of all tasks. On each node at most `moves_limit` copies are made at once; those that are under way
+    """Makes the next steps of all tasks. On each node at most `moves_limit` copies are made at once; those under way
     count.
     """
 
@@ -123,7 +123,7 @@ class _Steps:
                 continue
             is_wanted = any(other.node == copy.node for other in target)
             if folder != each.folder and not (is_wanted and self._takes_move(task, copy.node)):
-                # Nobody opens it. It goes, or waits for a move.
+                # No unit opens this copy. It is dropped, or waits for a move.
                 moved.append(each)
                 continue
             if node is not None and copy.unit >= node.node.units:
@@ -133,7 +133,7 @@ class _Steps:
                 if (copy, folder) == (each.copy, each.folder)
                 else replace(each, copy=copy, folder=folder)
             )
-        # A task whose copies all lack their data keeps its places in the plan: nobody opens them.
+        # A task whose copies all lack their data keeps its places in the plan, though no unit opens the copies.
         return tuple(moved) or copies
 
     def _with_the_nearest(self, task: TaskView, copies: Copies) -> Copies:

@@ -41,7 +41,7 @@ class TaskView:
 
     heard: its copies that are heard at present, and those that are about to be opened, as BEHIND.
     lag: how many records each node that lists data of the task has to catch up, by the node's name.
-    is_new: whether nobody can have data of it, so that its copies need not be made one after the other.
+    is_new: whether no node can have data of it, so that its copies need not be made one after the other.
     waits: whether its log has records, no node lists data of it, and nodes that have it may still come back.
     lost: the nodes that have lost their copy of it, and may not have one.
     unable: the nodes that cannot make a copy of it, because they lack its history, or should not, because none of their
@@ -61,11 +61,11 @@ class TaskView:
 class ClusterView:
     """A cluster as the leader sees it.
 
-    policy: the leader's.
+    policy: the leader's policy.
     orders: the newest order to each node.
     cuts: by task, the loss of records of its log that an operator has accepted last.
     gaps: by task, the gap of its log that an operator has accepted last.
-    histories: what tasks have from before their logs.
+    histories: the histories that tasks have from before their logs.
     """
 
     nodes: Sequence[NodeView]

@@ -1,4 +1,7 @@
-"""Computes what another set of nodes, or another number of copies, would move. Nothing is changed."""
+"""Computes what another set of nodes, or another number of copies, would move. Front-ends show it.
+
+It changes nothing and does no I/O.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -164,7 +167,7 @@ class _Sources:
 def _made(
     task: TaskCopies, target: Sequence[CopyName], sizes: Mapping[tuple[TaskKey, str], int], sources: _Sources
 ) -> list[dict[str, Any]]:
-    """The copies of a task on nodes that have none now."""
+    """Return the copies of a task on nodes that have none now."""
     present = {copy.node for copy in task.present}
     greatest = max((size for (of, _), size in sizes.items() if of == task.task), default=0)
     return [
@@ -195,7 +198,7 @@ def _away(view: ClusterView, changed: _Changed) -> list[str]:
 def _without_history(
     view: ClusterView, changed: _Changed, donors: Mapping[TaskKey, Sequence[CopyName]]
 ) -> Iterator[str]:
-    """Why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
+    """Yield why nodes can have no copies of tasks that have history; of nodes that are added it is not known."""
     able = {node.name for node in changed.nodes if node.units and node.is_open}
     yield from remarks({task.task: task.unable for task in view.tasks}, view.histories, able)
     without_donors = {
@@ -208,7 +211,7 @@ def _without_history(
 
 
 def _not_made(changed: _Changed, target: Mapping[TaskKey, Sequence[CopyName]]) -> list[str]:
-    """Why tasks would have fewer copies than wanted, or copies side by side."""
+    """Return why tasks would have fewer copies than wanted, or copies side by side."""
     lacking = sum(len(copies) < changed.copies for copies in target.values())
     found = []
     if lacking:

@@ -1,4 +1,7 @@
-"""Makes the guard and the certificates of a port from the settings of HTTP. Finds contradictions; gives warnings."""
+"""Makes the guard and the certificates of a port from the settings of HTTP. Finds contradictions; gives warnings.
+
+Front-ends and nodes call it at their start and at SIGHUP. It reads the files of tokens and certificates.
+"""
 
 import time
 

@@ -1,4 +1,7 @@
-"""Loads settings from their defaults, a file, the environment and the command line. Each overrides those before it."""
+"""Loads settings from their defaults, a file, the environment and the command line. Each overrides those before it.
+
+The commands and the child processes of a node call it.
+"""
 
 import dataclasses
 import os

@@ -1,4 +1,7 @@
-"""Reads the configuration again after SIGHUP: its tokens and certificates replace those in force."""
+"""Reads the configuration again after SIGHUP: its tokens and certificates replace those in force.
+
+Servers and nodes have one `Reload`.
+"""
 
 import logging
 import threading

@@ -115,12 +115,12 @@ class ClusterSettings:
     """A cluster on Kafka: its broker, its topics, its nodes.
 
     broker: HOST:PORT, or several with commas.
-    replication: of new topics; -1 leaves it to the broker.
+    replication: the number of replicas of new topics; -1 leaves it to the broker.
     log_retention: how long the topics of new streams that do not say it keep what tasks read, in ms; None: for ever.
     node_name: "auto" is the name of the machine at the first start.
     units: processes of a node; 0: one for each core.
     rack: copies of a task are on nodes of different racks, as far as there are; "none" if it does not matter.
-    copies: of each task, as far as there are nodes.
+    copies: the number of copies of each task, as far as there are nodes.
     takeover_s: a copy that is silent for this long answers no more; another does.
     session_timeout_s: a node that is not heard for this long is away.
     replace_after_s: copies of a node that is away for this long are made elsewhere.

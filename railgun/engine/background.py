@@ -1,5 +1,5 @@
-"""Schedules background work: a thread does it between calls, and calls do it themselves if they leave the thread no
-time.
+"""Schedules an engine's background work: a thread does it between calls, and calls do it themselves if they leave the
+thread no time.
 """
 
 import math

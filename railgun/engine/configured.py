@@ -1,4 +1,4 @@
-"""An engine as the configuration wants it."""
+"""Opens an engine as the configuration wants it, for `railgun serve` with an embedded engine."""
 
 from railgun.config.settings import EngineSettings
 from railgun.engine.engine import Engine
@@ -7,7 +7,10 @@ from railgun.task.configured import task_settings
 
 
 def open_engine(settings: EngineSettings, start: StartProgress | None = None) -> Engine:
-    """Open the folder that the settings name. start: told how far that is.  Raises EngineError."""
+    """Open the folder that the settings name. Raises EngineError.
+
+    start: is told how far the opening has come.
+    """
     return Engine(
         settings.data_folder,
         durability=settings.durability,

@@ -55,11 +55,12 @@ _READING_S = 1.0
 _AHEAD_S = 3.0
 # Keys of a value query that are answered without letting events in between.
 _KEYS_AT_ONCE = 256
-_BETWEEN_SLICES_S = 0.0002  # for whoever waits for the checkpoint's thread
+# A pause between slices, so that a thread that waits for the checkpoint's thread can run.
+_BETWEEN_SLICES_S = 0.0002
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970-01-01 UTC."""
+    """Return the milliseconds since 1970-01-01 UTC."""
     return time.time_ns() // 1_000_000
 
 
@@ -407,13 +408,13 @@ class Engine:
 
     @as_engine_errors()
     def streams(self) -> list[StreamDefinition]:
-        """The streams as they are registered, in the order created."""
+        """Return the streams as they are registered, in the order created."""
         with self._call():
             return [entry.stream for entry in self._streams.catalog.streams.values()]
 
     @as_engine_errors()
     def catalog(self) -> Catalog:
-        """All that is registered, as it is now."""
+        """Return all that is registered, as it is now."""
         with self._call():
             return self._streams.catalog.copy()
 
@@ -428,7 +429,7 @@ class Engine:
 
     @as_engine_errors()
     def metrics(self, stream: str) -> list[MetricStatus]:
-        """A stream's metrics, in the order added."""
+        """Return a stream's metrics, in the order added."""
         with self._call():
             standing = self._streams.standing(stream)
         return standing()

@@ -1,4 +1,4 @@
-"""All streams of an engine. Opens them from the data folder, applies changes of the catalogue, and closes them."""
+"""All streams of an `Engine`: opens them from the data folder, applies changes of the catalogue, and closes them."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
+"""The data folder of an engine: its layout, its version, and whether it may be used. FORMAT.md describes the files."""
 
 import logging
 import shutil
@@ -68,7 +68,7 @@ class DataFolder:
         return bool(self.streams())
 
     def streams(self) -> set[str]:
-        """The names of the streams that have folders here."""
+        """Return the names of the streams that have folders here."""
         folder = self.path / STREAMS
         return set(self.files.list(folder)) if folder.is_dir() else set()
 

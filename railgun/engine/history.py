@@ -1,5 +1,6 @@
-"""History before a stream's log: makes the plan for building it, and checks whether what was built can
-be installed.
+"""History before a stream's log: makes the plan for building it, and checks whether built history can be installed.
+
+Engines and `railgun backfill` (railgun/spark) call it.
 """
 
 from collections.abc import Sequence

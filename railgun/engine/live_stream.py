@@ -156,7 +156,7 @@ class LiveStream:
         """Return a table with a row for each row of `table`, as `railgun.ingest.result_table` describes it.
 
         It has the columns `warming` and `partial`.
-        between: called between two blocks of rows. Each block is answered by itself.
+        between: is called between two blocks of rows. Each block is answered by itself.
         Raises EventError and TableError; then no row was taken.
         """
         results: list[pa.Table] = []

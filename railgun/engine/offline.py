@@ -1,5 +1,6 @@
-"""Runs a stream over files, with the same tasks as an engine. Nothing is durable, as the files take the place of the
-log.
+"""Runs a stream over files for `railgun run`, with the same tasks as an engine.
+
+Nothing is durable, as the files take the place of the log.
 """
 
 import shutil

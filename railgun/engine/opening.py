@@ -1,4 +1,7 @@
-"""Opens the tasks of an engine from their folders and logs, several at once, within the limit of open files."""
+"""Opens the tasks of an engine from their folders and logs, several at once, within the limit of open files.
+
+`EngineStreams` calls it at a start and for each new stream.
+"""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""The status of an engine as plain data: its streams, their tasks and metrics, and the disk."""
+"""What `Engine.status` returns, as plain data: an engine's streams, their tasks and metrics, and the disk."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,6 @@
-"""The hosts of a stream's tasks, together with their logs. Records are made durable and processed at
-the same time.
+"""The hosts of a stream's tasks in an engine, together with their logs.
+
+Records are made durable and processed at the same time. `LiveStream` appends records by it.
 """
 
 import math
@@ -30,7 +31,7 @@ class DirectReplies:
         """Do nothing: no caller waits for replies to records that are read from the log."""
 
     def note(self, fetched: Fetched, took_s: float) -> None:
-        """Do nothing: the callers count."""
+        """Do nothing: the engine's callers count records themselves."""
 
     def has_room(self) -> bool:
         return True

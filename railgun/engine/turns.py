@@ -1,7 +1,6 @@
-"""A fair lock: threads get it in the order in which they asked for it.
+"""A fair lock, which `Engine` holds for each call: threads get it in the order in which they asked for it.
 
-With a plain lock, a thread that takes the lock in a loop (as waiting for a fill does) could keep all other threads
-out.
+With a plain lock, a thread that takes the lock in a loop (as waiting for a fill does) could keep all other threads out.
 """
 
 import threading

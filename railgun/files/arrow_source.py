@@ -62,7 +62,7 @@ def _columns(found: pa.Schema, schema: Schema) -> list[str]:
 
 
 def _fields(batch: pa.RecordBatch, names: list[str], schema: Schema) -> pa.RecordBatch:
-    """Return a column for each field. names: of the columns in which they are."""
+    """Return a column for each field. names: the names of the columns in which they are."""
     return field_columns(batch, schema) if schema.has_paths else batch.select(names)
 
 

@@ -1,4 +1,7 @@
-"""Turns what is stored for Avro's logical types into values for the validator, wherever fields are in a record."""
+"""Turns the stored values of Avro's logical types into values for the validator, wherever fields are in a record.
+
+The reader of Avro files and input topics use it. It does no I/O.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal

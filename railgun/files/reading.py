@@ -1,4 +1,7 @@
-"""Reads several event files of any formats as one sequence of blocks, in the given order."""
+"""Reads several event files of any formats as one sequence of blocks, in the given order.
+
+`railgun run` and Spark's validation call it.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence

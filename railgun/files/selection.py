@@ -1,4 +1,7 @@
-"""Compares a file's columns with a stream's fields. Other columns are left out; a missing one is an error."""
+"""Compares a file's columns with a stream's fields, for the readers of files.
+
+Other columns are left out; a missing one is an error.
+"""
 
 from collections.abc import Sequence
 

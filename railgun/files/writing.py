@@ -1,4 +1,4 @@
-"""Writes results, table by table. The file gets its own name when it is complete.
+"""Writes results, table by table, for `railgun run`. The file gets its own name when it is complete.
 
 Text (CSV, and NDJSON with exact numbers) is made from whole columns at a time.
 """

@@ -1,4 +1,7 @@
-"""Writes files and names that survive a loss of power, and files and folders that exist as a whole or not at all."""
+"""Writes files and names that survive a loss of power, and files and folders that exist as a whole or not at all.
+
+Hosts, histories, the transfer process and backfills write by it.
+"""
 
 import os
 import shutil

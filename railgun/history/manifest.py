@@ -1,6 +1,7 @@
 """The manifest of a task's history: which task it is for, what it has, and a checksum of each file.
 
-History is events from before a task's log, built into a folder that the task takes over.
+History is events from before a task's log, built into a folder that the task takes over. A build writes the manifest;
+engines, hosts and backfills check it.
 """
 
 import zlib

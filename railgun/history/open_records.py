@@ -1,6 +1,7 @@
 """Stores the history records that no sealed chunk of the reservoir holds yet. See FORMAT.md.
 
-Earlier releases, and a recovery from their checkpoints, read them from this file, because the log does not have them.
+A build of history writes them. Earlier releases, and a recovery from their checkpoints, read them from this file,
+because the log does not have them.
 """
 
 from collections.abc import Iterable, Iterator

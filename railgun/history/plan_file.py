@@ -1,6 +1,6 @@
-"""The plan of a deepening (older history for a live stream) as a file.
+"""The plan of a deepening (older history for a live stream) as a file in its folder.
 
-Another process builds by it, also after restarts.
+An engine, or Spark's job for a cluster, writes it. Another process builds by it, also after restarts.
 """
 
 import shutil

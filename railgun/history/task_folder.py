@@ -1,6 +1,7 @@
 """Finds a task's files: right in its place, or in a folder in it that a deepening made. See FORMAT.md.
 
-A deepening gives a live stream older events than its log has, by tasks that are built again.
+Engines, hosts and `railgun inspect` call it. A deepening gives a live stream older events than its log has, by tasks
+that are built again.
 """
 
 import shutil

@@ -6,7 +6,7 @@ _KEPT = 64
 
 
 class AppendTimes:
-    """When the records of a log were appended, from the place on where it is being read. One thread uses it.
+    """Notes when the records of a log were appended, from the present position of reading on. One thread uses it.
 
     Times are ms since 1970. They may be too early, by a second as a rule, and never too late.
     """
@@ -17,10 +17,10 @@ class AppendTimes:
         self._end = -1
 
     def note(self, first_offset: int, end_offset: int, appended_ms: int, needed: int) -> None:
-        """Note when the first one of the next records was appended.
+        """Note when the first of the next records was appended.
 
-        end_offset: behind the last one of them.
-        needed: offsets before this one are not asked for any more.
+        end_offset: the offset after the last of these records.
+        needed: the caller asks no more for offsets before this one.
         """
         self._end = end_offset
         since = self._since

@@ -1,4 +1,7 @@
-"""Measures the bytes of events, state and log in a data folder, and the free space of its file system."""
+"""Measures the bytes of events, state and log in a data folder, and the free space of its file system.
+
+Engines, nodes and front-ends show them. It reads the sizes of files, and no content.
+"""
 
 import os
 import shutil

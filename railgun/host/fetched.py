@@ -44,7 +44,7 @@ def take_fetched(folder: Path, *, was_ordered: bool) -> bool:
             if folder.exists():
                 remove_whole(replaced)
             else:
-                # Somebody has deleted what was fetched: the task's own data is all that there is.
+                # The fetched data was deleted, so only the task's own data is there.
                 replaced.rename(folder)
                 make_durable(folder.parent)
         is_fetched = (folder / FETCHED).is_file()

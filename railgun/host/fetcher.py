@@ -35,7 +35,7 @@ class FetchOrder:
     """An order to fetch the data of a task.
 
     donors: copies that may give it, in order of preference.
-    topic_id: of the task's log.
+    topic_id: the id of the task's log.
     log_start: data at an earlier offset than this is of no use.
     """
 
@@ -57,10 +57,10 @@ class FetchEnd:
 
 
 class Fetcher(Protocol):
-    """Fetches the data of tasks, and knows who may give it. The unit's loop calls all methods, and none waits."""
+    """Fetches the data of tasks, and knows which copies may give it. The unit's loop calls all methods; none waits."""
 
     def donors(self, task: TaskKey) -> Donors:
-        """Return who may give the data of a task at present."""
+        """Return the copies that may give the data of a task at present."""
 
     def begin(self, place: Place, order: FetchOrder) -> None:
         """Begin to fetch the data of a task into the folder beside its own."""
@@ -69,11 +69,11 @@ class Fetcher(Protocol):
         """Return how far the fetch of a task has come, or how it has ended. After its end it is forgotten."""
 
     def stop(self, task: TaskKey) -> None:
-        """End the fetch of a task, if there is one. What has come stays."""
+        """End the fetch of a task, if there is one. The data that was fetched stays."""
 
     def unordered(self) -> Collection[str]:
         """Return the full names of the tasks whose data is being fetched, as was heard since the last call, though this
-        unit has not begun that, or has stopped it.
+        unit has not ordered that, or has stopped it.
         """
 
 
@@ -81,7 +81,7 @@ class NoFetcher:
     """The fetcher of units that have no other node."""
 
     def donors(self, task: TaskKey) -> Donors:
-        """Return that there are none."""
+        """Return no copies."""
         return Donors()
 
     def begin(self, place: Place, order: FetchOrder) -> None:
@@ -92,8 +92,8 @@ class NoFetcher:
         return FetchEnd("nothing is fetched here")
 
     def stop(self, task: TaskKey) -> None:
-        """Nothing is fetched."""
+        """Do nothing: no data is fetched."""
 
     def unordered(self) -> Collection[str]:
-        """Nothing is fetched."""
+        """Return nothing: no data is fetched."""
         return ()

@@ -10,7 +10,8 @@ from reservoir.errors import ReservoirError
 
 # These errors would come again on whichever host the task ran.
 OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
-# Errors of a successor. Nobody waits for it, so whatever it is, the other tasks go on.
+# Errors of a successor (a task that is built to replace another one). No caller waits for a successor, so none of these
+# errors stops other tasks.
 OF_A_SUCCESSOR = (*OF_ONE_TASK, TransportError, OSError)
 
 
@@ -20,9 +21,11 @@ def one_line(error: BaseException) -> str:
 
 
 class HostState(StrEnum):
-    """The state of a host. RECOVERING lasts until the task has processed its log up to where it ended at opening.
-    FETCHING: its data has to come from another node, and `open` has to be called again once it is there.
-    CHANGING: a record of the log has it go on as another task, which is prepared in a lane.
+    """The state of a host.
+
+    FETCHING: the task's data has to come from another node. The caller must call `open` again once it is there.
+    RECOVERING lasts until the task has processed its log up to where the log ended at opening.
+    CHANGING: a record of the log says that another task replaces this one. Another thread prepares it.
     """
 
     CLOSED = "closed"

@@ -1,5 +1,7 @@
-"""Lanes (queues with one worker each) for what hosts do outside the thread that feeds them: open, close, copy and
-delete; and one for small questions to the broker, which must not wait behind that.
+"""Lanes (queues with one worker each) for long work of the hosts of a process: to open, close, copy and delete.
+
+Engines and units make one `HostLanes`. One more lane is for small questions to the broker, which must not wait behind
+long work.
 """
 
 from itertools import cycle

@@ -5,7 +5,7 @@ _KEPT = 16
 
 
 class LeaderEpochs:
-    """The epochs of a log from the place on where it is being read. One thread uses it."""
+    """Notes the leader epochs of a log's records, from the present position of reading on. One thread uses it."""
 
     def __init__(self, position: int, epoch: int) -> None:
         # (first offset, epoch), ascending.

@@ -1,4 +1,7 @@
-"""The ids of the topics of tasks' logs. A topic that was deleted and made again under its name has another id."""
+"""Asks for the ids of the topics of tasks' logs. A topic that was deleted and made again under its name has another id.
+
+A host compares the id when it opens a task, and a unit does now and then.
+"""
 
 import threading
 from collections.abc import Callable
@@ -47,7 +50,7 @@ def check_same(place: str, position: int, topic_id: str, present: str) -> None:
 
     place: names the state in errors.
     position: the offset of the record that it needs next. A state without a record fits every log.
-    topic_id: of the topic that the state was made of; empty if that is not known.
+    topic_id: the id of the topic that the state was made of; empty if that is not known.
     present: the id of the topic now; empty if it has none.
     """
     if position > 0 and topic_id and present and topic_id != present:

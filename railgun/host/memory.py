@@ -1,4 +1,4 @@
-"""Divides one memory limit among all tasks of an engine. Each task gets settings of its own."""
+"""Divides one memory limit among all tasks of an engine or a unit. Each task gets its own settings. It does no I/O."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -38,7 +38,8 @@ class MemoryShares:
         """Return the settings for each of `tasks` tasks that are about to be opened together, and reserve their
         memory.
 
-        most: how many tasks there may come to be, with those that are open. Those that may come are left a share.
+        most: how many tasks there may come to be, with those that are open. Tasks that are still to come are left a
+            share.
         """
         settings = self._settings
         sharing = max(1, tasks, most - self._tasks)

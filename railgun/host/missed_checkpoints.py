@@ -1,4 +1,4 @@
-"""Writes a warning if a task is closed without a last checkpoint, which says what follows from that."""
+"""Logs a warning if a task is closed without a last checkpoint, and how many records the next start processes again."""
 
 import logging
 from collections.abc import Iterator

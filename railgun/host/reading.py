@@ -1,4 +1,7 @@
-"""Reads the state of tasks for monitoring. The thread that runs the tasks does this, in tens of microseconds."""
+"""Reads the state of tasks for monitoring.
+
+Engines and units call it in the thread that runs the tasks; it takes tens of microseconds and does no I/O.
+"""
 
 from collections.abc import Iterable
 

@@ -59,7 +59,7 @@ def recovered(place: Place, log: TaskLog, settings: TaskSettings, sync_log: Sync
             raise LogReplacedError(who, reason, topic_id)
         log.check_continues(who, position, leader_epoch, topic_id)
         if gap is not None and (position, leader_epoch) == (gap.offset, -1):
-            # It has crossed the gap, and no record behind it yet: of the log it has none that could be lost.
+            # The task has crossed the gap, and processed no record behind it yet, so it has none that could be lost.
             return
         if cut is not None and cut.has_lost(LogPoint(position, leader_epoch)):
             reason = f"its state is at offset {position}, the log has lost its records from {cut.offset} on"

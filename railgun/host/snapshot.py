@@ -1,6 +1,6 @@
-"""A snapshot of a task: what its last checkpoint has, in a folder that another copy of the task can be opened from.
+"""A snapshot of a task: its last checkpoint, in a folder from which another copy of the task can be opened.
 
-`snapshot_making.py` makes them. railgun/task/FORMAT.md describes the folder.
+`snapshot_making.py` makes snapshots. railgun/task/FORMAT.md describes the folder.
 """
 
 import shutil
@@ -48,9 +48,9 @@ _TRIAL = "trial"
 class TaskSnapshot:
     """A checkpoint of a task that can be put into another folder while the task continues.
 
-    No checkpoint may begin before that has ended: its commit would make the parts disagree, and it is followed by
-    deletions.
-    what: says what the snapshot is.
+    No checkpoint of the task may begin until `put_into` has returned. A new commit would make the state and the
+    reservoir's files disagree, and files that the snapshot needs are deleted after it.
+    what: the content of the snapshot's description file.
     store: the task's state.
     files: the files of the reservoir that the checkpoint needs.
     spare_bytes: how much room the file system must have left besides what the reservoir's last segment takes.
@@ -64,7 +64,7 @@ class TaskSnapshot:
     def put_into(self, to: Path, check: Callable[[], None]) -> None:
         """Make the snapshot in a folder that does not exist yet, durably. Any thread may call this, once.
 
-        check: is called again and again. What it raises ends this.
+        check: is called often, and raises an error if the snapshot is to stop.
         Raises SnapshotError if the snapshot cannot be made. After an error the folder is removed.
         """
         try:

@@ -1,4 +1,7 @@
-"""Makes snapshots (copies of the last checkpoint) of one host's task, one at a time, while the task continues."""
+"""Makes snapshots (copies of the last checkpoint) of one host's task, one at a time, while the task continues.
+
+`TaskHost` has one `SnapshotMaking`. A thread of its own links and copies the files.
+"""
 
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,8 +15,8 @@ from reservoir.executor import Executor, Job, Lane
 class SnapshotMaking:
     """The snapshot that is being made, if any.
 
-    The host's thread calls `begin` and `step`. Whoever closes the task, or takes a checkpoint and waits for it, calls
-    `give_up` before.
+    The host's thread calls `begin` and `step`. Before the task is closed, or a checkpoint is awaited, `give_up` must be
+    called.
     created: the place in the catalogue of the stream's first definition.
     """
 
@@ -40,7 +43,10 @@ class SnapshotMaking:
         return self._asked
 
     def step(self, task: TaskProcessor) -> None:
-        """Begin what can begin by now, and note what has ended. Called between batches."""
+        """Begin the next part of the snapshot if it can begin by now, and note a part that has ended.
+
+        Must be called between batches.
+        """
         if self._asked is None:
             return
         if self._made is not None:
@@ -50,7 +56,7 @@ class SnapshotMaking:
             self._link(task)
 
     def give_up(self) -> None:
-        """End the snapshot that is being made, and wait for that. Its job fails."""
+        """End the snapshot that is being made, and wait until its lane has ended. Its job fails."""
         if self._asked is None:
             return
         self._is_given_up = True

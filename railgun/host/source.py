@@ -30,7 +30,7 @@ class DataSource:
     """Opens the task of a place. One thread at a time uses it.
 
     rule: when data is fetched.
-    order: what has to be fetched, after `open` has returned no task; None if it is not known yet who may give it.
+    order: the data to fetch, after `open` has returned no task; None if no node is known yet that may give it.
     """
 
     def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, rule: FetchRule) -> None:
@@ -95,12 +95,12 @@ class DataSource:
         return recovered(self._place, self._log, self._settings, sync_log)
 
     def _is_far(self, position: int) -> bool:
-        """Whether so much of the log is missing that a fetch is quicker. One that has just been fetched has to do."""
+        """Whether so much of the log is missing that a fetch is quicker. Data that was just fetched is good enough."""
         may_fetch = not self._taken and self._failed < _GIVEN_UP
         return may_fetch and self._log.end - position > self._rule.after_records
 
     def _may_come(self, donors: Donors, least: int) -> bool:
-        """Whether somebody may soon be heard who gives the data. least: the first offset that is of use.
+        """Whether a node that gives the data may soon be heard. least: the first offset that is of use.
 
         A copy that had the data may be back soon, because its node starts again.
         """

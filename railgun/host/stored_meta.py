@@ -1,4 +1,4 @@
-"""Reads what the last checkpoint in a task's folder says of itself, without opening the task."""
+"""Reads the description of the last checkpoint from a task's folder, without opening the task. Hosts call it."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Hosts one copy of a task: opens it from its folder, feeds it from its log, does its background work, and replaces
-it.
+"""Hosts one copy of a task, for an engine or a unit: opens it from its folder, feeds it from its log, does its
+background work, and replaces it.
 """
 
 import contextlib
@@ -54,16 +54,16 @@ _log = logging.getLogger("railgun.unit")
 class TaskHost:
     """Runs one copy of a task.
 
-    Threads: one thread uses it. Another may run `open`, `change` or `close`. The first one then only reads how the host
-    stands.
+    Threads: one thread uses it. Another may run `open`, `change` or `close`; meanwhile the first one only reads the
+    host's state.
     sink: sends the replies.  write_warm: writes `warm` records.
     offered: returns which successor is built for the task.  lane: runs long operations.
     copy: distinguishes the copies of one task that share a folder of built history.
     failure: why the task was stopped for an error of its own; None while it may run.
-    lost: a point that its log had and does not have any more, if that is why the task was stopped.
-    replaced: the id of the topic that its state was made of, if another topic has its name now, or none, and that is
-        why the task was stopped; empty if it is not known.
-    left_behind: the state that its log does not continue, if that is why the task was stopped.
+    lost: set if the task was stopped because its log does not have this point any more.
+    replaced: set if the task was stopped because another topic, or none, has the name of its log's topic now: the id of
+        the topic that its state was made of; empty if it is not known.
+    left_behind: set if the task was stopped because its log does not continue this state.
     limit: None if this copy answers. Otherwise it is silent: it sends nothing, and must not be given records behind
         this point.
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
@@ -122,12 +122,12 @@ class TaskHost:
 
     @property
     def is_filling(self) -> bool:
-        """Whether it can process nothing before it has filled a metric."""
+        """Whether the task can process no record before it has filled a metric."""
         return self.awaits is not None and self.is_running and not self.task.is_filled(self.awaits)
 
     @property
     def is_changing(self) -> bool:
-        """Whether it has come to a record that orders another task, and `change` has to be called."""
+        """Whether the task has come to a record that orders another task. `change` has to be called then."""
         return self._state is HostState.CHANGING
 
     @property
@@ -151,7 +151,7 @@ class TaskHost:
         """The position of the last durable checkpoint, and when the record there was appended, in ms since 1970. 0: not
         known, or no record is there yet.
         """
-        # Another thread may close it.
+        # Another thread may close the task, and set `_task` to None.
         task = self._task
         if task is not None:
             position = task.checkpoints.durable_position
@@ -179,8 +179,8 @@ class TaskHost:
         return self.take_over.following if self.is_running else None
 
     def replied(self) -> int:
-        """Return the offset before which no answer is owed: each is acknowledged, or given up for good. It holds for a
-        task that is closed or has failed too. Raises TransportError.
+        """Return the offset before which all replies are acknowledged, or given up for good; also of a closed or failed
+        task. Raises TransportError.
         """
         return self.sink.replied(self._handed_over)
 
@@ -192,7 +192,7 @@ class TaskHost:
 
     def open(self, donors: Donors | None = None) -> None:
         """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
-        first; then `fetch_order` says whose.
+        first; then `fetch_order` says of which node.
 
         donors: the copies on other nodes; None if there are no other nodes.
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
@@ -200,7 +200,7 @@ class TaskHost:
         self._state = HostState.OPENING
         try:
             remove_rest(self.place.folder)
-            # First, as the broker may be away: a task that is open would hold its folder.
+            # Ask this first, because the broker may be away: an open task would hold its folder meanwhile.
             self._ready_at = self._log_end()
             task = self._source.open(donors, self.sink.wait)
             if task is None:
@@ -218,22 +218,22 @@ class TaskHost:
         try:
             return self.log.end
         except TopicMissingError:
-            # Who accepts another topic has to know which one is gone.
+            # An operator who accepts another topic has to know which one is gone.
             meta = stored_meta(self.place.folder)
             self._known_topic_id = "" if meta is None else meta.topic_id
             raise
 
     @property
     def fetch_order(self) -> FetchOrder | None:
-        """What has to be fetched, while it is FETCHING; None if it is not known yet who may give it."""
+        """The data to be fetched, while the host is FETCHING; None if no node is known yet that may give it."""
         return self._source.order
 
     def note_fetch(self, end: FetchEnd) -> float:
-        """Note how the fetch of its data has ended. Returns after how many seconds it has to be opened again."""
+        """Note how the fetch of its data has ended. Returns after how many seconds to call `open` again."""
         return self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
-        """Process what the log holds, without sending replies.
+        """Process the records that the log has now, without sending replies.
 
         A record of the log may replace the task by a successor, or by a task with history.
         threads: how many threads read the task's state.
@@ -257,9 +257,9 @@ class TaskHost:
     def change(self) -> None:
         """Go on as the task that the log orders, once `is_changing`. Reads and writes whole files, and much of the log.
 
-        If this is cut off by a crash, the next start does it again.
-        Raises TransportError, OSError, and what tasks raise. The host is closed then, and comes to this record again
-        when it is opened.
+        After a crash in the middle of it, the next start does it again.
+        Raises TransportError, OSError, and what tasks raise. The host is closed then, and comes to the same record
+        again when it is opened.
         """
         missing, self._next = self._next, None
         assert missing is not None
@@ -329,7 +329,7 @@ class TaskHost:
             if missing.takes_over and self.take_over.is_ready_for(missing.history):
                 self._go_on_with(missing, self.take_over.let_go)
             else:
-                # Other tasks would wait for what reads and writes whole files. So another thread calls `change`.
+                # `change` reads and writes whole files, so another thread calls it: other tasks must not wait.
                 self._next, self._state = missing, HostState.CHANGING
             return
         self.task.leader_epoch = fetched.leader_epoch
@@ -377,7 +377,7 @@ class TaskHost:
         self._trim()
 
     def advance_checkpoint(self) -> bool:
-        """Do some of what `checkpoint` does, without waiting for replies or the disk. Returns whether all is done.
+        """Do a part of `checkpoint`, without waiting for replies or the disk. Returns whether all is done.
 
         Raises as `checkpoint` does.
         """
@@ -442,7 +442,7 @@ class TaskHost:
             if missing.takes_over:
                 before = self._task
                 replacement = self.take_over.replacement(before, missing)
-                # What a gap of the log had is in no history either.
+                # Records that a gap of the log has swallowed are in no history either.
                 replacement.gap, replacement.begun = before.gap, before.begun
                 self._run(replacement)
                 let_go(before)
@@ -461,13 +461,13 @@ class TaskHost:
         check_history(self.place, missing)
         self._close_to_begin_again()
         take_history(self.place, missing.history)
-        # First, as the broker may be away: a task that is open would hold its folder.
+        # Ask this first, because the broker may be away: an open task would hold its folder meanwhile.
         self._ready_at = max(self._ready_at, self.log.end)
         self._run(recovered(self.place, self.log, self.settings, self.sink.wait))
         _log.info("%s begins anew behind history %s", self.place.identity, missing.history)
 
     def _close_to_begin_again(self) -> None:
-        """Close the task and what follows it. Replies under way stay owed."""
+        """Close the task and its successor. Replies under way still have to be acknowledged."""
         try:
             self.take_over.close()
             self._close_task()

@@ -1,4 +1,7 @@
-"""The log of one task in a transport: reads it for recovery, lets the task catch up with it, and trims it."""
+"""The log of one task in a transport: reads it for recovery, lets the task catch up with it, and trims it.
+
+The task's host uses it. It reads the log, and deletes its records in `trim`.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -116,9 +119,9 @@ class TaskLog:
 
         place: names the state in errors.
         position: the offset of the record that the state needs next.
-        leader_epoch: of the record before it. Two records of one offset and one epoch have the same records before
-            them.
-        topic_id: of the topic that the state was made of; empty if that is not known.
+        leader_epoch: the epoch of the record before that one. Two records with the same offset and epoch have the same
+            records before them.
+        topic_id: the id of the topic that the state was made of; empty if that is not known.
         """
         check_same(place, position, topic_id, self.topic_id)
         end = self.end

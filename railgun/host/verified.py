@@ -1,4 +1,7 @@
-"""Tells whether fetched data is there as it was verified. It loads nothing of the engine."""
+"""Tells whether fetched data is there as it was verified.
+
+The transfer process calls it too, so it loads nothing of the engine.
+"""
 
 from pathlib import Path
 

@@ -32,7 +32,7 @@ class Correlation:
     reply_to: the front-end's number; NO_REPLY if no replies are wanted.
     incarnation: distinguishes the runs of one front-end.
     sequence: the number of the first event. The next ones count up from it.
-    positions: of each event in its input topic; None if the events came from none.
+    positions: the position of each event in its input topic; None if the events came from none.
     """
 
     reply_to: int = NO_REPLY
@@ -67,7 +67,7 @@ class AcceptedBatch:
 
     rows int64[n]: the indices of the accepted texts among all of the request; None if all were accepted.
     ids: those that the events have, or made-up ones.
-    times: of the events, in ms.
+    times: the times of the events, in ms.
     shares: by partitioner, the events that each task gets: indices among the n.
     events: the content of the records, under `schema`; as columns if there are many, else row by row.
     routed: by partitioner, the values by which the events were divided among tasks; None for `*`. Rows have them

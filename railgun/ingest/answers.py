@@ -1,4 +1,7 @@
-"""Collects the answers of one partitioner's tasks to a run of events, in the order of the events."""
+"""Collects the answers of one partitioner's tasks to a batch of events, in the order of the events.
+
+The engine and the front-end make one `Answers` for each partitioner, and copy in the replies as they come.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,11 +25,12 @@ class Answers:
     """The answers of one partitioner's tasks to n events.
 
     form: the names and types of the partitioner's metrics. A task may know only some of these metrics.
-    late: uint8[n] (railgun.task.admission.LATE_...); NOT_SENT for events that were not sent to any task.
-    duplicate: uint8[n]; NOT_SENT for events that were not sent to any task.
-    warming: int32[n]; an index into `warming_sets`.
+    late: uint8[n], one of railgun.task.admission.LATE_...; NOT_SENT for events that were not sent to any task.
+    duplicate: uint8[n], 1 for duplicates; NOT_SENT for events that were not sent to any task.
+    warming: int32[n], an index into `warming_sets`.
     warming_sets: tuples of names of metrics. The first one is empty.
-    partials: tuples of (the name of a metric, its bound in ms, int64[...] the rows in which it is partial).
+    partials: the metrics that lack old events in some rows: (name, the time in ms up to which events are missing,
+        int64[...] the rows).
     """
 
     def __init__(self, n: int, form: ResultForm) -> None:
@@ -39,7 +43,7 @@ class Answers:
 
     @classmethod
     def of(cls, block: ResultBlock) -> "Answers":
-        """Make answers of results alone: nothing is late, duplicate, warming or partial."""
+        """Make answers that have only results: nothing is late, duplicate, warming or partial."""
         found, n = cls.__new__(cls), block.low.shape[1]
         found.late, found.duplicate = np.zeros((2, n), np.uint8)
         found.warming, found.warming_sets, found.partials = np.zeros(n, np.int32), [()], []
@@ -94,8 +98,8 @@ class Answers:
         return self.warming_sets.index(names)
 
 
-def says_something(codes: NDArray[np.uint8]) -> bool:
-    """Whether a code is not 0. For few codes this is faster than numpy."""
+def any_set(codes: NDArray[np.uint8]) -> bool:
+    """Whether any code is not 0. For few codes this is faster than numpy."""
     octets = codes.tobytes()
     return octets.count(0) < len(octets)
 

@@ -131,7 +131,7 @@ class DerivedProgram:
         """Return the derived metrics of events, with warming and partial rows as in a task's answers.
 
         schema: under which the events were accepted.
-        answers: of the tasks, by partitioner.
+        answers: those of the tasks, by partitioner.
         recorded: the schemas of the tasks' records; None if they are all `schema`.
         """
         n, blocks = len(events), [each.block() for each in answers.values()]

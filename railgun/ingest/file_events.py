@@ -1,4 +1,7 @@
-"""Checks rows of files by the rules of the front-end. Returns the events that can be scored, and the refused rows."""
+"""Checks rows of files by the rules of the front-end. Returns the events that can be scored, and the refused rows.
+
+`railgun run` and Spark's validation read files by it.
+"""
 
 import time
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Makes ids for events without an id: UUIDs (RFC 9562) made from the time, or from the position that an event came
 from.
+
+Engines and front-ends make ids from the time, inputs from topics make them from the position.
 """
 
 import hashlib

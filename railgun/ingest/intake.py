@@ -1,6 +1,7 @@
 """Takes events as JSON texts, and accepts or refuses each by itself.
 
-Many texts are checked together, column by column. Few are checked one by one.
+Engines and front-ends have one `Intake` for each stream. It does no I/O. Many texts are checked together, column by
+column. Few are checked one by one.
 """
 
 import json

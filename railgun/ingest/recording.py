@@ -1,11 +1,14 @@
-"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused."""
+"""Counts events for monitoring: how many of a batch were taken, late, duplicate or refused.
+
+Engines and front-ends call it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from railgun.ingest.answers import Answers, says_something
+from railgun.ingest.answers import Answers, any_set
 from railgun.ingest.intake import MalformedEventError
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.telemetry.recording import StreamRecord
@@ -17,10 +20,10 @@ def note_batch(record: StreamRecord, n: int, answers: Mapping[str, Answers]) -> 
     record.events += n
     record.batches.add(n)
     for partitioner, each in answers.items():
-        if says_something(each.late):
+        if any_set(each.late):
             for code, word in LATE_WORDS.items():
                 _add(record.late, (partitioner, word), int(np.count_nonzero(each.late == code)))
-        if says_something(each.duplicate):
+        if any_set(each.duplicate):
             _add(record.duplicates, partitioner, int(np.count_nonzero(each.duplicate == 1)))
 
 

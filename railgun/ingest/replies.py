@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from railgun.ingest.accepted import AcceptedBatch
-from railgun.ingest.answers import NOT_SENT, Answers, says_something
+from railgun.ingest.answers import NOT_SENT, Answers, any_set
 from railgun.ingest.derived import DERIVED, NOTHING_DERIVED, DerivedMetrics, Recorded
 from railgun.ingest.result_table import LATE_WORDS
 from railgun.language.types import STRING, Kind, Type
@@ -250,12 +250,12 @@ def _metrics_type(names: tuple[str, ...]) -> type[msgspec.Struct]:
 def _add_notes(replies: list[Reply], all_answers: Mapping[str, Answers], names: Sequence[str]) -> None:
     """Add notes to replies. Most events need none."""
     for partitioner, answers in all_answers.items():
-        if says_something(answers.late):
+        if any_set(answers.late):
             for row in np.flatnonzero((answers.late != 0) & (answers.late != NOT_SENT)).tolist():
                 reply = replies[row]
                 known = {} if reply.late is msgspec.UNSET else reply.late
                 reply.late = known | {partitioner: LATE_WORDS[int(answers.late[row])]}
-        if says_something(answers.duplicate):
+        if any_set(answers.duplicate):
             for row in np.flatnonzero(answers.duplicate == 1).tolist():
                 reply = replies[row]
                 reply.duplicate = [

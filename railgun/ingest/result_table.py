@@ -1,4 +1,7 @@
-"""Makes an Arrow table of answers: one row for each event, with the documented columns."""
+"""Makes an Arrow table of answers: one row for each event, with the documented columns.
+
+`Engine.score_table` and `railgun run` return it.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

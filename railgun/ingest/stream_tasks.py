@@ -1,4 +1,7 @@
-"""The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs."""
+"""The tasks of one stream, one for each partition of each partitioner, fed in the order of their logs.
+
+Engines and `railgun run` use it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +27,7 @@ class TaskBatch:
 
     @classmethod
     def of(cls, share: Share, records: Records) -> Self:
-        """Take the records of a share out of those of a run. records: of all events."""
+        """Take the records of a share out of those of a run. records: the records of all events."""
         return cls(share, take_records(records, share.rows))
 
 
@@ -46,7 +49,7 @@ class StreamTasks:
         self._pool = ThreadPoolExecutor(workers, "partitioner") if workers > 1 else None
 
     def task_batches(self, records: Records, shares: Sequence[Sequence[Share]]) -> list[list[TaskBatch]]:
-        """Return the records that each task gets, by partitioner. records: of a run of events."""
+        """Return the records that each task gets, by partitioner. records: those of a run of events."""
         return [[TaskBatch.of(share, records) for share in each] for each in shares]
 
     def process(
@@ -54,7 +57,7 @@ class StreamTasks:
     ) -> dict[str, Answers]:
         """Process a run of n events, and return the answers by partitioner.
 
-        forms: of the stream's metrics, from `answers.forms_of`.
+        forms: those of the stream's metrics, from `answers.forms_of`.
         Raises the errors of tasks. After an error no task may be used any more.
         """
         answers = {partitioner: Answers(n, forms[partitioner]) for partitioner in self._feeds}

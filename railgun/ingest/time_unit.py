@@ -1,4 +1,7 @@
-"""Warns where the times of a stream's events seem to be of another unit than its definition says."""
+"""Warns if the times of a stream's events seem to be of another unit than its definition says.
+
+Engines and front-ends call it.
+"""
 
 import logging
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
-"""Reads value queries and puts their answers together (docs/semantics.md, Values without an event).
+"""Reads value queries and puts their answers together (docs/semantics.md, Values without an event). It does no I/O.
 
-A key is some fields with their values. It determines the metrics that group by no other fields.
+Engines and front-ends call it. A key is some fields with their values. It determines the metrics that group by no other
+fields.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

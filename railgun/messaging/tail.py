@@ -1,6 +1,6 @@
 """Follows partitions of a log: hands on the records that they have, and those that are appended later, in order.
 
-All processes read the reports of units and nodes so: in a thread, in rounds of their own, or once to the end.
+All processes read the reports of units and nodes by it: in a thread, in rounds of their own, or once to the end.
 """
 
 import logging
@@ -93,11 +93,11 @@ class Tail:
 
 
 class TailThread:
-    """Calls a function that reads again and again, in a thread of its own, from `start` to `close`.
+    """Calls a function that reads, repeatedly, in a thread of its own, from `start` to `close`.
 
     look: reads new records, waiting a moment for them. Raises TransportError.
-    name: of the thread.
-    on_error: called with the error if nothing can be read for now.
+    name: the name of the thread.
+    on_error: is called with the error if nothing can be read for now.
     away_s: the pause after an error, in seconds.
     """
 

@@ -66,7 +66,7 @@ class Fetched:
     offsets int64[n]: ascending, with gaps for records that a broker has compacted and for transaction markers.
     next_offset: the offset at which to read on.
     appended_ms: when a broker appended the first record, ms since 1970; 0 without a broker or records.
-    leader_epoch: of every record; -1 without a broker or records.
+    leader_epoch: the epoch of every record; -1 without a broker or records.
     """
 
     where: TopicPartition

@@ -1,4 +1,7 @@
-"""Starts a child process of a node, watches it, asks it for metrics, kills it if it hangs, and stops it."""
+"""Starts a child process of a node, watches it, asks it for metrics, kills it if it hangs, and stops it.
+
+The supervisor has one for each child.
+"""
 
 import logging
 import os
@@ -138,7 +141,7 @@ class ChildProcess:
     def end(self, deadline_s: float) -> int:
         """Wait for the process to end, and kill it at a deadline. Returns its exit code: 0 if it ended as it was asked.
 
-        A process that does not end though it was killed is left behind.
+        A process that does not end though it was killed is abandoned.
         deadline_s: in seconds of the monotonic clock.
         """
         process, self._process = self._process, None
@@ -192,7 +195,7 @@ class ChildProcess:
                 _log.warning("%s said %r", self._name, line[:200])
 
     def _heed_silence(self, hung_after_s: float) -> None:
-        """Kill the process if it has been silent for too long. One that says that it stops has `STOP_S`."""
+        """Kill the process if it has been silent for too long. A process that is stopping has `STOP_S`."""
         silent_s, is_stopping = self._liveness.silent_s, bool(self.heartbeat.get("stopping"))
         if silent_s >= (STOP_S if is_stopping else hung_after_s):
             assert self._process is not None

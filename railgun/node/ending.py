@@ -22,8 +22,8 @@ _log = logging.getLogger("railgun.unit")
 class Deadlines:
     """How long a unit that was asked to stop waits, in seconds.
 
-    acknowledged_s: for replies that are on their way to the broker.
-    closed_s: for what is still on its way to a broker that is lost.
+    acknowledged_s: until replies that are on their way to the broker are given up.
+    closed_s: until records on their way to a lost broker are given up.
     over_s: until the process is ended, whatever it still waits for.
     """
 

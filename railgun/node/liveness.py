@@ -1,4 +1,4 @@
-"""Measures for how long a unit has been silent. The node that watches it decides by that whether the unit hangs."""
+"""Measures for how long a unit has been silent, for `ChildProcess`, which decides by that whether the unit hangs."""
 
 from railgun.cluster.silence import UNIT_SILENT_S
 

@@ -44,7 +44,7 @@ class Parent:
     metrics: returns the text that answers METRICS.
     unit_ended: is called with each UnitEnded, by the thread that reads.
     take: is called with each message of another process of the node, by the thread that reads. It may be set later:
-        messages that come before are dropped.
+        messages that come before it is set are dropped.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ def unit_address(index: int) -> str:
 
 
 class Serving(msgspec.Struct, frozen=True, tag_field="kind", tag="serving"):
-    """The transfer process tells the leader's process where it serves snapshots. It is sent again and again.
+    """The transfer process tells the leader's process where it serves snapshots, and repeats this now and then.
 
     address: host:port; empty if nothing is served.
     key: the key of this start of the process, in hexadecimal digits.
@@ -39,7 +39,7 @@ class MakeSnapshot(msgspec.Struct, frozen=True, tag_field="kind", tag="make_snap
     """The transfer process orders a snapshot from a unit. It asks again until SnapshotMade comes.
 
     task: stream.created/partitioner/partition.
-    name: of the folder in `snapshots/`, in hexadecimal digits.
+    name: the name of the folder in `snapshots/`, in hexadecimal digits.
     """
 
     task: str
@@ -58,7 +58,7 @@ class Fetch(msgspec.Struct, frozen=True, tag_field="kind", tag="fetch"):
 
     task: stream.created/partitioner/partition.
     donors: (node, unit) of the copies that may give the data, in order of preference.
-    topic_id: of the task's log; empty if it is not known.
+    topic_id: the id of the task's log; empty if it is not known.
     log_start: data at an earlier offset than this is of no use.
     formats: the greatest versions of the formats in a task's folder that the unit reads, by name.
     folder: the absolute path of the task's folder. The data comes into the folder beside it.
@@ -73,7 +73,7 @@ class Fetch(msgspec.Struct, frozen=True, tag_field="kind", tag="fetch"):
 
 
 class StopFetch(msgspec.Struct, frozen=True, tag_field="kind", tag="stop_fetch"):
-    """A unit takes back an order. What has come stays."""
+    """A unit takes back an order. The data that was fetched stays."""
 
     task: str
 

@@ -1,4 +1,7 @@
-"""Supervises the units of one node: starts them, restarts those that die or hang, and stops them together."""
+"""Supervises the child processes of one node: starts them, restarts those that die or hang, and stops them together.
+
+`railgun node` runs it. The children are the units, the leader's process and the transfer process.
+"""
 
 import logging
 import threading
@@ -34,8 +37,8 @@ class Supervisor:
 
     units: the command of each unit.
     name: `cluster.node_name`.
-    leader: the command of that process; empty if there is none. AGAIN is appended when it is started again.
-    transfer: the command of that process; empty if there is none. The node is ready without it.
+    leader: the command of the leader's process; empty: none. AGAIN is appended when it is started again.
+    transfer: the command of the transfer process; empty: none. The node is ready without it.
     hung_after_s: `cluster.hung_after_s`; None: units are not killed if they hang.
     Raises NodeFolderError if another node has locked the folder, IdentityError, and NodeRefusedError.
     """
@@ -110,11 +113,11 @@ class Supervisor:
     ) -> bool:
         """Run the units until asked to stop. Returns whether every unit then ended without an error.
 
-        on_ready: called once all units have caught up, and again when they have caught up after a unit was started
+        on_ready: is called once all units have caught up, and again when they have caught up after a unit was started
             again. It is not called again after an outage of the broker.
         interval_s: how often the units are watched, in seconds.
-        prepare: called before any unit is started, once the folder is known to be this node's alone.
-        on_shortfall: called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
+        prepare: is called before any unit is started, once the folder is known to be this node's alone.
+        on_shortfall: is called, in the place of `on_ready`, with the shortfall that keeps the node from being ready.
         """
         with held_folder(self._folder):
             # The identity is made here: each unit reads it, and would make one of its own.

@@ -32,7 +32,7 @@ class GroupLayout:
             self.words += LINE_WORDS - within
 
     def place(self, name: str, words: int) -> int:
-        """The byte offset of a cell from the row's first word. A new cell is placed at the end."""
+        """Return the byte offset of a cell from the row's first word. Add the cell at the end if it is new."""
         known = self.cells.get(name)
         if known is None:
             known = self.cells[name] = (self.words, words)
@@ -40,7 +40,7 @@ class GroupLayout:
         return ROW_HEAD_BYTES + 8 * known[0]
 
     def moves_from(self, old: "GroupLayout", names: Mapping[str, str]) -> list[tuple[int, int, int]]:
-        """(old offset, new offset, number of words) of each run of cells that both layouts have, all in words.
+        """Return (old offset, new offset, number of words) of each run of cells that both layouts have, all in words.
 
         names: the new name of a cell by the old one.
         The gap between two cells that stay neighbours is moved with them: it is zeros in both layouts. So a layout that
@@ -60,6 +60,6 @@ class GroupLayout:
 
 
 def _followers(layout: GroupLayout) -> dict[str, str]:
-    """By cell, the cell that follows it."""
+    """Return by cell the cell that follows it."""
     names = sorted(layout.cells, key=lambda name: layout.cells[name])
     return dict(pairwise(names))

@@ -1,4 +1,7 @@
-"""Lets whoever waits for a change of the catalogue take it back before it has begun."""
+"""Lets a caller that waits for a change of the catalogue take the change back before it has begun.
+
+Front-ends use it.
+"""
 
 import threading
 

@@ -1,4 +1,7 @@
-"""The catalogue kept in a topic of the embedded log, which one process (an engine) writes. See FORMAT.md."""
+"""The catalogue kept in a topic of the embedded log, which one process (an engine) writes. `EngineStreams` has one.
+
+See FORMAT.md.
+"""
 
 import os
 import time

@@ -1,4 +1,7 @@
-"""Makes the topics through which the nodes of a cluster tell one another what they have and what to do."""
+"""Makes the topics through which the nodes of a cluster tell one another what they have and what to do.
+
+Nodes, units and front-ends call it when they start.
+"""
 
 from railgun.messaging.transport import TopicSettings, Transport
 from railgun.registry.topics import Topics

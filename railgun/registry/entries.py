@@ -57,7 +57,7 @@ class Removal:
 class CatalogState:
     """The state that the entries read so far add up to.
 
-    catalog: with every change that began.
+    catalog: the catalogue with every change that began.
     done: only with changes that all tasks were told of.
     keys: the keys of the streams, by name.
     pending: the changes that began and are not done.

@@ -1,4 +1,7 @@
-"""Turns requests into changes of the catalogue, after checking them against what is registered."""
+"""Turns requests into changes of the catalogue, after checking them against what is registered.
+
+Engines, front-ends and Spark jobs call it. It does no I/O.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

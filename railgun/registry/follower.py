@@ -1,4 +1,7 @@
-"""Tells listeners of every change of the catalogue, when it begins and when it is done, in a thread of its own."""
+"""Tells listeners of every change of the catalogue, when it begins and when it is done, in a thread of its own.
+
+`KafkaRegistry.follow` makes one for a unit, a front-end or a leader. The thread reads the catalogue's topic.
+"""
 
 import logging
 import random
@@ -17,10 +20,10 @@ from railgun.registry.errors import RegistryError
 class Snapshot:
     """The catalogue at one moment. It must not be changed.
 
-    catalog: with the changes that are done: all tasks were told of them.
+    catalog: the catalogue with the changes that are done: all tasks were told of them.
     keys: the 16 secret bytes of each stream, by name.
     pending: the changes that began and are not done.
-    begun: the catalogue with these too. Some tasks may have been told of them.
+    begun: the catalogue with the pending changes too. Some tasks may have been told of them.
     """
 
     catalog: Catalog

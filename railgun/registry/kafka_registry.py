@@ -1,6 +1,7 @@
 """Keeps the catalogue in a compacted topic of Kafka.
 
-One process at a time changes it, and all follow it. See FORMAT.md.
+Nodes, units, front-ends and Spark jobs each have one `KafkaRegistry`. One process at a time changes the catalogue, and
+all follow it. See FORMAT.md.
 """
 
 import logging
@@ -62,7 +63,7 @@ class KafkaRegistry:
     """The catalogue of a cluster. Any thread may call any method.
 
     drop_grace_s: how long the topics of a dropped stream stay.
-    log_retention_ms: how long records of tasks are kept, of new streams that do not say it; None: for ever.
+    log_retention_ms: how long the logs of new streams keep records, if their definitions do not say; None: for ever.
     Raises TransportError, RegistryError (after CatalogDamagedError and CatalogVersionError an operator has to act).
     """
 

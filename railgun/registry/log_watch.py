@@ -1,4 +1,7 @@
-"""Asks the broker now and then where the logs of tasks begin and end, and how long it keeps them."""
+"""Asks the broker now and then where the logs of tasks begin and end, and how long it keeps them.
+
+Leaders and front-ends run it.
+"""
 
 import contextlib
 import logging
@@ -18,14 +21,14 @@ from railgun.registry.topics import Topics
 _LOOK_S = 30.0
 # How soon it looks again while there is nothing to ask for, or no answer yet, and whether the streams have changed.
 _SOON_S = 1.0
-# Brokers say what a topic's new setting is a moment after it was made. Within this time nothing is taken for settled.
+# A broker reports a topic's new setting a moment after it was made. Within this time no answer is taken for final.
 _SETTLED_S = 3.0
 
 _log = logging.getLogger("railgun.registry")
 
 
 class _Broker(Protocol):
-    """What is asked: see `KafkaTransport`."""
+    """The methods of the broker that are called: see `KafkaTransport`."""
 
     def bounds_of(self, wheres: list[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]: ...
 
@@ -41,7 +44,7 @@ class LogWatch:
     def __init__(self, broker: _Broker, topics: Topics, catalog: Callable[[], Catalog]) -> None:
         self._broker, self._topics, self._catalog = broker, topics, catalog
         self._known: Mapping[TaskKey, LogBounds] = {}
-        # By stream, what was said of its `log_retention` when it was asked for last.
+        # By stream, its `log_retention` when the broker was asked last.
         self._said: Mapping[str, int | None] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
@@ -56,11 +59,11 @@ class LogWatch:
 
     @property
     def bounds(self) -> Mapping[TaskKey, LogBounds]:
-        """The logs as they were when the broker said so last; those of which it never did are missing."""
+        """The logs, as the broker reported each last. Logs that it has never reported are missing."""
         return self._known
 
     def up_to_date(self) -> Mapping[TaskKey, LogBounds]:
-        """Return `bounds`, after asking for new tasks, and for those whose `log_retention` was changed since."""
+        """Return `bounds`, after asking for new tasks and for those whose `log_retention` was changed meanwhile."""
         catalog = self._catalog()
         said = _said(catalog)
         changed = [
@@ -75,7 +78,7 @@ class LogWatch:
         return self._known
 
     def look(self) -> None:
-        """Ask for all logs. Those of which the broker does not say stay as they were. Raises TransportError."""
+        """Ask for all logs. Those that the broker does not report stay as they were. Raises TransportError."""
         catalog = self._catalog()
         tasks, before = list(catalog.task_keys), self._known
         known = {task: before[task] for task in tasks if task in before}

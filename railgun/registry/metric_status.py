@@ -1,4 +1,4 @@
-"""The status of registered metrics, as plain data."""
+"""The status of registered metrics, as plain data. The engine and front-ends show it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class MetricStatus:
 
     home: the partitioner whose tasks compute it; None if it is a derived metric.
     warming: whether any task does not answer it yet.
-    filled: how much of the event time that its fill needs has been read, from 0 to 1, in the task with the least.
-    outdated_zones: time zones of which this program has other tables than those the metric was registered with.
+    filled: the share of the past that has been read, from 0 to 1, in the task that is least far.
+    outdated_zones: time zones of which this program has other tables than when the metric was registered.
     """
 
     name: str

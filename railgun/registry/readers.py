@@ -1,4 +1,4 @@
-"""Makes sure that every process of a cluster reads a change of the catalogue, before it is written."""
+"""Makes sure that every process of a cluster reads a change of the catalogue, before `KafkaRegistry` writes it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,7 +28,7 @@ class CatalogReaders:
         self._settings, self._topics, self._transport = settings, topics, transport
 
     def check(self, changes: Sequence[Change], known: Mapping[str, StreamDefinition]) -> None:
-        """Raise DefinitionsError if a change has what a node or a front-end cannot read. Raises TransportError.
+        """Raise DefinitionsError if a node or a front-end cannot read a change. Raises TransportError.
 
         known: by name, the streams before the changes.
         """
@@ -58,7 +58,7 @@ class CatalogReaders:
                 )
 
     def _laggards(self, version: int) -> list[str]:
-        """Return who cannot read entries of a version, in words."""
+        """Return the nodes and front-ends that cannot read entries of a version, in words."""
         existing = self._transport.topics()
         nodes, front_ends = self._said(existing)
         found = []

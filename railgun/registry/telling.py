@@ -1,4 +1,6 @@
-"""Brings changes of the catalogue to the tasks: makes topics, writes changes to the tasks' logs, deletes topics."""
+"""Brings changes of the catalogue to the tasks, for `KafkaRegistry`: makes topics, writes changes to the tasks' logs,
+deletes topics.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +23,7 @@ _QUERIES = TopicSettings(retention_ms=3_600_000)
 class Telling:
     """Makes and deletes the topics of tasks, and tells tasks of changes. `KafkaRegistry` makes one.
 
-    settings: of the logs of streams that do not say how long they are kept.
+    settings: those of the logs of streams that do not say how long they are kept.
     Each step may be repeated, by a process that finishes another one's change. Raises TransportError.
     """
 
@@ -42,7 +44,7 @@ class Telling:
                 )
 
     def check_there(self, changes: Sequence[Change], streams: Mapping[str, StreamDefinition]) -> None:
-        """Raise DefinitionsError if a topic is gone that has told tasks of earlier changes.
+        """Raise DefinitionsError if a task's topic, by which it has read earlier changes, is gone.
 
         A new topic would be read as if it were the old one. A stream that is dropped does not need its topics.
         streams: by name, the streams before the changes.

@@ -2,7 +2,7 @@
 
 
 class SparkSideError(Exception):
-    """Base of this room's errors. They are raised before work starts if they can be known then."""
+    """Base of the errors of this package. They are raised before work starts if they can be known then."""
 
 
 class SetupError(SparkSideError):

@@ -32,9 +32,11 @@ class Checkpointer:
         self._meta = b""
         self._executor, self._lane = executor, executor.lane("checkpoint")
         self._prepared: Job[bytes] | None = None
-        self._is_prepared = False  # and did not fail
+        # Whether `make_durable` has returned.
+        self._is_prepared = False
         self._commit: Job[None] | None = None
-        self._is_settled = False  # a recovery leaves tombstones
+        # Whether all tombstones of committed epochs are deleted. A recovery leaves some.
+        self._is_settled = False
         for resident in self._residents:
             resident.set_epoch(self._epoch)
 

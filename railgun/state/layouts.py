@@ -81,7 +81,7 @@ class LayoutHistory:
         self.widest = max(self.widest, layout.cells)
 
     def to_newest(self, version: int) -> tuple[Run, ...]:
-        """The runs that bring a row of an older version into the newest layout."""
+        """Return the runs that bring a row of an older version into the newest layout."""
         place = bisect_left(self.versions, version, key=attrgetter("version"))
         newest = len(self.versions) - 1
         assert place < newest, "a row of the newest layout has nothing to go through"
@@ -134,12 +134,12 @@ def compose(first: Iterable[Run], second: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def pack_layout(layout: Layout) -> bytes:
-    """The stored body of a version: cells, number of runs, runs. The version is in its key."""
+    """Return the stored body of a version: cells, number of runs, runs. The version is in its key."""
     return _HEAD.pack(layout.cells, len(layout.runs)) + b"".join(_RUN.pack(*run) for run in layout.runs)
 
 
 def unpack_layout(version: int, body: bytes) -> Layout:
-    """The inverse of `pack_layout`. Raises LayoutError for a body of the wrong length."""
+    """Return what `pack_layout` has packed. Raises LayoutError for a body of the wrong length."""
     if len(body) < _HEAD.size:
         raise LayoutError(f"stored layout {version} is cut short")
     cells, count = _HEAD.unpack_from(body)

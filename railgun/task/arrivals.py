@@ -27,7 +27,7 @@ from reservoir.native.jit import address, array_at
 class Arrivals:
     """Reads batches of records into the hot columns of one plan. The next batch overwrites the arrays.
 
-    schemas: of the records, by which they are decoded.
+    schemas: those of the records, by which they are decoded.
     hot: the plan: the fields to decode, the expressions (roots) to evaluate, and the hashes to make.
     key: the stream's 16 secret bytes, for the hashes.
     compile_: compiles the expressions.

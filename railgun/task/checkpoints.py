@@ -1,7 +1,7 @@
 """Decides when a task takes a checkpoint, what the checkpoint holds, and what may be deleted once it is durable.
 
 `TaskProcessor` has one `CheckpointWork`. Its host calls `step` between batches; `begin`, `advance` and `take` are for
-those who need a checkpoint now, such as a last one before the task is closed.
+callers that need a checkpoint now, such as a last one before the task is closed.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _OUTDATED_INTERVALS, _OUTDATED_RECORDS = 2, 100_000
 class CheckpointWork:
     """The checkpoints of one task.
 
-    sync_log: called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
+    sync_log: is called with a checkpoint's position before the checkpoint is committed. It runs in the checkpoint lane,
         not in the task's thread, and may block there. An engine then syncs its log; a unit waits until
         the replies before the position are acknowledged. None if nothing has to be done.
     has_earlier_form: whether the last durable checkpoint is of an earlier release, and needs more of the log than one
@@ -211,7 +211,7 @@ class CheckpointWork:
             self._committed()
 
     def advance(self) -> bool:
-        """Do some of what `take` does, and wait for nothing. Returns whether all of it is done.
+        """Do a part of `take`, and wait for nothing. Returns whether all of it is done.
 
         Must not be called while a snapshot is being made.
         """

@@ -1,4 +1,4 @@
-"""Makes the settings of a task from the configuration."""
+"""Makes the settings of a task from the configuration, for engines and units."""
 
 from railgun.config.settings import EngineSettings
 from railgun.task.settings import TaskSettings

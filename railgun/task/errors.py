@@ -25,7 +25,7 @@ class LogCutError(LogGapError):
     """The log does not hold the records that a state was made of: the broker has lost records at its end.
 
     position: the offset behind the last of these records.
-    leader_epoch: of that record; -1 if it is not known.
+    leader_epoch: the epoch of that record; -1 if it is not known.
     """
 
     def __init__(self, place: str, message: str, position: int, leader_epoch: int) -> None:
@@ -36,7 +36,7 @@ class LogCutError(LogGapError):
 class LogReplacedError(LogGapError):
     """The log is another one than the one that a state was made of: its topic was deleted, and made again.
 
-    topic_id: of the topic that the state was made of.
+    topic_id: the id of the topic that the state was made of.
     """
 
     def __init__(self, place: str, message: str, topic_id: str) -> None:
@@ -49,7 +49,7 @@ class StateLeftBehindError(LogGapError):
     this state has not crossed.
 
     position: the offset of the record that the state needs next.
-    leader_epoch: of the record before it; -1 if it is not known, or if there is none.
+    leader_epoch: the epoch of the record before it; -1 if it is not known, or if there is none.
     clock_ms: the state's clock T; None if it has accepted nothing, or if that is not known.
     """
 

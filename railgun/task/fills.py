@@ -1,7 +1,7 @@
-"""Fills new metrics from the reservoir, in slices between live batches.
+"""Fills new metrics from the reservoir, in slices between live batches. `TaskProcessor.work` calls it.
 
-Metrics that need the same events are filled together. An event is then read, and the row of its entity looked up,
-once for all of them.
+Metrics that need the same events are filled together. An event is then read, and the row of its entity looked up, once
+for all of them.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,11 @@
-"""Says which records of the log were accepted, from the oldest row on that is not sealed.
+"""Notes which records of the log were accepted, from the oldest row that is not sealed.
 
-An earlier release stores no open rows. It reads the log again from that position, and needs one accepted bit per
-position and, at the start of each page of bits, the clock and the settings in force there. Checkpoints have them, so
-that it may go on with a folder of this one. An embedded log is kept from there on. Pages without an accepted record are
-left out, so a flood of duplicates behind one open row takes no memory.
+`TaskProcessor` notes records in it, and checkpoints store it. A recovery needs it only for releases whose checkpoints
+have no open rows: this release with an older folder, or an older release with a folder of this one. Such a recovery
+reads the log again from the oldest unsealed row, so an embedded log is kept from there on.
+
+The journal has one accepted bit per position in pages of bits, and for each page the clock and the settings in force at
+its start. Pages without an accepted record are left out, so a flood of duplicates behind one open row takes no memory.
 """
 
 from collections import deque

@@ -46,10 +46,10 @@ class TaskMeta(msgspec.Struct, array_like=True):
     pool: `PagePool.meta`.
     inputs: `InputMemory.to_json`.
     history: the id of the history before the task's log; empty if there is none.
-    leader_epoch: of the record before the position, as its broker gave it; -1 if it is not known.
+    leader_epoch: the epoch of the record before the position, as its broker gave it; -1 if it is not known.
     saved_rows: numbers of the reservoir's files of open rows. None in the checkpoint of an earlier release, whose open
         rows are read again from the log.
-    topic_id: of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
+    topic_id: the id of the topic of the task's log; empty if that has none, or in the checkpoint of an earlier release.
     gap: the last gap of the log that the task has crossed; None: none.
     begun: the id of the history that was begun last, by a `begin_deepening` record; empty if none was since that gap.
     """

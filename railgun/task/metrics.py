@@ -1,6 +1,6 @@
 """The metrics of a task and their states: added, filling (old events are read into it), warm (it answers) or dropped.
 
-Also the part of a checkpoint that keeps them.
+`TaskProcessor` changes them by the control records of its log, and checkpoints keep them. It does no I/O.
 """
 
 from collections.abc import Mapping
@@ -124,7 +124,7 @@ class TaskMetrics:
         self._put(replace(metric, warm=True))
 
     def _put(self, metric: LiveMetric) -> None:
-        """Store a metric. One that replaces another of the same name keeps its place in the order."""
+        """Store a metric. If it replaces another one of the same name, it keeps the place of that in the order."""
         self.by_name[metric.definition.name] = metric
         self._warming = self._has_bounds = None
 

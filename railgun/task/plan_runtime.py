@@ -1,7 +1,7 @@
 """The parts of a task that depend on its set of metrics: arrivals, execution, edges, column sets and layouts.
 
-They are made from the stream's definition and the metrics in force. A control record that changes these makes them
-again.
+They are made from the stream's definition and the metrics in force. When a control record changes these,
+`TaskProcessor` has them made again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

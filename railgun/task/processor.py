@@ -1,5 +1,6 @@
-"""Processes one task: records of its log go in, replies come out. It owns the reservoir, the state and the plan, and
-does not know the transport.
+"""Processes one task: records of its log go in, replies come out. It owns the reservoir, the state and the plan.
+
+`TaskHost` feeds it, and calls `work` between batches. It writes in the task's folder, and does not know the transport.
 """
 
 import math
@@ -77,11 +78,12 @@ _LEAVING_SLOTS = 2_048
 
 
 class TaskProcessor:
-    """Processes the records of one task in log order. One thread uses it.
+    """Processes the records of one task in log order. One thread uses it. `railgun.task.recovery.open_task` makes it.
 
-    Made by `railgun.task.recovery.open_task`. `position`: the offset of the next record it wants.
-    `unreadable_records`: how many it has skipped since it was opened.  `busy_s`: seconds spent in `process`,
-    `maintenance_s`: in `work`.  `on_begin_deepening`: called when a record begins a deepening, at its position.
+    position: the offset of the next record that it wants.
+    unreadable_records: how many records it has skipped since it was opened.
+    busy_s, maintenance_s: the seconds that it has spent in `process` and in `work`.
+    on_begin_deepening: is called when a record begins a deepening, at the position of the record.
     """
 
     def __init__(
@@ -399,7 +401,7 @@ class TaskProcessor:
             self._is_built = False
 
     def lacks_gap(self, history: str) -> bool:
-        """Whether the task has crossed a gap since a history was begun. What was built with that has not crossed it."""
+        """Whether the task has crossed a gap since a history was begun. A task with this history has not crossed it."""
         return self.gap is not None and self.begun != history
 
     def prefetch(self, changes: Sequence[Change]) -> list[Ahead]:

@@ -1,4 +1,7 @@
-"""Answers value queries (metrics of keys, without an event) between the batches of a task. The task does not change."""
+"""Answers value queries (metrics of keys, without an event) between the batches of a task. `TaskProcessor` calls it.
+
+The task does not change.
+"""
 
 from collections.abc import Sequence
 

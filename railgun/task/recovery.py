@@ -70,7 +70,7 @@ def open_task(
     sync_log: is called with a checkpoint's position before the checkpoint is committed; see `CheckpointWork`.
     log_start: the first offset that the log still has. StateLeftBehindError is raised if the task needs an earlier one
         next, or if there is no checkpoint and the log begins after `begin`. Nothing is changed then.
-    topic_id: of the topic of the log, for the task's next checkpoints.
+    topic_id: the id of the topic of the log, for the task's next checkpoints.
     begin: the offset at which a task begins that has processed no record.
     gap: a gap of this log that an operator has accepted. The task crosses it if its state is the accepted one.
         StateLeftBehindError is raised if its state has not crossed the gap and never will.

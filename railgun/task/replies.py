@@ -1,7 +1,7 @@
-"""A task's replies to a run of consecutive records, as columns of results.
+"""A task's replies to a run of consecutive records, as columns of results. It does no I/O.
 
-A result is *partial* if its metric lacks events of long ago, or of a gap in the log (docs/semantics.md: Life of a
-metric, A gap in the log).
+`TaskProcessor` makes them; hosts send them to front-ends, or hand them to the engine's callers. A result is *partial*
+if its metric lacks events of long ago, or of a gap in the log (docs/semantics.md: Life of a metric, A gap in the log).
 """
 
 from collections.abc import Mapping, Sequence

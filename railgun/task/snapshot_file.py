@@ -18,14 +18,14 @@ class SnapshotFile(msgspec.Struct, frozen=True):
 
     stream, partitioner, partition: the task.
     created: the number of the catalogue's change that made the stream.
-    topic_id: of the topic of the log that the state was made of; empty if it is not known.
+    topic_id: the id of the topic of the log that the state was made of; empty if it is not known.
     position: the offset of the next record.
-    leader_epoch: of the record before it; -1 if it is not known.
+    leader_epoch: the epoch of the record before it; -1 if it is not known.
     epoch: the last committed epoch of the state.
     history: the id of the history before the log; empty if there is none.
     release, arrow: the release of this program, and the version of Arrow, that made it. Bytes may differ between them.
     formats: the versions of the formats in the folder, by name.
-    version: of the format of this file.
+    version: the version of the format of this file.
     """
 
     stream: str

@@ -1,8 +1,8 @@
-"""The slow sweep over a task's rows. It deletes empty rows, and empties retired cells.
+"""The slow sweep over a task's rows. It deletes empty rows, and empties retired cells. `TaskProcessor.work` calls it.
 
-A row is empty when the cells of its sliding and infinite windows are zero and its tumbling buckets are past. So an
-entity without events for long costs nothing. The sweep changes no result, so it may run at any time between batches.
-It runs a slice now and then (`TaskSettings.sweep_interval_s`).
+A row is empty when the cells of its sliding and infinite windows are zero and the time buckets of its tumbling windows
+have ended. So an entity without events for long costs nothing. The sweep changes no result, so it may run at any time
+between batches. It runs a slice now and then (`TaskSettings.sweep_interval_s`).
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Answers value queries from the present state of a task (docs/semantics.md, Values without an event).
+"""Answers value queries from the present state of a task (docs/semantics.md, Values without an event), for `QueryWork`.
 
-It reads copies of rows. So no row is made, loaded or changed, and a query has no part in what caches hold of rows.
+It reads copies of rows. So no row is made, loaded or changed, and a query does not change which rows stay in memory.
 """
 
 import numpy as np

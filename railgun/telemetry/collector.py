@@ -1,4 +1,7 @@
-"""Makes Prometheus' metric families from counts and readings. Nothing here waits for the thread that scores."""
+"""Makes Prometheus' metric families from counts and readings, for `/metrics` of servers, nodes and units.
+
+Nothing here waits for the thread that scores.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

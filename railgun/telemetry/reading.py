@@ -1,4 +1,6 @@
-"""Readings of tasks, made by the thread that runs them, so that nothing waits and nothing races."""
+"""Readings of tasks, made by the thread that runs them (railgun/host/reading.py), so that nothing waits and nothing
+races. Plain data.
+"""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,7 @@
 """Counts, batch by batch, a process's events, their outcomes and the time that they took.
 
-Adding to a histogram costs next to nothing. One thread writes it; another may read it at any time.
+Engines and front-ends have one `Recording`. Adding to a histogram costs next to nothing. One thread writes it; another
+may read it at any time.
 """
 
 from bisect import bisect_left

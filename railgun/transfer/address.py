@@ -1,4 +1,7 @@
-"""The address at which a node serves snapshots, and why it serves none."""
+"""The address at which a node serves snapshots, and why it serves none.
+
+The transfer process uses it, and `railgun node` checks it at the start.
+"""
 
 import socket
 from typing import NamedTuple

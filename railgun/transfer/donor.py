@@ -58,8 +58,8 @@ class Donor:
 
     fetch: the random name of the fetch.
     tls: verifies the donor's certificate.
-    waits: is called again and again while the donor is waited for, with the number of bytes of a snapshot that it has
-        hashed. What it raises ends the call.
+    waits: is called often while a call waits for the donor, with the number of bytes that the donor has hashed. It
+        raises an error if the call is to stop.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ def _refused(answer: httpx.Response) -> DonorError | DonorBusyError:
 
 
 def _hashed(answer: httpx.Response) -> int:
-    """Return how many bytes a donor has hashed; 0 where it does not say."""
+    """Return how many bytes a donor has hashed; 0 if the donor does not say."""
     found = answer.headers.get(HASHED_HEADER, "")
     return int(found) if _COUNT.fullmatch(found) else 0
 

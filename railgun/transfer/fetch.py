@@ -1,4 +1,7 @@
-"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified."""
+"""Fetches the data of one task: takes donors (nodes with a copy of it) in order until one has given all, verified.
+
+`Fetches` runs each in a thread. It asks donors over HTTP and writes a folder beside the task's.
+"""
 
 import logging
 import secrets
@@ -21,7 +24,7 @@ from railgun.wording import error_text
 BUSY_S = 2.0
 """The pause after which donors that served others are asked again."""
 
-# A donor deletes a snapshot that is not read. It is asked for the manifest so often while files are read here.
+# A donor deletes a snapshot that is not read, so it is asked for the manifest this often while files are read here.
 _READ_S = 5.0
 _ATTEMPTS = 2
 
@@ -38,14 +41,14 @@ def _free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FetchSetting:
-    """What all fetches of a node need.
+    """The parts of a node that all its fetches need.
 
     donors: returns where a node serves snapshots; None if it is not known. Raises DonorBusyError if that
         is not known yet.
     serve_none: whether it is known that none of these nodes serves snapshots.
     cluster: returns the id of this node's cluster.
     tls: returns what verifies donors.
-    release: of this program.
+    release: the release of this program.
     figures: counts fetches and their bytes for monitoring.
     free_bytes: returns how much of a folder's disk is free.
     """
@@ -75,7 +78,7 @@ class TaskFetch:
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Let the fetch end soon. What has come stays."""
+        """Let the fetch end soon. The data that was fetched stays."""
         self._stopped.set()
 
     def run(self) -> Fetched:
@@ -95,7 +98,7 @@ class TaskFetch:
             self._target.close()
 
     def _already(self) -> Fetched | None:
-        """Return the end of a fetch of which the unit has not heard."""
+        """Return the outcome of an earlier fetch that is complete, but of which the unit has not heard; else None."""
         found = self._target.verified()
         if found is None:
             return None
@@ -118,7 +121,7 @@ class TaskFetch:
                 except (DonorError, ManifestError, DamagedError) as error:
                     errors.append(f"{name}: {error}")
                 else:
-                    # Where nobody gives it, the unit says why.
+                    # If no donor gives it, the unit logs why.
                     if errors:
                         _log.warning("the data of %s cannot be fetched from %s", task, "; ".join(errors))
                     return done
@@ -169,7 +172,7 @@ class TaskFetch:
         self._setting.figures.add("fetched_bytes_total", size)
 
     def _wait(self, name: str, hashed: int) -> None:
-        """Note how much a donor has hashed. name: of the copy that gives the data."""
+        """Note how much a donor has hashed. name: the name of the copy that gives the data."""
         self._check()
         self._hashed = hashed
         self.progress = Fetching(self.order.task, name, hashed=hashed)

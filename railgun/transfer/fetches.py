@@ -1,4 +1,7 @@
-"""The fetches that units have ordered: some run at once, the others wait for their turn."""
+"""The fetches that a node's units have ordered: some run at once, the others wait for their turn.
+
+The transfer process has one `Fetches`.
+"""
 
 import logging
 import threading
@@ -12,7 +15,7 @@ from railgun.transfer.limits import FETCHES_MAX
 
 # A unit asks again if it hears nothing for 10 s.
 _TELL_S = 2.0
-# Bytes that have come are news so often.
+# How often a unit is told how many bytes have come.
 _PROGRESS_S = 0.5
 # A node that has just begun says within this time where it serves snapshots.
 _SERVES_S = 10.0
@@ -21,7 +24,7 @@ _log = logging.getLogger("railgun.transfer")
 
 
 class _Job:
-    """A fetch that runs. ended: how it has ended; None if it was stopped."""
+    """A fetch that runs. ended: its outcome; None if it was stopped."""
 
     def __init__(self, unit: str, fetch: TaskFetch) -> None:
         self.unit, self.fetch = unit, fetch

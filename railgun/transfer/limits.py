@@ -1,4 +1,7 @@
-"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second."""
+"""The limits of a donor, a node that gives its data to others: how many fetches at once, how many bytes in a second.
+
+It does no I/O.
+"""
 
 import asyncio
 import math

@@ -1,6 +1,6 @@
-"""The manifest of a snapshot: what it is, and the size and hash of each of its files. See FORMAT.md.
+"""The manifest of a snapshot: the task, the position and formats, and the size and hash of each file. See FORMAT.md.
 
-It is checked before a byte of a file is fetched.
+A donor sends it first. `TaskFetch` checks it before a byte of a file is fetched.
 """
 
 import re
@@ -38,10 +38,10 @@ class Manifest(msgspec.Struct, frozen=True):
     """A snapshot as a donor describes it.
 
     catalogue: the id of the topic of the cluster's catalogue; empty if it is not known.
-    topic_prefix: of the cluster's topics.
+    topic_prefix: the prefix of the cluster's topics.
     snapshot: says what the snapshot is.
     files: the path, size and hash of each file.
-    version: of the format of the manifest.
+    version: the version of the format of the manifest.
     """
 
     catalogue: str
@@ -102,7 +102,7 @@ def read_manifest(body: bytes) -> Manifest:
 
 
 def check_manifest(found: Manifest, order: Fetch, own: ClusterId, release: str) -> None:
-    """Raise ManifestError if a snapshot is not what was ordered. release: of this program."""
+    """Raise ManifestError if a snapshot is not what was ordered. release: the release of this program."""
     snapshot = found.snapshot
     if _differs(found.catalogue, own.catalogue) or found.topic_prefix != own.topic_prefix:
         raise ManifestError(

@@ -1,4 +1,4 @@
-"""Where the nodes of the cluster serve snapshots, as the topic `nodes` says."""
+"""Reads in the topic `nodes` where the nodes of the cluster serve snapshots, for the transfer process."""
 
 import logging
 import threading

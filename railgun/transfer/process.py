@@ -1,4 +1,7 @@
-"""Runs the transfer process of a node: serves snapshots, and fetches them as units order."""
+"""Runs the transfer process of a node: serves snapshots, and fetches them as units order.
+
+`python -m railgun.transfer` calls it.
+"""
 
 import contextlib
 import logging
@@ -59,7 +62,7 @@ class TransferProcess:
     """The parts of the process, and the messages between them and the node's other processes.
 
     data: the node's data folder.
-    release: of this program.
+    release: the release of this program.
     send: sends a message to another process of the node.
     tell: tells the node the figures.
     """
@@ -118,7 +121,7 @@ class TransferProcess:
             raise TransportFailedError(self._settings.cluster.broker, watchdog.reason, "Fetches begin again")
 
     def _serve(self, running: contextlib.ExitStack) -> "_Renewal":
-        """Start the server, if the port and the certificate can be used. Returns what takes new certificates."""
+        """Start the server, if the port and the certificate can be used. Returns the taker of new certificates."""
         cluster = self._settings.cluster
         listening, tls = _opened(cluster)
         serving = Serving(listening.url, self._key, listening.reason)
@@ -194,7 +197,7 @@ class _Renewal:
 
 
 def _opened(cluster: ClusterSettings) -> tuple[Listening, ssl.SSLContext | None]:
-    """Open the port, and read the certificate. Where that fails there is no socket, and the reason says why."""
+    """Open the port, and read the certificate. If one of these fails, there is no socket, and the reason says why."""
     try:
         tls = None if cluster.transfer_certificate == NONE else _own_tls(cluster)
     except (CertificateError, OSError) as error:

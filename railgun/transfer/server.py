@@ -1,4 +1,6 @@
-"""The HTTP requests that a donor answers: for a snapshot, its manifest and its files. See FORMAT.md."""
+"""The application of a donor's HTTP server, which serving.py runs: answers requests for a snapshot, its manifest and
+its files. See FORMAT.md.
+"""
 
 import asyncio
 import logging

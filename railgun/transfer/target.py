@@ -1,4 +1,8 @@
-"""The folder into which a task's data is fetched: what of it is there already, and what is verified. See FORMAT.md."""
+"""Writes the data of a task, which is fetched from another node, into a folder beside the task's own.
+
+It keeps what an earlier attempt has fetched, and checks every file by its hash. `TaskFetch` (fetch.py) calls `prepare`,
+then `take` for each missing file, then `finish`. FORMAT.md describes the folder.
+"""
 
 import errno
 import os
@@ -20,7 +24,7 @@ from railgun.transfer.hashing import FileHashes, new_hash
 from railgun.transfer.manifest import Manifest, ManifestError, ManifestFile, read_manifest
 
 SPARE_BYTES: Final = 256 << 20
-"""What has to stay free of the disk, for the node's tasks."""
+"""So much of the disk stays free for the node's tasks."""
 _LOOK_BYTES = 64 << 20
 _RESERVOIR, _SEGMENT, _PART = "reservoir/", ".seg", ".part"
 
@@ -41,10 +45,11 @@ class Missing(NamedTuple):
 
 
 class TargetFolder:
-    """The folder beside a task's folder. One thread uses it.
+    """The folder of the fetched data. One thread uses it.
 
+    It reads and links files of the task's own folder, and changes none there.
+    check: is called often, and raises an error if the fetch is to stop.
     free_bytes: returns how much of the disk is free.
-    check: is called again and again. What it raises ends the call.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class TargetFolder:
         self._syncs.shutdown(wait=False, cancel_futures=True)
 
     def verified(self) -> Manifest | None:
-        """Return the manifest if all is there and verified already."""
+        """Return the manifest if an earlier attempt has fetched and verified all files."""
         if not is_verified(self.folder):
             return None
         try:
@@ -76,10 +81,11 @@ class TargetFolder:
             return None
 
     def prepare(self, manifest: Manifest, read: Callable[[int], object]) -> tuple[list[Missing], int]:
-        """Keep what is there of a snapshot, link what the task's own folder has, and delete all else.
+        """Keep the files of the snapshot that are already there, link those that the task's own folder has, and delete
+        all others.
 
         read: is called with the size of each chunk that was hashed.
-        Returns what is missing, and how many bytes of the snapshot are there. Raises NoRoomError, OSError.
+        Returns the missing files, and how many bytes of the snapshot are there. Raises NoRoomError, OSError.
         """
         make_private(self.folder)
         (self.folder / FETCHED).unlink(missing_ok=True)
@@ -96,11 +102,11 @@ class TargetFolder:
         return missing, there
 
     def take(self, file: ManifestFile, content: Callable[[int], Iterator[bytes]]) -> Iterator[int]:
-        """Write what is missing of a file. Yields the size of each chunk. `finish` makes it durable.
+        """Write the missing part of a file. Yields the size of each chunk. `finish` makes the file durable.
 
         content: returns the bytes from an offset on.
-        Raises DamagedError if it is not the file of the manifest: what has come of it is deleted then; NoRoomError,
-        OSError, and what `content` raises.
+        Raises DamagedError, after deleting the file, if it is not the one of the manifest; NoRoomError, OSError, and
+        what `content` raises.
         """
         part, state = self._part(file), new_hash()
         size = self._begun(file)
@@ -125,7 +131,7 @@ class TargetFolder:
         self._syncing[file.path] = self._syncs.submit(_sync, place)
 
     def finish(self, manifest: Manifest) -> None:
-        """Note durably that all is there and verified. Raises DamagedError, OSError."""
+        """Note durably that all files are there and verified. Raises DamagedError, OSError."""
         for each in manifest.files:
             self._check()
             place, syncing = self.folder / each.path, self._syncing.pop(each.path, None)
@@ -139,12 +145,12 @@ class TargetFolder:
         for folder in {(self.folder / each.path).parent for each in manifest.files}:
             make_durable(folder)
         make_durable(self.folder.parent)
-        # Its unit may have opened the task's own data, and deletes what has come.
+        # The unit may meanwhile have opened the task with the data that it had. Then it deletes this folder.
         self._check()
         write_whole(self.folder / FETCHED, msgspec.json.encode(manifest).decode())
 
     def delete(self) -> None:
-        """Delete what has come."""
+        """Delete the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _delete_others(self, manifest: Manifest) -> None:

@@ -1,4 +1,7 @@
-"""Decides which tasks a unit (a process that runs tasks) has copies of, by the plan of the cluster's leader."""
+"""Decides which tasks a unit (a process that runs tasks) has copies of, by the plan of the cluster's leader.
+
+The unit's loop asks it in every round. It does no I/O.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

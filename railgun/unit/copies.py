@@ -187,7 +187,7 @@ class UnitCopies:
             if not host.is_running:
                 copy.is_answering = False
             elif host.is_filling:
-                # It can process nothing for now: another copy may have filled the metric already.
+                # The copy can process no record for now: another copy may have filled the metric already.
                 copy.is_answering, host.limit = False, copy.limit
             else:
                 if drops_replies is None:
@@ -238,8 +238,8 @@ class UnitCopies:
         return made
 
     def _forget_silent(self, now_s: float) -> None:
-        """Forget copies that were not heard for a day, and that the plan does not name. Of each task that it names, the
-        one that has replied to most is kept: copies may not answer below that.
+        """Forget copies that were not heard for a day and are not in the plan. Of each planned task, the copy that has
+        replied to most is kept: other copies may not answer below its position.
         """
         for task, heard in list(self._heard.items()):
             planned = self.plan.copies.get(task)
@@ -296,5 +296,5 @@ class UnitCopies:
 
 
 def _is_about_its_log(report: CopyReport, copy: Answering) -> bool:
-    """Whether a report is about the log of a copy. Points of a topic that another one has replaced say nothing."""
+    """Whether a report is about the log of a copy. Points of a topic that was replaced say nothing."""
     return copy.cut is None or not copy.cut.topic_id or copy.cut.topic_id == report.topic_id

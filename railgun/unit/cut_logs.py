@@ -41,7 +41,7 @@ class _Short:
 class CutLogs:
     """The logs that seem too short. `UnitLoop` makes it; one thread uses it.
 
-    lane: the broker is asked there.
+    lane: the lane in which the broker is asked.
     """
 
     def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:
@@ -84,7 +84,7 @@ class CutLogs:
                     yield each.host, _cut(each.host, f"the log ends at {end}")
 
     def _ask(self, where: TopicPartition, each: _Short) -> None:
-        """Ask for the end of a log, outside the loop: where there is no leader no answer comes."""
+        """Ask for the end of a log, outside the loop: if the partition has no leader, no answer comes."""
         assert each.host.limit is not None
         each.limit = each.host.limit.offset
         each.asking = self._lane.submit(lambda: self._transport.end_offset(*where, QUESTION_S))

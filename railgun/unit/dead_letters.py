@@ -1,6 +1,6 @@
-"""Writes records that cannot be read to the stream's dead-letter topic, in a thread of its own.
+"""Writes records that cannot be read to the stream's dead-letter topic, in a thread of its own. `Sending` has one.
 
-It may have to list the broker's topics, to make the topic, and to wait for room or for a broker that is away.
+The thread may have to list the broker's topics, to make the topic, and to wait for room or for a broker that is away.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Deletes the folders of dropped streams, some time after the drop. One unit of each node does it.
+"""Deletes the folders of dropped streams, some time after the drop. The loop of one unit of each node calls it.
 
-They may hold hundreds of gigabytes, so that is done outside the unit's loop.
+The folders may hold hundreds of gigabytes, so they are deleted outside the loop.
 """
 
 import logging

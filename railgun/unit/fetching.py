@@ -1,4 +1,5 @@
-"""Has the node's transfer process fetch the data of tasks from other nodes, and is told how far that is (FORMAT.md).
+"""Orders the node's transfer process to fetch the data of tasks from other nodes, and hears how far that has come
+(FORMAT.md).
 
 A unit (a process that runs tasks) has one `UnitFetcher`; its hosts order fetches by it.
 """

@@ -1,4 +1,7 @@
-"""Sends the heartbeats of a unit to its supervisor (FORMAT.md), which kills a unit that sends none."""
+"""Sends the heartbeats of a unit to its supervisor (FORMAT.md), which kills a unit that sends none.
+
+`process.py` calls it after each round of the loop.
+"""
 
 import sys
 import threading

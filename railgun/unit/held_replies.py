@@ -1,7 +1,7 @@
 """Keeps replies to front-ends whose topics are missing, and replies for which the transport has no room.
 
-A broker may not know yet of a topic that was just made, or be away. So a front-end counts as gone only when its topic
-has been missing for `GONE_S`.
+`Sending` has one. A broker may be away, or not know yet of a topic that was just made. So a front-end counts as gone
+only when its topic has been missing for `GONE_S`.
 """
 
 import threading
@@ -40,7 +40,7 @@ class HeldReplies:
 
     submit: sends an entry, as `Transport.submit` does.
     is_full: whether the transport had no room when it was tried last.
-    gone: called with the number of replies that were given up with a front-end.
+    gone: is called with the number of replies that were given up with a front-end.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Makes the hosts of a unit's tasks, with a sink that sends replies and a writer of `warm` records.
 
 A unit is a process that runs tasks, and a host runs one copy of a task. A `warm` record in a task's log says that a new
-metric has read its history and answers from there on. The sink counts replies until they are acknowledged. The writer
-writes each `warm` record once; tasks read it from their logs.
+metric has read its history and answers from there on. The sink keeps account of replies until they are acknowledged.
+The writer writes each `warm` record once; tasks read it from their logs.
 """
 
 import math

@@ -24,13 +24,13 @@ from railgun.unit.log_faults import GONE_S
 from reservoir.errors import StorageFailedError
 from reservoir.executor import Job
 
-# Pauses before a host is opened again: its folder was locked, the broker or who may give its data was away, or neither
-# the log nor another node had its data.
+# Pauses before a host is opened again: its folder was locked, the broker or every node with its data was away, or
+# neither the log nor another node had its data.
 _LOCKED_S, _AWAY_S, _UNSERVED_S = 0.5, 1.0, 5.0
 # The last pause doubles each time that it has helped nothing, up to this: a fetch that fails costs its donor a
 # snapshot.
 _UNSERVED_MOST_S = 300.0
-# A fetch that waits ends if for this long nobody is heard who may give the data.
+# A waiting fetch ends if no node that may give the data is heard for this long.
 _NO_DONOR_S = 10.0
 _LOOK_S = 1.0
 
@@ -59,11 +59,11 @@ class UnitHosts:
     ) -> None:
         self._make, self._closed, self._clock = make, closed, clock
         self._fetcher = fetcher or NoFetcher()
-        # The tasks whose data is fetched, each with the last time when somebody was known who may give it.
+        # The tasks whose data is fetched, each with the last time when a node was known that may give it.
         self._fetching: dict[TaskKey, float] = {}
         # Failed hosts whose data may be had later, each with the time of the next look.
         self._unserved: dict[TaskKey, float] = {}
-        # How often hosts have failed for want of data since they were opened.
+        # How often hosts have failed since they were opened because their data was missing.
         self._vain: dict[TaskKey, int] = {}
         # Why the data of tasks cannot be had, as far as it is logged already.
         self._said: dict[TaskKey, set[str]] = {}
@@ -134,8 +134,8 @@ class UnitHosts:
     def run_isolated(self, host: TaskHost, do: Callable[[], bool | None]) -> bool:
         """Run a function on a host, and return its result. An error that concerns only the host's task stops this task.
 
-        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again. One that has
-        to go on as another task does so in its lane.
+        A host closes itself if it has to begin anew while the broker is away. Such a host is opened again. A host that
+        has to go on as another task does so in its lane.
         """
         try:
             has_more = bool(do())
@@ -191,8 +191,8 @@ class UnitHosts:
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
-        """Stop a task for an error of its own. If its log lacks what it needs next, it begins again once the copy of
-        another node may give its data. It is logged once that it has failed again for the same cause.
+        """Stop a task for an error of its own. If its log lacks the records that it needs next, it begins again once a
+        copy on another node may give its data. Further failures for the same cause are not logged.
         """
         key = host.place.key
         if isinstance(error, LogGapError) and not isinstance(error, LogCutError | LogReplacedError):
@@ -204,7 +204,7 @@ class UnitHosts:
             stop_task(host, error)
 
     def _fetch(self, host: TaskHost) -> None:
-        """Have the data of a task fetched. If nobody is known who may give it, look again soon."""
+        """Have the data of a task fetched. If no node is known that may give it, look again soon."""
         key, order = host.place.key, host.fetch_order
         host.fetching = Fetching()
         if order is None:
@@ -231,8 +231,8 @@ class UnitHosts:
         self._again[key] = self._clock.now() + pause_s
 
     def _has_no_donor(self, key: TaskKey, found: Fetching) -> bool:
-        """Whether a fetch that has not begun waits in vain, because nobody has been known for a while who may give the
-        data.
+        """Whether a fetch that has not begun waits in vain, because no node that may give the data has been known for a
+        while.
         """
         now_s, known_s = self._clock.now(), self._fetching[key]
         if now_s - known_s < _LOOK_S:
@@ -251,7 +251,7 @@ class UnitHosts:
                 self._fetcher.stop(key)
 
     def _begin_again(self, key: TaskKey) -> None:
-        """Put a new host in the place of one that has failed because nothing had its data, if a donor is known now."""
+        """Replace a host that has failed because neither its log nor a node had its data, if a donor is known now."""
         self._unserved[key] = self._clock.now() + _UNSERVED_S
         if self._fetcher.donors(key).known:
             place = self.by_key[key].place

@@ -1,7 +1,7 @@
 """Finds logs that lack the records that their tasks need next, after an error of reading.
 
-The broker is asked outside the unit's loop: if a partition has no leader, an answer may take half a minute, and other
-tasks must not wait for it. A host runs one task.
+The unit's loop reports such errors to it. The broker is asked outside the unit's loop: if a partition has no leader, an
+answer may take half a minute, and other tasks must not wait for it. A host runs one task.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -38,7 +38,7 @@ class _Doubtful:
 class LogFaults:
     """The faults of the logs of a unit's tasks. `UnitLoop` makes it; one thread uses it.
 
-    lane: the broker is asked there.
+    lane: the lane in which the broker is asked.
     """
 
     def __init__(self, transport: Transport, lane: Lane, clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """The loop of a processor unit, a process that runs copies of tasks.
 
-Each round processes the records that were read from logs, task by task, and does other work that is due.
+Each round processes the records that were read from logs, task by task, and does other work that is due. `process.py`
+runs the rounds.
 """
 
 import contextlib
@@ -117,7 +118,7 @@ class UnitLoop:
             partial(reading_plan, transport, TopicPartition(topics.assignment, 0)),
             clock,
         )
-        # Copies that are not planned any more, and answer until others do.
+        # Copies that the plan does not name any more, and that answer until others do.
         self._leaving: set[TaskKey] = set()
         self._dropped = DroppedStreams(folder, grace_s, clock)
         self.records = 0
@@ -145,7 +146,7 @@ class UnitLoop:
         )
 
     def failed_here(self) -> list[TaskKey]:
-        """Return the tasks whose copy has failed here, and that another node could answer."""
+        """Return the tasks whose copy has failed in this unit, and that another node could answer."""
         return [
             key
             for key, host in self.hosts.items()
@@ -178,7 +179,7 @@ class UnitLoop:
             self._changed = False
             self._reassign()
         self._hosts.advance()
-        # A host that another thread opens meanwhile is for the next round: it is not decided yet whether it answers.
+        # A host that another thread opens during this round waits for the next: whether it answers is not decided yet.
         running = {host.place.where: host for host in self.hosts.values() if host.is_running}
         self._decide()
         self._sending.look(self._copies.reached_since_s)
@@ -197,7 +198,7 @@ class UnitLoop:
             self._moved.look(self._snapshot.catalog.task_keys)
 
     def _stop_wrong_logs(self, hosts: Collection[TaskHost]) -> None:
-        """Stop tasks whose logs lack records that they need, or are other ones."""
+        """Stop tasks whose logs lack records that they need, or were replaced by other topics."""
         for host, error in chain(self._replaced.find(hosts), self._cut_logs.find(hosts), self._faults.find()):
             if host.is_running:
                 self._hosts.stop(host, error)
@@ -205,9 +206,8 @@ class UnitLoop:
     def stop(self, within_s: float = DEADLINES.acknowledged_s) -> None:
         """Wait for the replies, take a checkpoint of every task that runs, and close all tasks.
 
-        A task that is being opened, or goes on as another one, is not waited for before that: its last checkpoint
-        stands, and it keeps no other from taking one. An error does not keep the other tasks open; the first error is
-        raised.
+        A task that is being opened or replaced takes no checkpoint, since the other tasks would wait for it: its last
+        one stands. After an error the other tasks are closed all the same; the first error is raised.
         within_s: how many seconds it may wait for all replies and checkpoints together.
         """
         until_s = self._clock.now() + within_s
@@ -243,7 +243,7 @@ class UnitLoop:
             raise
 
     def _work(self, running: Mapping[TopicPartition, TaskHost]) -> bool:
-        """Let tasks do background work in turn, until that has taken long enough. Returns whether there is more."""
+        """Let tasks do background work in turn, for ROUND_S. Returns whether there is more work."""
         until_s, has_more = self._clock.now() + ROUND_S, False
         order = list(running)
         turn = self._turn
@@ -271,8 +271,8 @@ class UnitLoop:
             self._clock.sleep(_LIMITED_S)
             return
         until_s = self._clock.now() + ROUND_S
-        # The shortest come first: they are of tasks that answer events as they happen. Longer ones may have to wait for
-        # the next rounds, but the one that has waited longest is processed in any case.
+        # The shortest batches come first: their tasks answer events as they happen. Longer batches may have to wait for
+        # the next rounds, but the batch that has waited longest is processed in any case.
         for where in sorted(ready, key=lambda each: len(self._fetched[each][1])):
             self._process(running[where], *self._fetched.pop(where))
             self._positions.note(self.hosts.values())
@@ -301,7 +301,7 @@ class UnitLoop:
         fetched, later = parted_at_limit(host.task, fetched, None if limit is None else limit.offset)
         host.awaits = None
         if later is not None:
-            # If none of it may be processed, a metric may have to read its history first.
+            # If no record may be processed, a metric may have to read its history first.
             host.awaits = None if len(fetched) else awaited_fill(later)
             again_s = self._clock.now() + (_LIMITED_S if host.is_filling else 0.0)
             self._held[later.where] = again_s, later

@@ -1,4 +1,4 @@
-"""Deletes the data of copies of tasks that have moved to other nodes. One unit of each node does it.
+"""Deletes the data of copies of tasks that have moved to other nodes. The loop of one unit of each node calls it.
 
 The data is kept for a while: the copy may come back, and would have less to catch up.
 """
@@ -93,7 +93,7 @@ class MovedCopies:
             self._is_deleting = self._run(lambda: self._delete_all(due))
 
     def _folders(self, key: TaskKey) -> list[Path]:
-        """The folders of a task that are there: its own, those beside it that a fetch has left, and the remains of one
+        """Return the existing folders of a task: its own, those beside it that a fetch has left, and the remains of one
         whose deletion a crash has cut off.
         """
         own = self._folder(key)

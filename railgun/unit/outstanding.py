@@ -29,7 +29,7 @@ class Outstanding:
         return len(self._sent)
 
     def add(self, first_offset: int, where: TopicPartition, sent: Sent) -> None:
-        """Note replies that were sent to a partition. first_offset: of the first record that they answer."""
+        """Note replies that were sent to a partition. first_offset: the offset of the first record that they answer."""
         with self._lock:
             self._sent.append((first_offset, where, sent))
 
@@ -70,7 +70,7 @@ class Outstanding:
                     )
 
     def give_up(self, at_s: float = -math.inf) -> None:
-        """Let `wait` fail from a time on, in seconds of the monotonic clock."""
+        """From this time on `wait` fails. at_s: seconds of the monotonic clock."""
         self._given_up_s = min(self._given_up_s, at_s)
 
 

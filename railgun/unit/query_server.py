@@ -1,6 +1,7 @@
-"""Answers value queries to the tasks of a unit, between batches of events (docs/decisions/0027).
+"""Answers value queries to the tasks of a unit, for its loop, between batches of events (docs/decisions/0027).
 
-The queries are read from topics of their own. Only copies that answer events answer them.
+A value query asks for the present values of metrics by keys, without an event. The queries are read from topics of
+their own. Only copies that answer events answer them.
 """
 
 import logging
@@ -40,7 +41,7 @@ _log = logging.getLogger("railgun.unit")
 
 @dataclass(slots=True)
 class _Waiting:
-    """A query that is not answered yet. until_s: when it is dropped.  first: the index of its first key unanswered."""
+    """A query that is not answered yet. until_s: when it is dropped.  first: the index of its first unanswered key."""
 
     query: QueryRecord
     until_s: float

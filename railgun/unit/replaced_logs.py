@@ -1,4 +1,4 @@
-"""Finds logs whose topics were deleted and made again while their tasks run. `UnitLoop` stops these tasks.
+"""Finds logs whose topics were deleted and made again while their tasks run, for `UnitLoop`, which stops these tasks.
 
 Reading does not show this: the new topic has records at the same offsets, and the first leader of each topic has the
 same epoch.

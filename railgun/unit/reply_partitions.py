@@ -1,7 +1,8 @@
 """Gives up the replies to front-ends whose partition takes none for a while, though the broker takes other records.
 
-Such a partition has no leader, or its leader cannot be reached. Its front-end then counts as gone until the partition
-takes a record again. Without this rule, its replies would use up the room of a unit, and hold up every task.
+`Sending` has one `ReplyPartitions`. A partition that takes no records has no leader, or its leader cannot be reached.
+Its front-end then counts as gone until the partition takes a record again. Without this rule, its replies would use up
+the room of a unit, and hold up every task.
 """
 
 import contextlib
@@ -30,7 +31,9 @@ class RepliesGivenUpError(Exception):
 
 
 class _Reply(Future[list[int]]):
-    """The outcome of a reply that a transport has: what the transport's future says, unless it is given up before."""
+    """The outcome of a reply that was handed to a transport: the one of the transport's future `sent`, unless the reply
+    is given up before.
+    """
 
     def __init__(self, sent: Sent) -> None:
         super().__init__()
@@ -38,14 +41,14 @@ class _Reply(Future[list[int]]):
         sent.add_done_callback(self._end)
 
     def result(self, timeout: float | None = None) -> list[int]:
-        # It waits through the transport's future. A transport without threads may need that to go on.
+        # Wait for the transport's future: a transport without threads may work only while a caller waits for it.
         if not self.done():
             with contextlib.suppress(Exception):
                 self.sent.result(timeout)
         return super().result(0.0 if not self.sent.done() else timeout)
 
     def give_up(self) -> None:
-        """End it, unless it has ended."""
+        """Let the reply fail, unless it has an outcome."""
         with contextlib.suppress(InvalidStateError):
             self.set_exception(RepliesGivenUpError("its partition takes none"))
 

@@ -1,4 +1,7 @@
-"""Sends a unit's replies to front-ends, and records that cannot be read to the stream's dead-letter topic."""
+"""Sends a unit's replies to front-ends, and records that cannot be read to the stream's dead-letter topic.
+
+The tasks' sinks (hosting.py) and the query server hand them over. The unit's loop calls `look` and asks for room.
+"""
 
 import logging
 import threading

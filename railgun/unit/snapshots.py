@@ -1,6 +1,6 @@
 """Makes the snapshots (copies of the last checkpoint) of a unit's tasks that its node's transfer process orders.
 
-Other nodes fetch them.
+The unit's loop calls it in every round. Other nodes fetch the snapshots.
 """
 
 import logging
@@ -45,12 +45,12 @@ class UnitSnapshots:
         """Order a snapshot of a task.
 
         task: stream.created/partitioner/partition.
-        name: of the folder, in hexadecimal digits.
+        name: the name of the folder, in hexadecimal digits.
         """
         self._orders.append(_Order(task, name))
 
     def step(self, hosts: Mapping[TaskKey, TaskHost]) -> None:
-        """Begin what was ordered, and tell what has ended. hosts: of the unit's tasks."""
+        """Begin the ordered snapshots, and tell which ones have ended. hosts: the hosts of the unit's tasks."""
         if not self._orders and not self._under_way:
             return
         self._tell()
@@ -74,7 +74,7 @@ class UnitSnapshots:
                 return
             if host is None:
                 raise SnapshotError(f"{order.task} has no copy here")
-            # A process that was killed amid it has left a part: links, which are deleted in a moment.
+            # A process that was killed while it made the snapshot has left links, which are deleted fast.
             shutil.rmtree(self._folder / order.name, ignore_errors=True)
             self._under_way.append((order, host.make_snapshot(self._folder / order.name)))
         except SnapshotError as error:

@@ -1,4 +1,7 @@
-"""The Prometheus metrics of a unit. Its loop's thread reads the state once a second; any thread may format it."""
+"""The Prometheus metrics of a unit.
+
+The loop's thread reads the state once a second, with the heartbeat; any thread may format it.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Iterator

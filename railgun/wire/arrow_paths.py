@@ -1,4 +1,7 @@
-"""Finds the fields of a schema in tables of events: columns, and places within columns of structs, lists and maps."""
+"""Finds the fields of a schema in tables of events: columns, and places within columns of structs, lists and maps.
+
+Readers of Arrow and Parquet files and the engine's tables of events use it. It does no I/O.
+"""
 
 from collections.abc import Sequence
 
@@ -13,13 +16,15 @@ from railgun.wire.schema import Field, Schema
 
 
 class PathTypeError(ValueError):
-    """A path goes through a column, or a part of one, that has nothing of that kind in it."""
+    """A path does not fit the type of a column: it names a field of something that is no struct or map, or an index of
+    something that is no list.
+    """
 
 
 def field_types(found: pa.Schema, schema: Schema) -> pa.Schema:
-    """Return the type of each field, as a column of its name: the null type for what a path does not meet.
+    """Return the type of each field, as a column of its name; the null type if its path leads nowhere.
 
-    found: has each column once that a field without a path is in. Raises PathTypeError.
+    found: the columns of the table. Each field without a path must have exactly one there. Raises PathTypeError.
     """
     return pa.schema([(each.name, _type_of(found, each)) for each in schema.fields])
 
@@ -45,7 +50,7 @@ def _type_of(found: pa.Schema, field: Field) -> pa.DataType:
 
 
 def _within(type_: pa.DataType, steps: Sequence[Step], number: int) -> pa.DataType:
-    """Return the type of what a step meets in values of a type."""
+    """Return the type of the place to which a step of a path leads in values of a type."""
     step = steps[number]
     if pa.types.is_null(type_):
         return type_

@@ -1,4 +1,7 @@
-"""Encodes events as records: one at a time from Python values, or many at a time from columns."""
+"""Encodes events as records: one at a time from Python values, or many at a time from columns.
+
+Engines, front-ends and backfills call it.
+"""
 
 from collections.abc import Sequence
 from functools import cache

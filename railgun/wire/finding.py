@@ -1,4 +1,7 @@
-"""Finds the values of fields in an event: at their paths, in its document or in the record of a topic that has it."""
+"""Finds the values of fields in an event: at their paths, in its document or in the record of a topic that has it.
+
+Validators and readers of files call it; it does no I/O.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

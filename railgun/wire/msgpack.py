@@ -2,7 +2,8 @@
 
 Readers take p (address of the value's first byte), end (end of the record, beyond which no value may reach) and limit
 (end of readable memory, >= end, up to which words may be loaded). They return the address after the value, the value
-and a status. If the status is not OK, the address is that of the fault.
+and a status; `read_str` returns the start and the length of the text instead of the first two. If the status is not OK,
+the address is that of the fault.
 Source: the MessagePack specification, https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 

@@ -1,4 +1,7 @@
-"""Query records, which ask a task for values, and the refusal that a task may answer with. FORMAT.md has the bytes."""
+"""Query records, which ask a task for values, and the refusal that a task may answer with. FORMAT.md has the bytes.
+
+Front-ends write queries, and units write refusals.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""Copies one row of a reply record into a record of its own, for an input-topic record that is read again."""
+"""Copies one row of a reply record into a record of its own, for an input-topic record that is read again.
+
+`InputMemory` calls it.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,7 @@
-"""Reply records: the results of a batch for one front-end, as columns. FORMAT.md describes the bytes."""
+"""Reply records: the results of a batch for one front-end, as columns. FORMAT.md describes the bytes.
+
+Tasks write them, and front-ends read them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

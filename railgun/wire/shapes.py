@@ -44,7 +44,7 @@ class Shape:
 def shape_of(schema: Schema, leaf: Callable[[FieldType], Leaf]) -> Shape | None:
     """Return the shape of a schema's events; None if msgspec has none for such paths.
 
-    leaf: of a field's type.
+    leaf: returns the leaf for a field's type.
     """
     if schema.has_paths:
         return _nested(schema, leaf)

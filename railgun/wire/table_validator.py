@@ -1,4 +1,7 @@
-"""Validates many events at once, as Arrow columns, by the rules of the validator of single events."""
+"""Validates many events at once, as Arrow columns, by the rules of the validator of single events.
+
+The intake of engines and front-ends, readers of files and backfills call it. It does no I/O.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Validates single events three times as fast as `EventValidator`, if every value has its field's JSON type.
 
-One call of msgspec decodes the text of an event. Other events are left to the other validator.
+`Intake` calls it. One call of msgspec decodes the text of an event. Other events are left to the other validator.
 """
 
 from collections.abc import Callable, Mapping, Sequence

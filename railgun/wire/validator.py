@@ -1,4 +1,7 @@
-"""Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors."""
+"""Validates single events: turns a client's JSON object into values that can be recorded, or raises clear errors.
+
+The intake of engines and front-ends calls it. It does no I/O.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

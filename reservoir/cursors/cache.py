@@ -1,7 +1,7 @@
 """The cache of decoded chunks, bounded in bytes. They are decoded ahead of the cursors, and evicted by their next use.
 
-A decoded chunk is a *frame* (reservoir.frames). A *column set* is a numbered list of the hot columns that the frames of
-some cursors have.
+`Reservoir` has one; lanes of the executor read and decode. A decoded chunk is a *frame* (reservoir.frames). A *column
+set* is a numbered list of the hot columns that the frames of some cursors have.
 """
 
 from collections.abc import Callable, Sequence
@@ -225,7 +225,7 @@ class FrameCache:
         return self._sets.get(column_set, ())
 
     def _met(self) -> set[int]:
-        """The keys of the frames in which cursors stand."""
+        """Return the keys of the frames in which cursors stand."""
         return set((self._standing() @ _KEY).tolist())
 
     def _submit(
@@ -323,7 +323,9 @@ class FrameCache:
                 return
 
     def _distances(self, heads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each frame, how many chunks the nearest cursor of its set is behind it; a large number if none is."""
+        """Return, for each frame, how many chunks the nearest cursor of its set is behind it; a large number if none
+        is.
+        """
         standing = self._standing()
         distances = np.full(len(heads), at.INT64_MAX, np.int64)
         for column_set in distinct(heads[:, FRAME_SET]):

@@ -228,7 +228,7 @@ class Fills:
         return True
 
     def position(self, fill: int) -> tuple[int, int]:
-        """(time, seq) of the last row that a fill gave, or at which it was opened."""
+        """Return (time, seq) of the last row that a fill gave, or at which it was opened."""
         words = self._fills[fill]
         return int(words[FILL_TIME]), int(words[FILL_SEQ])
 

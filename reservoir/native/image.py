@@ -1,12 +1,13 @@
 """The image: all kernels that Python calls, as one object of machine code. A process that has it needs no Numba.
 
-Importing Numba and loading the kernels from its cache one by one takes most of a second of processor time, at every
-start of a process.  So once all are compiled they are linked into one object (`image_build`), each with a
-function that Python calls directly; loading that takes milliseconds.  An image is of one state of the sources, one
-place of them, one Python, one Numba and one processor: for any other there is none.
+`jit.py` loads the image when it is imported; `image_build.py` saves it. Importing Numba and loading the kernels from
+its cache one by one takes most of a second of processor time, at every start of a process. So once all are compiled
+they are linked into one object, each with a function that Python calls directly; loading that takes milliseconds. An
+image is valid for one state and place of the sources, one version of Python and of Numba, and one processor. If one of
+these differs, another image is needed.
 
-A file: CRC-32 of what follows (four bytes, little-endian), one line of JSON (`Header`), the object in the system's
-format. It is written whole and renamed.
+A file has the CRC-32 of all that follows (four bytes, little-endian), one line of JSON (`Header`), and the object in
+the system's format. It is written whole and renamed.
 """
 
 import ctypes
@@ -38,7 +39,11 @@ OBJECTS = {"railgun_none": None, "railgun_type_error": TypeError, "railgun_runti
 
 
 class Header(msgspec.Struct):
-    """kernels, entries: module and name of each, in the order of their symbols: `call0`, …; `entry0`, …"""
+    """The first line of the file.
+
+    kernels: (module, name) of each function that Python calls. The symbol of each is `call` and its index.
+    entries: (module, name) of each function that kernels call by its address. The symbol is `entry` and its index.
+    """
 
     kernels: list[tuple[str, str]]
     entries: list[tuple[str, str]]
@@ -48,8 +53,9 @@ class Image:
     """A loaded image.
 
     calls: by module and name, the object that Python calls instead of the function.
-    addresses: those of the entry points.
-    keeper: uint64[1], the identity of the thread that keeps the interpreter lock while a kernel runs; 0 if none.
+    addresses: by module and name, the address of a function that kernels call by address.
+    keeper: uint64[1], the identity of the thread that keeps the interpreter lock (the GIL) while a kernel runs; 0 if
+        none.
     """
 
     def __init__(self, header: Header, code: bytes) -> None:

@@ -1,7 +1,7 @@
 """Links kernels that Numba compiled into an image, from which a process loads all kernels at once (image.py).
 
-`railgun/kernels.py` calls it when all are compiled. The code of each is taken from Numba's cache, optimised as it is
-there, so that an image computes what Numba's own kernels do. The way in which Python calls it is added: it takes
+`railgun/kernel_list.py` calls it when all are compiled. The code of each is taken from Numba's cache, optimised as it
+is there, so that an image computes what Numba's own kernels do. The way in which Python calls it is added: it takes
 integers, and returns integers or truth values.
 """
 

@@ -1,4 +1,7 @@
-"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order."""
+"""The open region: accepted rows that no chunk holds yet, in rings of arrival slots, and their order.
+
+`Reservoir` has one. It does no I/O.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +50,7 @@ class OpenRows:
         return replace(self, slots=self.slots[first:after])
 
     def span(self) -> tuple[int, ...]:
-        """The number of rows, their first and last (time, seq), and their least and greatest seq."""
+        """Return the number of rows, their first and last (time, seq), and their least and greatest seq."""
         time, seq, seqs = self.ring.time, self.ring.seq, self.words("seq")
         first, last = int(self.slots[0]), int(self.slots[-1])
         ends = (int(time[first]), int(seq[first]), int(time[last]), int(seq[last]))
@@ -58,7 +61,7 @@ class OpenRows:
         return gather_words(getattr(self.ring, name), self.slots)
 
     def ids(self) -> NDArray[np.uint64]:
-        """The ids of the rows, uint64[n][2]: hi, lo."""
+        """Return the ids of the rows, uint64[n][2]: hi, lo."""
         flat = self.ring.ids.reshape(-1)
         pairs = np.empty((len(self.slots), 2), np.uint64)
         pairs[:, 0] = gather_words(flat, self.slots * np.uint32(2))
@@ -66,11 +69,11 @@ class OpenRows:
         return pairs
 
     def payloads(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The raw records end to end, and their offsets int64[n + 1]."""
+        """Return the raw records end to end, and their offsets int64[n + 1]."""
         return gather_payloads(self.ring.arena, self.ring.bytes_at, self.ring.bytes_length, self.slots)
 
     def stored(self, columns: Sequence[HotColumn]) -> list[StoredColumn]:
-        """Some hot columns of the rows, in the form of a sealed chunk."""
+        """Return some hot columns of the rows, in the form of a sealed chunk."""
         return [self.column(column) for column in columns]
 
     def column(self, column: HotColumn) -> StoredColumn:
@@ -135,7 +138,7 @@ class OpenRegion:
             raise RowOrderError(self._words[at.OPEN_FAULT_SEQ], _REFUSED[status])
 
     def peek_chunk(self) -> OpenRows:
-        """The rows of the next chunk. There must be enough of them."""
+        """Return the rows of the next chunk. There must be enough of them."""
         start = self._words[at.OPEN_ORDER_START]
         assert start + self._chunk_events <= self._words[at.OPEN_ORDER_END]
         return self._rows_at(start, start + self._chunk_events)
@@ -162,14 +165,14 @@ class OpenRegion:
         return self._rows_at(self._words[at.OPEN_ORDER_START], self._words[at.OPEN_ORDER_END])
 
     def rows_since(self, arrivals: int) -> OpenRows:
-        """The open rows that were appended after so many others, in the order of seq; valid until `release`."""
+        """Return the open rows that were appended after so many others, in the order of seq; valid until `release`."""
         numbers = np.arange(max(arrivals, self._words[at.OPEN_OLDEST]), self._words[at.OPEN_NEXT])
         slots = (numbers & (self._ring.capacity - 1)).astype(np.uint32)
         slots = slots[self._ring.state[slots] == at.SLOT_OPEN]
         return OpenRows(self._ring, slots, self._generation, self.columns)
 
     def first_time(self) -> int | None:
-        """Time of the first open row in (time, seq) order; None if there is none."""
+        """Return the time of the first open row in (time, seq) order; None if there is none."""
         return int(self._ring.time[self._order[self._words[at.OPEN_ORDER_START]]]) if self.rows else None
 
     def least_seq(self) -> int | None:
@@ -325,7 +328,7 @@ def _put(
 
 
 def _words_of(data: ColumnData) -> NDArray[np.uint64] | None:
-    """The words of values, with zeros for nulls."""
+    """Return the words of values, with zeros for nulls."""
     if data.words is None or data.nulls is None:
         return data.words
     return np.where(data.nulls == 0, data.words, np.uint64(0))

@@ -1,4 +1,7 @@
-"""Files of open rows, in which a checkpoint keeps what no chunk holds yet. reservoir/FORMAT.md has the bytes."""
+"""Files of open rows, in which a checkpoint keeps the rows that no chunk holds yet. reservoir/FORMAT.md has the bytes.
+
+`Reservoir` writes them, and a recovery reads them.
+"""
 
 import re
 import struct
@@ -36,7 +39,7 @@ _CODEC = pa.Codec("lz4")
 
 
 def saved_rows_path(folder: Path, number: int) -> Path:
-    """The file of open rows with a number."""
+    """Return the file of open rows with a number."""
     return folder / f"{number:012d}.open"
 
 

@@ -1,4 +1,7 @@
-"""The files of a reservoir that a checkpoint needs, to be put into another folder while the reservoir continues."""
+"""The files of a reservoir that a checkpoint needs, to be put into another folder while the reservoir continues.
+
+A snapshot of a task is made with it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

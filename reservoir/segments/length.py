@@ -1,4 +1,4 @@
-"""How far a reservoir is durable, as a few numbers that a checkpoint keeps."""
+"""How far a reservoir is durable, as a few numbers that a checkpoint keeps. It does no I/O."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,6 @@
-"""Opens a folder of segments: finds their chunks, cuts off what the checkpoint does not know, reports what was cut."""
+"""Opens a folder of segments for `Reservoir`: finds their chunks, cuts off what the checkpoint does not know, reports
+what was cut.
+"""
 
 from dataclasses import dataclass, field
 from itertools import pairwise

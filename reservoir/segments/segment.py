@@ -1,4 +1,6 @@
-"""Segment files: one writer appends to them, any thread reads them, and opening the reservoir scans them."""
+"""Segment files of a reservoir: one writer appends to them, any thread reads them, and opening the reservoir scans
+them. FORMAT.md describes the bytes.
+"""
 
 import re
 import threading
@@ -39,12 +41,12 @@ _PEEK_BYTES = 4096
 
 @lru_cache(maxsize=64)
 def segment_path(folder: Path, number: int) -> Path:
-    """The file of a segment."""
+    """Return the file of a segment."""
     return folder / f"{number:012d}.seg"
 
 
 def segment_numbers(files: Files, folder: Path) -> list[int]:
-    """Numbers of the segments in a folder, ascending. Other files are ignored."""
+    """Return the numbers of the segments in a folder, ascending. Other files are ignored."""
     return [int(found[1]) for name in files.list(folder) if (found := _NAME.fullmatch(name))]
 
 

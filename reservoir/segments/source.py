@@ -1,4 +1,7 @@
-"""Reads sealed chunks: from memory while they are on the way to disk, and from their segments afterwards."""
+"""Reads sealed chunks: from memory while they are on the way to disk, and from their segments afterwards.
+
+The cache and the exports of a reservoir call it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Writes sealed chunks to disk: encodes them in the background, and appends them to segments in order."""
+"""Writes sealed chunks to disk for `Reservoir`: encodes them in the background, appends them to segments in order."""
 
 import threading
 from collections import deque
@@ -51,7 +51,7 @@ class PendingChunk:
             return self._all
 
     def stored(self, columns: Sequence[HotColumn]) -> tuple[StoredColumn, ...]:
-        """Some of its hot columns."""
+        """Return some of its hot columns."""
         rows = self.copy()
         return tuple(rows.columns[self._rows.columns.index(column)] for column in columns)
 
@@ -152,7 +152,7 @@ class ChunkWriter:
             self._segment.close()
 
     def _oldest_of_too_many(self) -> Job[None] | None:
-        """The job that has to end before another chunk is taken; None if there is room."""
+        """Return the job that has to end before another chunk is taken; None if there is room."""
         with self._lock:
             while self._jobs and self._jobs[0][1].done():
                 self._jobs.popleft()
@@ -193,7 +193,7 @@ class ChunkWriter:
             self._lengths.append(length)
 
     def _segment_for(self, chunk: PendingChunk) -> SegmentWriter:
-        """The segment that takes this chunk: the last one, or a new one if the last is full."""
+        """Return the segment that takes this chunk: the last one, or a new one if the last is full."""
         segment = self._segment
         if segment is not None and segment.size_bytes < self._segment_bytes:
             return segment

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from railgun.client.errors import ClientError, ConnectionLostError, RefusedConnectionError
-from railgun.client.steps import Answer, Failure, Outcome, Request, Session, Steps, carried_out
+from railgun.client.steps import Answer, Failure, Outcome, Request, Session, Steps, carry_out
 
 T = TypeVar("T")
 URL = "http://h:1"
@@ -60,4 +60,4 @@ class Played:
             self.requests.append(request)
             return outcome_of(request)
 
-        return carried_out(steps, attempt, self.pauses.append)
+        return carry_out(steps, attempt, self.pauses.append)

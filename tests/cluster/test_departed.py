@@ -123,9 +123,9 @@ def test_a_front_end_forgets_units_that_are_silent_and_not_planned() -> None:
     assert len(table.units()) == 3
     table.forget_silent({planned}, 10.0 + FORGOTTEN_S)
     assert table.units() == [CopyName("node-2", 0), planned]
-    assert table.answering_s(TASK_KEY) == 10.0
+    assert table.answered_at_s(TASK_KEY) == 10.0
     table.forget_silent({planned}, 10.1 + FORGOTTEN_S)
     assert [each.copy for each in table.copies(TASK_KEY)] == [planned]
-    assert table.answering_s(TASK_KEY) == -math.inf
+    assert table.answered_at_s(TASK_KEY) == -math.inf
     table.forget_silent((), 10.1 + FORGOTTEN_S)
     assert _size(table) == 0

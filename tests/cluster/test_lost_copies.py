@@ -11,7 +11,7 @@ from railgun.cluster.lost_copies import Losses
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.plan import LostCopy, Plan, PlannedCopy
 from railgun.cluster.policy import ClusterPolicy
-from railgun.cluster.records import NodeRecord
+from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.cluster.reports import Fetching, encode_report
 from railgun.cluster.steps import next_plan
 from tests.cluster.some_reports import TASK, report, status
@@ -38,9 +38,15 @@ class Cluster:
         )
         self.live(NODES)
 
-    def begin(self, node: str, incarnation: int, folder: str = "") -> None:
+    def begin(self, node: str, incarnation: int, folder: str = "", *, has_data: bool = False) -> None:
         record = NodeRecord(
-            name=node, folder=folder or node, incarnation=incarnation, host="h", units=1, release="0"
+            name=node,
+            folder=folder or node,
+            incarnation=incarnation,
+            host="h",
+            units=1,
+            release="0",
+            disk=[DiskCopy(**NAME._asdict(), size_bytes=100)] if has_data else [],
         )
         self.observed.take_statement(record, 0.0)
 
@@ -124,6 +130,32 @@ def test_without_a_node_that_could_have_it_a_copy_is_not_lost(cluster: Cluster) 
     cluster.live(NODES[:3])
     cluster.pass_s(2, {"node-1": WELL, "node-2": FAILED})
     assert "node-3" in cluster.nodes
+
+
+def test_each_lost_copy_needs_a_node_of_its_own(cluster: Cluster) -> None:
+    cluster.live(NODES[:3])
+    cluster.pass_s(305, {"node-1": BEHIND, "node-2": BEHIND})
+    cluster.pass_s(700, {"node-1": BEHIND, "node-2": BEHIND, "node-3": SILENT})
+    assert list(cluster.lost) == ["node-1"]
+    # Another node may have the second one.
+    cluster.live(NODES)
+    cluster.pass_s(5, {"node-1": BEHIND, "node-2": BEHIND, "node-3": SILENT})
+    cluster.pass_s(5, {"node-3": WELL, "node-4": SILENT})
+    assert (cluster.nodes, sorted(cluster.lost)) == (["node-3", "node-4"], ["node-1", "node-2"])
+
+
+@pytest.mark.parametrize("has_data", [True, False])
+def test_data_of_a_node_whose_unit_begins_again_and_again_is_looked_at_once_all_copies_failed(
+    cluster: Cluster, *, has_data: bool
+) -> None:
+    cluster.live(NODES[:3])
+    cluster.begin("node-3", 2, has_data=has_data)
+    both = {"node-1": FAILED, "node-2": FAILED}
+    for _ in range(3):
+        cluster.generations["node-3"] += 1
+        cluster.pass_s(100, both)
+    cluster.pass_s(10, both)
+    assert ("node-3" in cluster.nodes) == has_data
 
 
 def test_an_error_of_the_task_does_not_wander(cluster: Cluster) -> None:

@@ -1,5 +1,5 @@
 """The broker of nodes that are processes is stopped and started, killed, and halted: every event is answered, once, and
-rightly (RELIABILITY 10: O1, O3, O4, O6).
+rightly, the copies have equal data, and events are answered again within 30 s.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""Nodes and units that are killed, halted and stopped under load: no reply is lost, none is wrong (RELIABILITY 6: O1,
-O3, O4, O6).
+"""Nodes and units that are killed, halted and stopped under load: no reply is lost, none is wrong, the
+copies have equal data, and events are answered again within 30 s.
 
 A failing seed is run again by: python -m pytest -m "" "tests/failover/test_failovers.py" -k "SEED"
 """

@@ -1,5 +1,6 @@
 """Nodes come and go all the time, while metrics are added and dropped: no reply is lost, and
-each is the one that the oracle makes of the task's log (RELIABILITY 22, 28: O1, O3, O4, O6).
+each is the one that the oracle makes of the task's log. The copies have equal data, and events are answered again
+within 30 s.
 """
 
 import itertools

@@ -1,5 +1,5 @@
 """Units and nodes that stand still and come back when others have long taken over, as members of the group or not: no
-reply is lost, none is wrong (RELIABILITY 12: O1, O3, O4, O6).
+reply is lost, none is wrong, the copies have equal data, and events are answered again within 30 s.
 """
 
 import random

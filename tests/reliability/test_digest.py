@@ -1,4 +1,4 @@
-"""Copies of a task agree on their content at the end of the log, however they came there (oracle O4)."""
+"""Copies of a task agree on their content at the end of the log, however they came there."""
 
 import random
 from dataclasses import replace

@@ -24,15 +24,21 @@ from tests.unit.answers_by_log import Crossing, Expected, expected_answers, plac
 _LOOKS_S = 0.5
 
 
-def lose_beginnings(simulation: Simulation, share: float) -> int:
-    """Delete the beginnings of some logs, up to behind every checkpoint of every node. Returns of how many."""
+def lose_beginnings(simulation: Simulation, share: float, spared: SimulatedNode | None = None) -> int:
+    """Delete the beginnings of some logs, up to behind every checkpoint of every node. Returns of how many.
+
+    spared: a node whose checkpoint the log still reaches afterwards, if it is newer than those of all others.
+    """
     lost = 0
     for task in simulation.tasks:
         log = simulation.broker.logs[simulation.where(task)]
-        newest = max(committed(node, task) for node in simulation.nodes)
+        newest = max(committed(node, task) for node in simulation.nodes if node is not spared)
         least = max(newest + 1, log.start + 1)
-        if least <= log.end and simulation.chance.random() < share:
-            offset = simulation.chance.choice((least, simulation.chance.randint(least, log.end), log.end))
+        end = log.end
+        if spared is not None and least <= committed(spared, task):
+            end = committed(spared, task)
+        if least <= end and simulation.chance.random() < share:
+            offset = simulation.chance.choice((least, simulation.chance.randint(least, end), end))
             simulation.broker.delete_before(simulation.where(task), offset)
             lost += 1
     return lost

@@ -9,7 +9,7 @@ from tests.simulator.faults import heal, random_fault
 from tests.simulator.simulation import Broken, Simulation
 
 _FAULTY_S, _PAUSE_S = 10.0, 0.4
-# The rest of it is RELIABILITY's O6: there has to be progress within this time.
+# Once everything has healed, there has to be progress within this time.
 _HEALED_S, _QUIET_S = 30.0, 5.0
 # A copy that others took over from may wait so long until it takes activity back.
 _BACK_S = 330.0

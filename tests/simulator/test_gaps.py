@@ -11,7 +11,7 @@ from tests.simulator import canaries, faults
 from tests.simulator.checks import check_copies, check_plans, check_quiet
 from tests.simulator.faults import heal
 from tests.simulator.gaps import Operator, lose_beginnings
-from tests.simulator.node import up
+from tests.simulator.node import POLICY, up
 from tests.simulator.seeds import play_each
 from tests.simulator.simulation import Broken, Simulation
 
@@ -29,8 +29,10 @@ _FAULTS = (
     faults.add_metric,
     faults.drop_metric,
 )
-_EVENTS_PER_S = 20.0
+_EVENTS_PER_S, _FEW_PER_S = 20.0, 1.0
 _FAULTY_S = 14.0
+# Copies of a node that is away are made on others within this time.
+_REPLACED_S = POLICY.replace_after_s + 6.0
 
 
 def _all_are_away(simulation: Simulation) -> None:
@@ -53,7 +55,9 @@ def _all_are_away(simulation: Simulation) -> None:
 
 
 def _give_the_newest_up(simulation: Simulation, operator: Operator) -> None:
-    """The node with the newest states stays away, while gaps are accepted with the states of others."""
+    """The node with the newest states stays away, while gaps are accepted with the states of others. Logs may still
+    reach its states when it comes back, and it has to make copies in place of those of another node.
+    """
     simulation.run(2.0, _EVENTS_PER_S)
     newest, *others = simulation.chance.sample(simulation.nodes, len(simulation.nodes))
     for node in others:
@@ -61,12 +65,16 @@ def _give_the_newest_up(simulation: Simulation, operator: Operator) -> None:
     simulation.run(3.0, _EVENTS_PER_S)
     newest.kill()
     simulation.run(2.0, _EVENTS_PER_S)
-    lose_beginnings(simulation, 1.0)
+    lose_beginnings(simulation, 1.0, spared=newest)
     for node in others:
         node.start()
-    for _ in range(60):
-        simulation.run(0.1, _EVENTS_PER_S)
+    # Few events come meanwhile: the newest node would fetch the state of another one otherwise.
+    for _ in range(250):
+        simulation.run(0.1, _FEW_PER_S)
         operator.look(gives_up=True)
+    newest.start()
+    others[0].kill()
+    simulation.run(_REPLACED_S, _FEW_PER_S)
 
 
 def play(folder: Path, seed: int) -> tuple[Operator, int, int]:

@@ -1,4 +1,4 @@
-"""Long integers as arrays of 64-bit words (limbs), least word first, of any count, at a byte address.
+"""Long integers as arrays of 64-bit words (limbs), least word first, from a byte address on. `limbs`: how many words.
 
 The kernels for exact sums, sums of squares and variances add to such integers and divide them; other aggregators only
 clear their cells by `clear`. Signed ones are in two's complement. Kernels return nothing unless they say so, and never

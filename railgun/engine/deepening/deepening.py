@@ -1,6 +1,8 @@
-"""The deepening of one stream: its folder and its plan, and what has to be written before it has begun.
+"""The deepening of one stream of an engine: its plan, its folder, and the files that are written before it begins.
 
-A deepening gives a live stream older events than its log has. docs/decisions/0012 says how.
+A deepening gives a live stream older events than its log has. A job builds a successor for each task: a task with the
+older events, which then takes over (replaces it). docs/decisions/0012 says how. `Deepenings` and `DeepeningSteps`
+(deepenings.py, steps.py) use this file. It writes only in the engine's data folder.
 """
 
 import contextlib
@@ -27,14 +29,14 @@ TaskName = tuple[str, int]
 
 @dataclass(slots=True)
 class Deepening:
-    """The deepening of one stream, from the moment its plan is written until its tasks have taken over.
+    """The deepening of one stream, from the moment its plan is written until the successors have taken over.
 
     stream: the name of the stream.
     data: the engine's data folder.
-    plan: from what the tasks are built.
+    plan: what the successors are built from.
     places: the folder of each of the stream's tasks, by (partitioner, partition).
     is_installing: whether a caller is installing the deepening now.
-    offer: which successors the tasks may open; None while nobody is installing the deepening.
+    offer: which successors may be opened; None while no caller is installing the deepening.
     damage: why the deepening cannot be installed; it can only be given up then. None if it is not damaged.
     """
 
@@ -53,7 +55,7 @@ class Deepening:
         return deepening_folder(self.data, self.stream)
 
     def check_built(self) -> None:
-        """Raise HistoryRefusedError if any of the tasks has not been built yet."""
+        """Raise HistoryRefusedError if a successor has not been built yet."""
         for (partitioner, partition), place in self.places.items():
             made = ready_folder(self.data, self.stream) / column_name(partitioner) / str(partition)
             if not beside(place, self.plan.history).is_dir() and not made.is_dir():
@@ -62,16 +64,16 @@ class Deepening:
                 )
 
     def begin_installing(self) -> None:
-        """Mark the deepening as being installed, and make a new offer, so that the tasks open their
-        successors again.
-        """
+        """Mark the deepening as being installed, and make a new offer, so that the successors are opened again."""
         self.is_installing = True
         self.offer = DeepeningRequest(self.plan.history, self.plan.created, uuid.uuid4().hex)
 
     def rename_for_deletion(self, keep: str | None) -> None:
-        """Rename what is not needed any more: folders that no task is in, and what the deepening was made of.
+        """Rename the folders that are no longer needed: those that no task uses, and the deepening's own folder.
+        `remove` deletes them.
 
-        keep: the history that the catalogue names.  Raises OSError: it can be done again.
+        keep: the history that the catalogue names.
+        Raises OSError; a later call continues.
         """
         doomed = self._doomed = doomed_folder(self.data, os.urandom)
         doomed.mkdir(parents=True)
@@ -91,8 +93,8 @@ class Deepening:
 
 
 class DeepeningPreparation:
-    """Writes what a deepening needs before it has begun. The constructor is fast and runs while the tasks are paused.
-    `write` may be slow and runs while they go on.
+    """Writes the files that a deepening needs before it begins. The constructor is fast and runs while the tasks are
+    paused. `write` may be slow and runs while they go on.
 
     sync_log: makes the logs durable.  Raises OSError.
     """

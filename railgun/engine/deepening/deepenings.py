@@ -1,6 +1,7 @@
 """The deepenings of an engine, at most one for each stream: begun, found again after a restart, ended.
 
-A deepening gives a live stream older events than its log has.
+A deepening gives a live stream older events than its log has. `EngineStreams` and `DeepeningSteps` use it. It writes in
+the engine's data folder.
 """
 
 import logging

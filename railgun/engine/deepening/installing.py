@@ -1,4 +1,6 @@
-"""Installs a deepening (older events for a live stream) in turns of the engine, which continues meanwhile."""
+"""Installs a deepening (older events for a live stream) by many short calls of the engine, between which it processes
+events. `Engine` calls it.
+"""
 
 import time
 from collections.abc import Callable
@@ -11,22 +13,22 @@ _BETWEEN_S = 0.005
 
 
 def install(
-    call: Callable[[], AbstractContextManager[None]], steps: DeepeningSteps, stream: str, origin: Origin
+    locked: Callable[[], AbstractContextManager[None]], steps: DeepeningSteps, stream: str, origin: Origin
 ) -> None:
-    """Install a stream's deepening. Returns once the successors have taken over and their places point to their new
-    folders.
+    """Install a stream's deepening. Returns once the new tasks, which have the older events, have replaced the stream's
+    tasks, also in their folders.
 
-    call: makes a context manager that holds the engine's lock for one call.
-    origin: who asks for it.
+    locked: makes a context manager that holds the engine's lock for one call.
+    origin: who asks for the deepening.
     Raises HistoryRefusedError, HistoryDamagedError, EngineStoppedError, and what tasks raise. A later call continues
     from where this one stopped.
     """
-    with call():
+    with locked():
         deepening = steps.begin_installing(stream)
 
     def until(step: Callable[[], bool]) -> None:
         while True:
-            with call():
+            with locked():
                 if step():
                     return
             time.sleep(_BETWEEN_S)
@@ -34,10 +36,10 @@ def install(
     try:
         until(lambda: steps.take_over(deepening, origin))
         until(lambda: steps.is_settled(deepening))
-        with call():
+        with locked():
             steps.finish_installing(deepening)
     except BaseException:
-        with call():
+        with locked():
             steps.installing_failed(deepening)
         raise
     deepening.remove()

@@ -1,6 +1,7 @@
 """The steps of a deepening, each of them a call of the engine: begin, install, take over, finish, give up.
 
-A deepening gives a live stream older events than its log has.
+A deepening gives a live stream older events than its log has. For each task a successor is built, a task with the older
+events, which then replaces it. `Engine` and installing.py call the steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

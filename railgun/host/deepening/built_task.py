@@ -86,7 +86,7 @@ class BuiltTask:
             successor = None
             raise
         finally:
-            # Whoever gave the deepening up may not have seen this folder yet, so it is deleted here. If all tasks
+            # The process that gave the deepening up may not have seen this folder, so it is deleted here. If all tasks
             # have taken over, the folder was here before, and stays.
             if is_new and self._is_given_up(history):
                 close_all([] if successor is None else [successor])

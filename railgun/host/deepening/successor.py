@@ -1,5 +1,6 @@
-"""A successor: a task built with older history, which follows the log of the task that it will replace. No caller
-waits for it.
+"""A successor: a task built with older history, which follows the log of the task that it will replace.
+
+`TakeOver` has it opened and feeds it. No caller waits for it.
 """
 
 import logging
@@ -147,7 +148,7 @@ def close_all(successors: Iterable[Successor]) -> None:
 
 
 def close_task(task: TaskProcessor) -> None:
-    """Close a task that answers nobody. An error is only logged."""
+    """Close a task that does not answer. An error is only logged."""
     try:
         task.close()
     except OF_A_SUCCESSOR as error:

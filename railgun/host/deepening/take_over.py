@@ -204,7 +204,7 @@ class TakeOver:
             before, self.offer = self.offer, offer
             self.failure, self.error, self._again_s = None, None, 0.0
             if before is not None and (offer is None or offer.history != before.history):
-                # The built folder stays: whoever gives the deepening up deletes it. If all tasks have taken over,
+                # The built folder stays: the process that gives up the deepening deletes it. If all have taken over,
                 # this task may have been started again and may not have reached the record that orders the switch.
                 self._let_go()
         needed = None if offer is None or self._log.environment.now() < self._again_s else offer.history
@@ -280,10 +280,10 @@ class TakeOver:
         self._lane.submit(self._remove_others)
 
     def _clear(self) -> None:
-        """Remove what a deepening has left that is over, by a process that was gone before it could.
+        """Remove the folders that a finished deepening has left because the process that should remove them had died.
 
-        Not sooner: where all tasks have taken over the plan is gone, and one whose process was gone before it had moved
-        is in its old folder yet, with a log that has it go on in another one.
+        The place must have moved before: the plan is gone once all tasks have taken over, but a task whose process died
+        before it moved is still in its old folder, and its log tells it to go on in another one.
         """
         place = self._place.folder
         plan = self._place.history.parents[2] / PLAN

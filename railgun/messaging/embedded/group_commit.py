@@ -26,7 +26,7 @@ PENDING_LIMIT_BYTES = 64 << 20
 class Submission:
     """Entries to write, and the future that completes when they are durable.
 
-    offsets: of each entry's first record.  is_taken: whether a thread is writing it, or has written it.
+    offsets: the offsets of each entry's first record.  is_taken: whether a thread is writing it, or has written it.
     future: gets the offsets or the error. It counts as running from the start: a caller that gives up cannot cancel
     what may be written already.
     """
@@ -99,7 +99,7 @@ class GroupCommit:
         return self._failure is not None
 
     def exclusive(self) -> threading.Lock:
-        """The lock that is held during each write. Holding it keeps writes out."""
+        """Return the lock that is held during each write. Holding it keeps writes out."""
         return self._writing
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The embedded log: a Transport in one process, which keeps its records in a RocksDB."""
+"""The embedded log: a Transport in one process, which keeps its records in a RocksDB. An engine has one."""
 
 import threading
 from collections import deque
@@ -62,8 +62,8 @@ class EmbeddedLog:
     """A Transport over the files of a folder, which it locks until it is closed. railgun/messaging/FORMAT.md describes
     the files.
 
-    database, files: None: those of the folder. Tests pass others, which fail.
-    Raises TransportError: TransportLockedError where another process has the folder, TransportShortenedError where
+    database, files: None uses those of the folder. Tests pass others, which fail.
+    Raises TransportError: TransportLockedError if another process has the folder, TransportShortenedError if
     acknowledged records are missing.
     """
 

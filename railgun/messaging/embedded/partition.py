@@ -1,4 +1,7 @@
-"""One partition of the embedded log. Its blocks are in the database, the newest of them in memory too."""
+"""One partition of the embedded log. Its blocks are in the database, the newest of them in memory too.
+
+`EmbeddedLog` has one for each partition.
+"""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Reads the embedded log of a folder, which another process may have open."""
+"""Reads the embedded log of a folder that another process may have open. `railgun inspect` and Spark's tables do."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence

@@ -39,8 +39,8 @@ _log = logging.getLogger("railgun.kafka")
 class Submission:
     """Entries that were submitted together and are sent as `deliveries_left` deliveries.
 
-    offsets: of each entry's first record.
-    held_bytes: the memory that its records take until it is done.
+    offsets: the offsets of each entry's first record.
+    held_bytes: the memory that the records take until all deliveries are done.
     error, error_at: the first error, and the partition that it came from.
     future: gets the offsets, or the first error. It counts as running from the start: a caller that gives up cannot
     cancel what may be in flight.
@@ -68,7 +68,7 @@ class Delivery:
 
     index: the entry's position in its submission; None for a part that is not the entry's first.
     entry: the entry, or the part of it, until librdkafka has it.  held_bytes: the memory that its records take.
-    on_done: called once, when no more delivery reports will come, in the thread that reports, sends or drops.
+    on_done: is called once, when no more delivery reports will come, in the thread that reports, sends or drops.
     """
 
     submission: Submission
@@ -126,7 +126,7 @@ class _Partition:
 
     in_flight: how many records librdkafka has and has not reported.
     is_batch: whether these were sent as a batch.
-    waiting: what is sent once these have been reported, in order.
+    waiting: the deliveries that are sent, in order, once these records have been reported.
     """
 
     in_flight: int = 0
@@ -168,7 +168,7 @@ class BatchingProducer:
                 self._start("kafka-batches", self._send_batches)
             partition = self._partitions.setdefault(delivery.where, _Partition())
             is_full = partition.is_batch or partition.in_flight + delivery.records > IN_FLIGHT_LIMIT
-            # A delivery of a failed submission waits too, to be dropped: the log must not have its end alone.
+            # A delivery of a failed submission waits too, to be dropped: the log must not get only a submission's end.
             if partition.waiting or is_full or delivery.submission.error is not None:
                 partition.waiting.append(delivery)
                 if not partition.in_flight:
@@ -203,7 +203,7 @@ class BatchingProducer:
     def close(self, timeout_s: float) -> None:
         """Send the waiting records, and wait for all reports. Submissions without all reports at the timeout fail.
 
-        A thread that does not return from librdkafka is left behind, with the producers.
+        A thread that does not return from librdkafka is abandoned, with the producers.
         """
         deadline_s = time.monotonic() + timeout_s
         with self._changed:

@@ -32,7 +32,7 @@ def reached(settings: KafkaSettings, log: logging.Logger, stopped: threading.Eve
 
 
 class BrokerWait:
-    """Waits for a broker and watches it. log: of the process that waits.
+    """Waits for a broker and watches it. log: the log of the process that waits.
     stopped: ends the waiting when it is set; None: only `stop` ends it.
     reason: why the broker does not answer; None while nothing is known to be wrong.
     """

@@ -1,4 +1,7 @@
-"""Buffers the messages of one Kafka partition between the consumer and the threads that read."""
+"""Buffers the messages of one Kafka partition between the consumer's poll and the threads that read.
+
+`KafkaConsumer` has one for each partition.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -108,7 +108,7 @@ def produce_all(
     wakes, and wakes on the first record.
 
     partition: −1 for the one that the partitioner chooses by the key.
-    on_delivery: called for each record that was taken. None: the producer's own callback is.
+    on_delivery: is called for each record that was taken. None: the producer's own callback is.
     """
     callback: dict[str, Any] = {} if on_delivery is None else {"on_delivery": on_delivery}
     if headers is not None:

@@ -1,4 +1,7 @@
-"""Reads Kafka's partitions through librdkafka consumers that all threads share."""
+"""Reads Kafka's partitions through librdkafka consumers that all threads share.
+
+It is the reading half of `KafkaTransport`.
+"""
 
 import threading
 import time
@@ -15,9 +18,9 @@ from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.transport import Fetched, TopicPartition
 
-# A thread polls for this long at most, as others may have to change the consumers' assignments meanwhile.
+# A thread polls for this long at most, because other threads may have to change the consumers' assignments.
 _POLL_S = 0.1
-# The time of a poll while both consumers have partitions: records of the other one are noticed after it.
+# The time of a poll while both consumers have partitions: only after it the other consumer's records are noticed.
 _BOTH_POLL_S = 0.005
 # A partition is far behind if it has more than FAR_RECORDS records to its end, and until it has NEAR_RECORDS.
 FAR_RECORDS, NEAR_RECORDS = 10_000, 1_000
@@ -319,12 +322,12 @@ class KafkaConsumer:
     def _take_near(self) -> None:
         """Take messages of the partitions near their ends, while others are far behind.
 
-        Those would be due each time, and then nobody would poll.
+        Partitions that are far behind are due in every call. Without this, no thread would poll for the near ones.
         """
         if self._far is None or not self._far.partitions:
             return
         with self._changed:
-            # A thread that is polling takes it too.
+            # A thread that is polling takes these messages too.
             if not self._is_polling and not self._closed:
                 self._distribute(self._near.poll(0), is_far=False)
                 self._changed.notify_all()
@@ -342,7 +345,7 @@ class KafkaConsumer:
                     if buffer.holds_over(1.0):
                         # The next call that reads the partition assigns it again.
                         self._unassign(buffer)
-        # If fewer came, the queue is empty, so no partition keeps another one waiting.
+        # If fewer messages came, the queue is empty, so no partition keeps another one waiting.
         if is_far or len(messages) >= POLL_RECORDS:
             for buffer in received.values():
                 self._move(buffer)

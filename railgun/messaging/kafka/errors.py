@@ -165,7 +165,7 @@ class ClientErrors:
 
     Each kind is logged once until `clear`. The last one is kept, to explain a timeout.
 
-    last: the last error. One that the operator has to remedy is not replaced by others.
+    last: the last error. An error that the operator has to remedy is not replaced by others.
     reports: how many such errors all clients of this process have reported.
     """
 

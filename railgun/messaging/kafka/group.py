@@ -1,4 +1,7 @@
-"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members."""
+"""Reads a topic as a member of a consumer group, which divides the topic's partitions among its members.
+
+Front-ends read input topics by it.
+"""
 
 import logging
 import threading
@@ -239,7 +242,7 @@ class GroupMember:
     def _positions(self, partitions: list[int]) -> list[KafkaTopicPartition]:
         """Return the positions at which to start reading partitions.
 
-        Raises KafkaException where the broker does not answer in time, as while a transaction over one is open.
+        Raises KafkaException if the broker does not answer in time, as while a transaction over one is open.
         """
         requested = [KafkaTopicPartition(self._topic, each) for each in partitions]
         requested_s = monotonic()
@@ -254,7 +257,7 @@ class GroupMember:
         return found
 
     def _membership(self) -> Any:
-        """The member's identity; None if it is not a member, or joined again under a new id.
+        """Return the member's identity; None if it is not a member, or joined again under a new id.
 
         The check matters: a broker takes any position from a transaction that names no member.
         """
@@ -330,7 +333,7 @@ def leave(member: GroupMember) -> None:
     """Close a member, for at most ten seconds; then its thread is abandoned, and its group gives its partitions to
     others.
 
-    librdkafka blocks forever where the broker goes away while positions are being committed (2.16; its issue 3740).
+    librdkafka blocks forever if the broker goes away while positions are being committed (2.16; its issue 3740).
     """
     left: Future[None] = Future()
 

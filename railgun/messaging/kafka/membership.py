@@ -77,7 +77,7 @@ class GroupMembership:
     def poll(self, timeout_s: float) -> None:
         """Take part in the group. Has to be called again and again, or the member is shut out.
 
-        Raises TransportRefusedError where the broker does not allow such a session, or this user in the group.
+        Raises TransportRefusedError if the broker does not allow such a session, or this user in the group.
         """
         message = self._consumer.poll(timeout_s)
         error = None if message is None else message.error()

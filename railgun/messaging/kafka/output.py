@@ -1,4 +1,7 @@
-"""Writes records to Kafka, with the positions of the input that they were made from: in a transaction, or without."""
+"""Writes records to Kafka with the positions of the input that they were made from: in a transaction, or without.
+
+Front-ends write output topics by it.
+"""
 
 import math
 import time
@@ -203,7 +206,7 @@ class TransactionalOutput:
         """Call until the outcome is known, as a call that timed out may have taken effect.
 
         limit_s: the timeout that `call` passes to librdkafka; None: that of any request.
-        Raises OutputAbortedError where the transaction has to be aborted, TransportError after the timeout.
+        Raises OutputAbortedError if the transaction has to be aborted, TransportError after the timeout.
         """
         retry_until_s = time.monotonic() + self._timeout_s
         while True:

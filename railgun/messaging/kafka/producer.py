@@ -1,4 +1,6 @@
-"""Appends to Kafka: splits entries into requests, bounds the unacknowledged bytes, and maps errors."""
+"""Appends to Kafka, as a half of `KafkaTransport`: splits entries into requests, bounds the unacknowledged bytes, and
+maps errors.
+"""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -140,7 +142,7 @@ class Part(NamedTuple):
 def split_entry(entry: Entry) -> list[Part]:
     """Split an entry into parts of at most REQUEST_LIMIT_BYTES, in order. A larger record is a part of its own.
 
-    Raises RecordTooLargeError, and ValueError where the entry has no records, or keys or headers of another number.
+    Raises RecordTooLargeError, and ValueError if the entry has no records, or keys or headers of another number.
     """
     size_bytes, n = checked_bytes(entry), len(entry.records)
     for each in (entry.keys, entry.headers):

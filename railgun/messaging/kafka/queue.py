@@ -1,4 +1,7 @@
-"""A librdkafka consumer with the partitions that are assigned to it."""
+"""One librdkafka consumer and the set of partitions that are assigned to it. It talks to the broker.
+
+`KafkaConsumer` (consumer.py) has up to two: one for partitions near their ends, one for those far behind.
+"""
 
 from confluent_kafka import Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -13,7 +16,7 @@ POLL_RECORDS = 1_000
 
 
 class ConsumerQueue:
-    """One consumer of librdkafka. What it fetched of all its partitions lies in one queue, first in, first out.
+    """One consumer of librdkafka. The messages of all its partitions are in one queue, first in, first out.
 
     partitions: those that are assigned. While one thread is in `poll`, no other may call `unassign`.
     """
@@ -29,7 +32,7 @@ class ConsumerQueue:
         self.partitions.add(where)
 
     def unassign(self, where: TopicPartition) -> None:
-        """Stop fetching a partition. No later `poll` returns what was fetched of it."""
+        """Stop fetching a partition. No later `poll` returns messages of it."""
         self.consumer.incremental_unassign([KafkaTopicPartition(*where)])
         self.partitions.discard(where)
 
@@ -40,7 +43,7 @@ class ConsumerQueue:
         first = self.consumer.poll(timeout_s)
         if first is None:
             return []
-        # `consume` with a timeout would wait until it has all of them.
+        # `consume` with a timeout would wait for as many messages as it may return.
         return [first, *self.consumer.consume(POLL_RECORDS - 1, 0)]
 
     def known_end(self, where: TopicPartition) -> int:

@@ -1,4 +1,7 @@
-"""A writer to a Kafka topic that shuts out (fences) all earlier writers, so that there is one at a time."""
+"""A writer to a Kafka topic that shuts out (fences) all earlier writers, so that there is one at a time.
+
+The catalogue's topic and the topic of the leader's plan are written by it.
+"""
 
 import contextlib
 from collections.abc import Sequence

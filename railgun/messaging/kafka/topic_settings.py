@@ -1,4 +1,8 @@
-"""A topic's settings by Kafka's names: those that a topic must have, and those that are set if it has others."""
+"""The settings of topics, by Kafka's names: those without which records would be lost or refused, and those that are
+only better.
+
+`KafkaTopics` (topics.py) creates and checks topics with them. It does no I/O.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +12,7 @@ from confluent_kafka.admin._config import ConfigEntry
 from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
 from railgun.messaging.transport import TopicSettings
 
-# A broker compacts closed segments only, and by default no sooner than half of a log could go.
+# By default a broker compacts a log only once half of it is uncompacted, and never its last segment.
 _OVERWRITTEN: Final = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.01"}
 _IN_SYNC: Final = "min.insync.replicas"
 _SAFE_REPLICAS: Final = 2
@@ -34,7 +38,7 @@ _FOREVER: Final = "-1"
 
 
 def retention(retention_ms: int | None) -> dict[str, str]:
-    """Return the setting by which a topic keeps records for so long; None: for ever."""
+    """Return the setting by which a topic keeps records for this many ms; None: for ever."""
     return {_RETENTION: _FOREVER if retention_ms is None else str(retention_ms)}
 
 
@@ -45,7 +49,7 @@ def retention_ms(found: Mapping[str, ConfigEntry]) -> int | None:
 
 
 def preferred(settings: TopicSettings) -> dict[str, str]:
-    """Return the settings that are set for a topic if it has other values."""
+    """Return the settings that a topic works without, but should have."""
     return _OVERWRITTEN if settings.is_overwritten else {}
 
 
@@ -58,8 +62,8 @@ def suffices(setting: str, actual: str, required: str) -> bool:
     return actual == required
 
 
-def for_new(replicas: int) -> dict[str, str]:
-    """Return the settings of a new topic with so many replicas.
+def settings_of_new(replicas: int) -> dict[str, str]:
+    """Return the settings of a new topic with this many replicas.
 
     With three replicas one broker may be away, and each acknowledged record is on two brokers at least.
     """

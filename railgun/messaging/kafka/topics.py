@@ -1,4 +1,7 @@
-"""Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client."""
+"""Lists, creates, deletes and trims Kafka's topics, and asks for offsets, through the admin client.
+
+`KafkaTransport` calls it.
+"""
 
 import contextlib
 import logging
@@ -150,7 +153,7 @@ class KafkaTopics:
         return found
 
     def retentions(self, topics: Sequence[str]) -> dict[str, int | None]:
-        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Topics that it does not report are
         left out.
         """
         resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
@@ -248,7 +251,7 @@ class KafkaTopics:
                 )
                 self._await(topic, exists=True)
                 # The broker may have decided on the replication.
-                self._alter(topic, topic_settings.for_new(self._replicas(topic)))
+                self._alter(topic, topic_settings.settings_of_new(self._replicas(topic)))
                 return
             except KafkaException as error:
                 cause: KafkaError = error.args[0]

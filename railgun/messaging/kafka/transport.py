@@ -93,7 +93,7 @@ class KafkaTransport:
         return self._topics.bounds_of(wheres)
 
     def retentions(self, topics: Sequence[str]) -> Mapping[str, int | None]:
-        """Return how long the broker keeps records of topics, in ms; None: for ever. Those of which it does not say are
+        """Return how long the broker keeps records of topics, in ms; None: for ever. Topics that it does not report are
         left out.
         """
         self._check_open()

@@ -31,7 +31,7 @@ class ClientWatchdog:
 
     topic: the topic that clients ask a broker about; it need not exist.
     reason: why the process has to end; None while it need not.
-    on_lost: called once, in the thread, when `reason` is set.
+    on_lost: is called once, in the thread, when `reason` is set.
     """
 
     def __init__(

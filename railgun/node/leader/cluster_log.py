@@ -1,5 +1,7 @@
-"""Logs the events of the leader's cluster: nodes that come and go, orders to empty them, plans, and copies that are
-made elsewhere. Each event is one line, however many tasks it concerns.
+"""Logs the events of the cluster for its leader: nodes that come and go, orders to empty them, plans, and copies that
+are made elsewhere.
+
+Each event is one line, however many tasks it concerns.
 """
 
 import logging

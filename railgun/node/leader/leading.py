@@ -1,4 +1,7 @@
-"""Reports a node and its data to the cluster, and writes the cluster's plan while the node leads."""
+"""Reports a node and its data to the cluster, and writes the cluster's plan while the node leads.
+
+`process.py` runs its rounds.
+"""
 
 import logging
 import math
@@ -68,7 +71,7 @@ _log = logging.getLogger("railgun.node")
 class Leading:
     """A node's part in the group of nodes. One thread uses it.
 
-    transport: used by nobody else.
+    transport: no other part of the process uses it.
     catalog: returns the present catalogue.
     record: returns the present description of the node.
     make_writer: makes the writer of plans, which shuts out all earlier writers.
@@ -105,7 +108,7 @@ class Leading:
         self._checked_end, self._said_at = checked_end, math.inf
         self._log_bounds = log_bounds
         self._plan = PlanReader()
-        # Why the newest plan cannot be read. This node must not lead then: it would write over what others follow.
+        # Why the newest plan cannot be read. This node must not lead then: it would overwrite the plan of the others.
         self._unread = ""
         self._writer: KafkaSoleWriter | None = None
         self._tail = Tail(
@@ -330,7 +333,7 @@ class Leading:
             return
         self._tidied_s = now_s
         if not self.leads:
-            # A day later than the leader does: whoever leads next may have to delete these records.
+            # A day later than the leader does: the next leader may have to delete these records.
             reports.forget_silent(self.plan.units, now_s)
             self._observed.forget(departed(self._observed, self.plan, now_ms - GONE_MS).nodes)
             return

@@ -1,4 +1,7 @@
-"""Runs the process of a node that takes part in the group of nodes, and leads the cluster if its node is chosen."""
+"""Runs the process of a node that takes part in the group of nodes, and leads the cluster if its node is chosen.
+
+`python -m railgun.node.leader` calls it.
+"""
 
 import logging
 import platform

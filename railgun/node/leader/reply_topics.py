@@ -1,4 +1,7 @@
-"""Deletes the reply topics of front-ends that have died. One that had made its name up never comes back for it."""
+"""Deletes the reply topics of front-ends that have died. The leader calls it.
+
+A front-end that had made up its name never comes back for its topic.
+"""
 
 import logging
 import threading
@@ -16,7 +19,7 @@ _log = logging.getLogger("railgun.node")
 
 
 class _Broker(Protocol):
-    """What is asked: see `KafkaTransport`."""
+    """The methods of the broker that are called: see `KafkaTransport`."""
 
     def topics(self) -> Collection[str]: ...
 
@@ -28,8 +31,8 @@ class _Broker(Protocol):
 class ReplyTopics:
     """Looks every ten minutes, in a thread of its own, while this node leads.
 
-    Nothing tells a front-end that has died from one that got no reply for a day. The latter makes its topic again at
-    once, and units hold replies for so long.
+    A dead front-end looks like one that got no reply for a day. The latter makes its topic again at once, and units
+    hold its replies until then.
     now_s: returns the seconds of a clock that never goes back.
     """
 

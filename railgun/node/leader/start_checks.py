@@ -1,4 +1,7 @@
-"""Refuses a node if its folder is another cluster's, if another node has its name, or if it cannot read the plan."""
+"""Refuses a node if its folder is another cluster's, if another node has its name, or if it cannot read the plan.
+
+The leader's process calls it when it starts.
+"""
 
 import threading
 from collections.abc import Callable
@@ -50,8 +53,8 @@ def check_folder(data: Path, catalogue: str, catalog: Catalog, cluster: str) -> 
 class SaidBefore:
     """The records under a node's name from before its process began.
 
-    incarnation: of the newest run of a node with this name, whatever its data folder: earlier ones are not followed. 0
-        if none was heard.
+    incarnation: that of the newest run of a node with this name, whatever its data folder, because earlier runs are not
+        followed. 0 if none was heard.
     end: the end of the topic `nodes` at that time.
     """
 
@@ -94,8 +97,8 @@ def name_in_use(host: str, name: str) -> str:
 def check_plan(transport: Transport, assignment: TopicPartition) -> None:
     """Check that this release can read the plan. Raises NodeRefusedError, and TransportError.
 
-    A node that cannot would have no tasks. It must not write a record of itself either, which would lose fields that
-    its release does not know.
+    A node that cannot read it would have no tasks. It must not write a record of itself either: fields that its release
+    does not know would be lost.
     """
     reader = PlanReader()
 

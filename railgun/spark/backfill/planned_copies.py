@@ -21,7 +21,7 @@ def check_copies(
 ) -> None:
     """Raise HistoryError if a copy that the plan names for a task of a stream is away, or has failed.
 
-    A copy that comes back later could lack what the job does meanwhile. Where no node has run yet nothing is checked.
+    A copy that comes back later could lack what the job does meanwhile. If no node has run yet, nothing is checked.
     within_s: how long a copy may take to be heard. Raises TransportError.
     """
     copies = planned_copies(transport, topics.assignment, entry.task_keys)

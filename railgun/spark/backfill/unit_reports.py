@@ -1,4 +1,7 @@
-"""Reads the reports of units, and the plan that they follow, while a job changes their stream."""
+"""Reads the reports of units, and the plan that they follow, while a job changes their stream.
+
+Backfills of clusters use it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import NoReturn

@@ -42,7 +42,7 @@ class Lateness:
 
     @classmethod
     def of(cls, number: int, stream: StreamDefinition) -> "Lateness":
-        """The lateness of a stream's definition."""
+        """Return the lateness of a stream's definition."""
         return cls(number, stream.lateness_ms, stream.late_policy is LatePolicy.DISCARD)
 
 
@@ -61,7 +61,7 @@ class AdmissionRules:
 
     @classmethod
     def of(cls, stream: StreamDefinition) -> "AdmissionRules":
-        """The rules of a stream that never changed."""
+        """Return the rules of a stream that never changed."""
         return cls(Lateness.of(-1, stream), stream.dedup_events)
 
 

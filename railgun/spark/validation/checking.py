@@ -56,7 +56,7 @@ class ValueColumns:
     types: dict[str, Type] = field(default_factory=dict)
 
     def add(self, metric: MetricDefinition) -> str:
-        """The column of a metric. Raises InexpressibleError."""
+        """Return the column of a metric. Raises InexpressibleError."""
         resolved = metric.resolved
         text = "true" if resolved.argument is None else sql_of(resolved.argument)
         if resolved.predicate is not None:
@@ -88,7 +88,7 @@ class ValueColumns:
             self.add_keys(metric)
 
     def selected(self) -> list[str]:
-        """The SQL of all columns."""
+        """Return the SQL of all columns."""
         return [f"{text} AS {name}" for text, name in self.texts.items()]
 
 
@@ -123,7 +123,9 @@ class Pass:
 def planned(
     metrics: Sequence[Checked], values: ValueColumns, apart: tuple[str, ...] = ()
 ) -> tuple[list[Pass], list[tuple[Checked, str]]]:
-    """The passes for one partitioner's metrics; and, with reasons, those that Spark cannot express. apart: see Pass."""
+    """Return the passes for one partitioner's metrics; and, with reasons, those that Spark cannot express. apart: see
+    Pass.
+    """
     shared: dict[tuple[object, ...], Pass] = {}
     alone: list[Pass] = []
     left: list[tuple[Checked, str]] = []
@@ -148,7 +150,7 @@ def planned(
 def answered(
     events: DataFrame, one: Pass, types: Mapping[str, Type], carried: Sequence[str], *, stragglers: bool
 ) -> DataFrame:
-    """A row for every event: `carried`, and for metric i of the pass expected_i, and tolerance_i for doubles."""
+    """Return a row for every event: `carried`, and for metric i of the pass expected_i, and tolerance_i for doubles."""
     if one.bounds:
         bound = _by_task(one.bounds)
         counts = f"CASE WHEN {ACCEPTED_MS} > {bound} THEN"
@@ -178,7 +180,7 @@ def answered(
 
 
 def sampled(events: DataFrame, one: Pass, sample: float | None) -> DataFrame:
-    """The events of some entities of a pass's grouping."""
+    """Return the events of some entities of a pass's grouping."""
     if sample is None:
         return events
     key = F.xxhash64(*one.group) if one.group else F.lit(0)
@@ -200,7 +202,7 @@ def _within_long(time_ms: int) -> str:
 
 
 def wanted(one: Pass) -> list[Expected]:
-    """The expected values of the metrics of a pass."""
+    """Return the expected values of the metrics of a pass."""
     if one.is_distinct:
         return [Expected(f"{one.metrics[0][1]}_distinct")]
     return [_wanted(each.metric, column) for each, column in one.metrics]
@@ -226,7 +228,7 @@ def _values(one: Pass, types: Mapping[str, Type]) -> list[Value]:
 
 
 def judged(answers: DataFrame, one: Pass) -> DataFrame:
-    """The rows of `answered` with a verdict_i for each metric, null where nothing is compared."""
+    """Return the rows of `answered` with a verdict_i for each metric, null where nothing is compared."""
     return answers.selectExpr(
         "*",
         *(
@@ -237,7 +239,7 @@ def judged(answers: DataFrame, one: Pass) -> DataFrame:
 
 
 def counted(judgements: DataFrame, one: Pass) -> list[MetricCheck]:
-    """The check of each metric of a pass: its verdicts, counted."""
+    """Return the check of each metric of a pass: its verdicts, counted."""
     figures = []
     for place in range(len(one.metrics)):
         verdict = F.col(f"{_VERDICT}{place}.{_VERDICT}")
@@ -297,13 +299,13 @@ def _value_verdict(place: int, each: Expected, got: str) -> tuple[str, str]:
 
 
 def held_scale(metric: MetricDefinition) -> int:
-    """The scale of results that are held as whole numbers of their last digit; 0 for all other results."""
+    """Return the scale of results that are held as whole numbers of their last digit; 0 for all other results."""
     result = metric.resolved.result_type
     return result.scale if result.kind is Kind.DECIMAL and result.precision > DECIMAL_DIGITS else 0
 
 
 def _examples(judgements: DataFrame, place: int, checked: Checked, each: Expected) -> list[Example]:
-    """The first wrong rows."""
+    """Return the first wrong rows."""
     scale = held_scale(checked.metric)
     wanted = f"{_EXPECTED}{place}"
     rows = (

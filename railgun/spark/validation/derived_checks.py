@@ -92,7 +92,7 @@ class DerivedColumn:
 
 
 def _with_columns(expression: TypedExpression, operands: Mapping[str, Operand]) -> TypedExpression:
-    """The expression with operands read from columns whose names no field can have."""
+    """Return the expression with operands read from columns whose names no field can have."""
     if isinstance(expression, Field) and expression.name in operands:
         return Field(expression.type, _column_of(operands[expression.name]))
     if isinstance(expression, Apply):
@@ -161,12 +161,12 @@ def compared(
 
 
 def lives_of(entry: StreamEntry) -> list[Registered]:
-    """All derived metrics that a stream has had."""
+    """Return all derived metrics that a stream has had."""
     return [each for each in entry.registered if each.derived is not None]
 
 
 def answered_columns(entry: StreamEntry) -> list[ResultColumn]:
-    """The columns of the derived metrics in the table of replies."""
+    """Return the columns of the derived metrics in the table of replies."""
     return [
         ResultColumn.of(_recorded(each), each.name, each.derived.result_type)
         for each in lives_of(entry)
@@ -175,7 +175,9 @@ def answered_columns(entry: StreamEntry) -> list[ResultColumn]:
 
 
 def _recorded(registered: Registered) -> str:
-    """The column of recorded results. Derived metrics have another prefix: a reply of no task may have them, too."""
+    """Return the column of recorded results. Derived metrics have another prefix: a reply of no task may have them,
+    too.
+    """
     return f"{'r' if registered.derived is None else 'v'}_{registered.added}"
 
 
@@ -266,7 +268,7 @@ def _column(registered: Registered, entry: StreamEntry, histories: Sequence[Cont
 
 
 def _types_of(histories: Sequence[ControlHistory]) -> dict[int, Type]:
-    """The types of metrics' results by the place of their `add`."""
+    """Return the types of metrics' results by the place of their `add`."""
     return {
         added: life.metric.resolved.result_type for each in histories for added, life in each.lives.items()
     }

@@ -27,7 +27,7 @@ def with_distinct(
     *,
     excludes_current: bool,
 ) -> DataFrame:
-    """A row for each event: `carried`, and `<column>_distinct`, the number of distinct values in its window."""
+    """Return a row for each event: `carried`, and `<column>_distinct`, the number of distinct values in its window."""
     at = placed(events, window)
     changes = _changes(at, group, window, column)
     others = [name for name in carried if name != NUMBER]
@@ -50,7 +50,7 @@ def with_distinct(
 
 
 def _changes(at: DataFrame, group: Sequence[str], window: Window, column: str) -> DataFrame:
-    """The changes of the number of distinct values of a group: where, and by how much."""
+    """Return the changes of the number of distinct values of a group: where, and by how much."""
     if window.size_ms is None:
         leaves = "CAST(NULL AS BIGINT)"
     elif window.kind == "tumbling":

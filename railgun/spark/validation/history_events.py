@@ -51,7 +51,7 @@ class HistoryInput:
     skips_bad: bool = False
 
     def events(self, spark: SparkSession, stream: StreamDefinition, version: int) -> DataFrame:
-        """A row for each row of the history. Refused rows have no time. Raises HistoryError, ColumnError.
+        """Return a row for each row of the history. Refused rows have no time. Raises HistoryError, ColumnError.
 
         stream, version: the stream when it got the history, and the version of its schema.
         """
@@ -63,7 +63,7 @@ class HistoryInput:
         return with_partitions(fields.mapInArrow(reading, from_arrow_schema(_schema(stream))), stream)
 
     def check(self, events: DataFrame) -> int:
-        """The number of refused rows. Raises HistoryError if there must be none."""
+        """Return the number of refused rows. Raises HistoryError if there must be none."""
         refused = events.where(f"{EVENT_MS} IS NULL")
         count = refused.count()
         if count and not self.skips_bad:
@@ -85,7 +85,7 @@ def _schema(stream: StreamDefinition) -> pa.Schema:
 def _reading(
     stream: StreamDefinition, version: int, *, is_text: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for mapInArrow, from rows with the stream's fields to rows of `_schema`."""
+    """Return a function for mapInArrow, from rows with the stream's fields to rows of `_schema`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         roles = Roles(stream.schema(version), stream.time, stream.id, stream.recorded_partitioners)
@@ -109,6 +109,7 @@ def _columns(
     batch: pa.RecordBatch,
     why: list[str | None],
 ) -> dict[str, pa.Array]:
+    """Return the columns of `_schema` for a batch. why: for each row that cannot be read, the reason; is added to."""
     admitted = validator.admit(batch)
     bad = np.array([each is not None for each in why], np.bool_)
     for complaint in admitted.complaints:

@@ -59,7 +59,9 @@ class LifeRules:
         return [self._checked(life) for life in self._controls_seen.lives.values()]
 
     def must_be_null(self) -> list[MustBeNull]:
-        """The columns that are null in replies to events that were not sent to the partitioner, once for each name."""
+        """Return the columns that are null in replies to events that were not sent to the partitioner, once for each
+        name.
+        """
         made = []
         for life in self._controls_seen.lives.values():
             name, column = text_literal(life.metric.name), self._columns[life.added]
@@ -73,7 +75,7 @@ class LifeRules:
         return made
 
     def _alike(self, life: Lifetime) -> list[Lifetime]:
-        """All lifetimes of metrics with its name."""
+        """Return all lifetimes of metrics with its name."""
         return [
             other for other in self._controls_seen.lives.values() if other.metric.name == life.metric.name
         ]
@@ -116,7 +118,7 @@ class LifeRules:
         )
 
     def _points(self) -> list[int]:
-        """The numbers of the control records at which the clock has to be known."""
+        """Return the numbers of the control records at which the clock has to be known."""
         spans = [span for life in self._controls_seen.lives.values() for span in life.spans.values()]
         adds = {span.added for span in spans if not self._is_first(span.added)}
         if not adds:
@@ -131,11 +133,11 @@ class LifeRules:
         return offset < self._controls_seen.leading.get(partition, 0)
 
     def _clock(self, number: int) -> int | None:
-        """The clock T at a control record; None if nothing was accepted before it."""
+        """Return the clock T at a control record; None if nothing was accepted before it."""
         return None if self._is_first(number) else self._clocks.get(number)
 
     def _bound(self, task: int, span: Span) -> int | None:
-        """The retention bound R at a metric's `add`; None if it is minus infinity."""
+        """Return the retention bound R at a metric's `add`; None if it is minus infinity."""
         settings = [each for each in self._controls_seen.settings.get(task, ()) if each.number < span.added]
         ends = [each.number for each in settings[1:]] + [span.added]
         found: list[int] = []
@@ -189,7 +191,7 @@ def _partial(window: Window, lacks: Iterable[_Lack]) -> str:
 
 
 def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
-    """The clock T by the number of a control record, for records before which an event was accepted."""
+    """Return the clock T by the number of a control record, for records before which an event was accepted."""
     if not points:
         return {}
     figures = [
@@ -205,7 +207,7 @@ def clocks_at(events: DataFrame, points: list[int]) -> dict[int, int]:
 
 
 def _firsts(events: DataFrame, bounds: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """By task and bound, the number of the first event accepted at or before the bound, if there is one."""
+    """Return, by task and bound, the number of the first event accepted at or before the bound, if there is one."""
     if not bounds:
         return {}
     figures = [

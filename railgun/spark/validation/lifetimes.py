@@ -101,7 +101,7 @@ class ControlHistory:
     derived: dict[int, dict[int, Span]] = field(default_factory=dict)
 
     def lateness_changes(self) -> Mapping[int, list[Lateness]]:
-        """By task, the settings of lateness in the order of their records."""
+        """Return, by task, the settings of lateness in the order of their records."""
         return {
             task: [Lateness.of(each.number, each.stream) for each in changes]
             for task, changes in self.settings.items()
@@ -163,7 +163,7 @@ def follow_controls(controls: Iterable[tuple[int, int, str]], partitioner: str) 
 
 
 def _change(number: int, body: str, known: Mapping[str, StreamDefinition]) -> Change | Warm:
-    """The change in a control record. known: the streams of its task so far. Raises RecordError."""
+    """Return the change in a control record. known: the streams of its task so far. Raises RecordError."""
     try:
         return change_from_json(json.loads(body), known)
     except DefinitionError as error:
@@ -172,7 +172,7 @@ def _change(number: int, body: str, known: Mapping[str, StreamDefinition]) -> Ch
 
 
 def _past(number: int, change: AddHistory | Deepen, begun: int | None) -> Past:
-    """The history that a record names. begun: see `Past`."""
+    """Return the history that a record names. begun: see `Past`."""
     place = change.known_place if isinstance(change, AddHistory) else None
     known_place = change.place - 1 if place is None else place
     return Past(number, change.history, change.cut_ms, isinstance(change, Deepen), begun, known_place)

@@ -47,7 +47,7 @@ class Uncertain:
     number: str
 
     def paired(self, frame: DataFrame) -> DataFrame:
-        """The UNSURE events of a frame, joined with each reply to their id."""
+        """Return the UNSURE events of a frame, joined with each reply to their id."""
         replied = [name for name in self.replies.columns if name in frame.columns]
         events = frame.where(UNSURE).drop(*replied)
         return events.join(self.replies, can_be_to(self.replies, events))
@@ -123,13 +123,13 @@ def _with_pairs(
 
 
 def _clocks(events: DataFrame) -> tuple[int, int] | None:
-    """The least and the greatest clock of events; None if there are no events."""
+    """Return the least and the greatest clock of events; None if there are no events."""
     first, last = events.agg(F.min(CLOCK), F.max(CLOCK)).collect()[0]
     return None if first is None else (first, last)
 
 
 def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Window, bool]:
-    """By window, whether any event arrived after the window's head had left the event's block."""
+    """Return, by window, whether any event arrived after the window's head had left the event's block."""
     found: DataFrame | None = None
     for place, window in enumerate(windows):
         one = placed(events, window).where(is_straggler(window)).limit(1).select(F.lit(place).alias("place"))
@@ -139,7 +139,7 @@ def _with_stragglers(events: DataFrame, windows: Sequence[Window]) -> dict[Windo
 
 
 def _compared(events: DataFrame, claims: Sequence[Claim]) -> list[MetricCheck]:
-    """The checks of lateness and duplicates."""
+    """Return the checks of lateness and duplicates."""
     wrong = [F.expr(f"NOT ({each.own} <=> {each.recorded})") for each in claims]
     compared, *mismatches = events.agg(
         F.count("*"), *(F.count(F.when(is_wrong, True)) for is_wrong in wrong)
@@ -153,7 +153,7 @@ def _compared(events: DataFrame, claims: Sequence[Claim]) -> list[MetricCheck]:
 
 
 def _examples(wrong: DataFrame, claim: Claim) -> tuple[Example, ...]:
-    """The first events whose replies are wrong."""
+    """Return the first events whose replies are wrong."""
     rows = (
         wrong.orderBy(NUMBER)
         .limit(EXAMPLES)

@@ -33,17 +33,17 @@ class Recorded:
     history: HistoryInput | None = None
 
     def registered(self) -> StreamEntry:
-        """The stream. Raises OptionError, PlaceError."""
+        """Return the stream. Raises OptionError, PlaceError."""
         named = {} if self.stream is None else {"stream": self.stream}
         return registered(read_options({**self.log, **named}))
 
     def options(self, stream: str, partitioner: str) -> dict[str, str]:
-        """The options of the data source for the logs of a partitioner."""
+        """Return the options of the data source for the logs of a partitioner."""
         made = {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
         return made if self.history is None else {**made, "columns": RECORD}
 
     def replies(self, stream: StreamDefinition, columns: Sequence[ResultColumn] = ()) -> ReplyPlace:
-        """The place of a stream's replies. Raises OptionError, ReplyFileError if there can be none."""
+        """Return the place of a stream's replies. Raises OptionError, ReplyFileError if there can be none."""
         options = read_options(self.log)
         if options.broker is None and not self.files:
             raise OptionError(

@@ -38,7 +38,7 @@ class InputPositions:
         return found
 
     def positions(self, batch: pa.RecordBatch) -> list[Position]:
-        """For each row, the input partition and offset."""
+        """Return, for each row, the input partition and offset."""
         if INPUT_COLUMNS[0] not in batch.schema.names:
             return [None] * len(batch)
         partitions, offsets = (batch.column(name).to_pylist() for name in INPUT_COLUMNS[:2])

@@ -99,7 +99,7 @@ class Unsent:
     place: Callable[[int], str] | None = None
 
     def checks(self, must_be_null: Iterable[MustBeNull]) -> dict[str, MetricCheck]:
-        """By name, the check that the values are null."""
+        """Return, by name, the check that the values are null."""
         listed = list(must_be_null)
         figures = [F.count(F.when(F.expr(each.is_set), True)) for each in listed]
         rows, *wrong = self.replies.agg(F.count("*"), *figures).collect()[0]
@@ -125,6 +125,6 @@ class Unsent:
 
 
 def joined(check: MetricCheck, unsent: Mapping[str, MetricCheck]) -> MetricCheck:
-    """A check together with that of its name in `unsent`."""
+    """Return a check together with that of its name in `unsent`."""
     more = unsent.get(check.name)
     return check if more is None else check.plus(more)

@@ -32,7 +32,7 @@ _PLAIN: Mapping[Kind, Callable[[], pa.DataType]] = {
 
 
 def recorded_type(type_: Type) -> pa.DataType:
-    """The Arrow type of results in files. Times are integer milliseconds."""
+    """Return the Arrow type of results in files. Times are integer milliseconds."""
     if type_.kind is Kind.INTEGER128:
         return pa.decimal128(RESULT_DIGITS, 0)
     if type_.kind is Kind.DECIMAL:
@@ -43,7 +43,9 @@ def recorded_type(type_: Type) -> pa.DataType:
 def recorded_columns(
     stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
 ) -> dict[str, pa.DataType]:
-    """The columns to compare, by name: metrics, derived metrics, then `late_<p>` and `duplicate_<p>` by partitioner."""
+    """Return the columns to compare, by name: metrics, derived metrics, then `late_<p>` and `duplicate_<p>` by
+    partitioner.
+    """
     columns = {metric.name: recorded_type(metric.resolved.result_type) for metric in metrics}
     columns |= {each.name: recorded_type(each.result_type) for each in derived}
     for partitioner in stream.partitioners:
@@ -53,14 +55,14 @@ def recorded_columns(
 
 
 def id_column(stream: StreamDefinition) -> str:
-    """The column of the events' ids."""
+    """Return the column of the events' ids."""
     return stream.id or "id"
 
 
 def file_columns(
     stream: StreamDefinition, metrics: Sequence[MetricDefinition], derived: Sequence[ResolvedDerived]
 ) -> dict[str, pa.DataType]:
-    """The columns that a file must have: the ids, and the columns to compare."""
+    """Return the columns that a file must have: the ids, and the columns to compare."""
     type_ = pa.string() if stream.id is None else recorded_type(stream.types[stream.id])
     return {id_column(stream): type_, **recorded_columns(stream, metrics, derived)}
 
@@ -86,7 +88,7 @@ class ReplyFile:
             ) from error
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, in order, with the given columns in the given order and types."""
+        """Yield all rows, in order, with the given columns in the given order and types."""
         try:
             for batch in self._raw():
                 yield self._typed(batch)

@@ -42,7 +42,7 @@ _OF_ID = "id_"
 
 
 def sent_to(place: int) -> str:
-    """The column of replies that says whether the log of a partitioner has records that the reply can belong to.
+    """Return the column of replies that says whether the log of a partitioner has records that the reply can belong to.
 
     place: of the partitioner in the stream's list.
     """
@@ -50,7 +50,7 @@ def sent_to(place: int) -> str:
 
 
 def is_mixed(place: int) -> str:
-    """The column of replies that says whether their id came both with a partitioner's field and without it."""
+    """Return the column of replies that says whether their id came both with a partitioner's field and without it."""
     return f"is_mixed_{place}"
 
 
@@ -93,7 +93,7 @@ def beside_records(replies: DataFrame, records: DataFrame, stream: StreamDefinit
 
 
 def sent_records(logs: Mapping[str, DataFrame], stream: StreamDefinition, times: TimeRange) -> DataFrame:
-    """Which partitioners have records, and whether records lack their fields: by id and time, and by id (time null).
+    """Return which partitioners have records, and whether these lack fields, by id and time, and by id (time null).
 
     logs: by partitioner, in the stream's order.  Raises InexpressibleError for a partitioner that Spark cannot compute.
     """
@@ -132,13 +132,13 @@ def _says_nothing(replies: DataFrame) -> str:
 
 
 def can_be_to(replies: DataFrame, events: DataFrame) -> Column:
-    """The condition of a join of replies with the events that they can belong to. events: with OWN_MS."""
+    """Return the condition of a join of replies with the events that they can belong to. events: with OWN_MS."""
     of_ms = replies[OF_MS]
     return (replies[REPLY_ID] == events[EVENT_ID]) & (of_ms.isNull() | (of_ms == events[OWN_MS]))
 
 
 def more_than_replies(events: DataFrame, replies: DataFrame) -> int:
-    """The number of events in excess of replies, summed over all ids."""
+    """Return the number of events in excess of replies, summed over all ids."""
     sent = events.groupBy(EVENT_ID).agg(F.count("*").alias("events"))
     answered = replies.groupBy(REPLY_ID).agg(F.count("*").alias("replies"))
     beside = sent.join(answered, sent[EVENT_ID] == answered[REPLY_ID], "left")

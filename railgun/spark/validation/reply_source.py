@@ -75,7 +75,7 @@ class ResultColumn:
 
     @classmethod
     def of(cls, column: str, name: str, type_: Type) -> "ResultColumn":
-        """The column for results of a type."""
+        """Return the column for results of a type."""
         return cls(column, name, type_.kind.value, type_.precision, type_.scale)
 
     @property
@@ -95,25 +95,25 @@ class ReplyPlace:
     columns: tuple[ResultColumn, ...]
 
     def options(self) -> dict[str, str]:
-        """The options of the data source."""
+        """Return the options of the data source."""
         return {"place": json.dumps(asdict(self))}
 
     @classmethod
     def of_options(cls, options: Mapping[str, str]) -> "ReplyPlace":
-        """The place that `options` described."""
+        """Return the place that `options` described."""
         body = json.loads(options["place"])
         columns = tuple(ResultColumn(**each) for each in body.pop("columns"))
         return cls(tuple(body.pop("files")), columns=columns, **body)
 
     def of_number(self, number: int) -> str:
-        """The place of a reply by its number, for people."""
+        """Return the place of a reply by its number, for people."""
         part, at = place_of_number(number)
         if self.broker is None:
             return f"{self.files[part]} line {at}"
         return f"{self.topic}, partition {part}, offset {at}"
 
     def open(self) -> TopicRecordLog:
-        """The output topic. Raises PlaceError."""
+        """Return the output topic. Raises PlaceError."""
         assert self.broker is not None
         return TopicRecordLog(
             connected(broker_settings(self.broker, dict(self.kafka))), self.topic, "", self.broker
@@ -206,7 +206,7 @@ class _Rows:
         self._names = frozenset(each.name for each in place.columns)
 
     def of_lines(self, lines: _Lines) -> Iterator[pa.RecordBatch]:
-        """The replies of a file. Empty lines, and those of refused events, are skipped."""
+        """Yield the replies of a file. Empty lines, and those of refused events, are skipped."""
         values: list[bytes] = []
         numbers: list[int] = []
         with Path(lines.path).open("rb") as file:
@@ -257,7 +257,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _unknown(self, reply: _Reply) -> list[tuple[str, str]] | None:
-        """The entries of a reply with names that no metric has ever had."""
+        """Return the entries of a reply with names that no metric has ever had."""
         found = [
             (name, json.dumps(reply.metrics[name])) for name in sorted(reply.metrics.keys() - self._names)
         ]
@@ -272,7 +272,9 @@ class _Rows:
 def _array(
     wanted: ResultColumn, values: list[Any], unfit: list[list[tuple[str, str]] | None], type_: pa.DataType
 ) -> pa.Array:
-    """The results of a metric. A value that does not have its type is null, and is put into `unfit` by its column."""
+    """Return the results of a metric. A value that does not have its type is null, and is put into `unfit` by its
+    column.
+    """
     try:
         return pa.array([_read(wanted, value) for value in values], type_)
     except (TypeError, ValueError, ArithmeticError, pa.ArrowException):
@@ -287,7 +289,7 @@ def _array(
 
 
 def _read(wanted: ResultColumn, value: Any) -> Any:
-    """The Python value for Arrow of a JSON value. Raises TypeError, ValueError, ArithmeticError."""
+    """Return the Python value for Arrow of a JSON value. Raises TypeError, ValueError, ArithmeticError."""
     if value is None:
         return None
     kind = Kind(wanted.kind)

@@ -76,7 +76,7 @@ _NO_HEAP = np.zeros(0, np.uint8)
 
 
 def task_column(place: int) -> str:
-    """The column of the partition of a partitioner; null if the event is not sent there.
+    """Return the column of the partition of a partitioner; null if the event is not sent there.
 
     place: of the partitioner in the stream's list.
     """
@@ -84,12 +84,12 @@ def task_column(place: int) -> str:
 
 
 def field_column(name: str) -> str:
-    """The column of a field of the event."""
+    """Return the column of a field of the event."""
     return FIELD_PREFIX + name
 
 
 def reply_column(name: str) -> str:
-    """The column of a column of the recorded reply."""
+    """Return the column of a column of the recorded reply."""
     return f"r_{name}"
 
 
@@ -104,7 +104,7 @@ class RunFiles:
     skip_bad: bool = False
 
     def defined(self) -> "Defined":
-        """The stream and its metrics. Raises DefinitionError, OSError."""
+        """Return the stream and its metrics. Raises DefinitionError, OSError."""
         definitions = load_definitions(self.definitions)
         return Defined(
             definitions.streams[self.stream],
@@ -113,7 +113,7 @@ class RunFiles:
         )
 
     def rows(self, session: SparkSession, defined: "Defined") -> DataFrame:
-        """A row for each event of a run, in the order of its files. Refused events have no time.
+        """Return a row for each event of a run, in the order of its files. Refused events have no time.
 
         The rows are in one Spark partition, because their order is that of the log. They have the fields that the
         metrics need.
@@ -198,7 +198,7 @@ class _InStep:
         self._taken = 0
 
     def take(self, rows: int) -> dict[str, pa.Array]:
-        """The columns of the next rows, by name. Raises ReplyFileError if there are fewer rows."""
+        """Return the columns of the next rows, by name. Raises ReplyFileError if there are fewer rows."""
         pieces = [] if self._rest is None else [self._rest]
         held = sum(map(len, pieces))
         while held < rows:
@@ -244,7 +244,9 @@ def _schema(defined: Defined) -> pa.Schema:
 
 
 def whole_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which results are compared. Wide decimals become whole numbers, because Spark would round them."""
+    """Return the type in which results are compared. Wide decimals become whole numbers, because Spark would round
+    them.
+    """
     is_wide = pa.types.is_decimal(type_) and type_.precision == RESULT_DIGITS
     return pa.decimal128(RESULT_DIGITS, 0) if is_wide else type_
 
@@ -257,8 +259,9 @@ def _whole(array: pa.Array) -> pa.Array:
 
 
 def event_arrays(block: CheckedBlock, stream: StreamDefinition, number: int) -> dict[str, pa.Array]:
-    """The columns of a block's events, by name. Rows of refused events are null, and so are the partitions of computed
-    partitioners, which `with_partitions` sets.
+    """Return the columns of a block's events, by name.
+
+    Rows of refused events are null, and so are the partitions of computed partitioners, which `with_partitions` sets.
     """
     events, bad = block.events, block.bad
     arrays = {EVENT_ID: _arrow(events.ids, STRING, len(events)), EVENT_MS: pa.array(events.times)}

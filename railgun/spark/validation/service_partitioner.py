@@ -102,7 +102,7 @@ class ServicePartitioner:
         self.unanswered = 0
 
     def checks(self, sample: float | None) -> list[MetricCheck]:
-        """All checks of the partitioner."""
+        """Return all checks of the partitioner."""
         key = text_literal(self._name)
         late = f"{LATE_AT}[{key}]"
         duplicate = f"coalesce(array_contains({DUPLICATE_AT}, {key}), false)"
@@ -171,7 +171,7 @@ class ServicePartitioner:
         return events, both(self._controls_seen, seen_behind), [] if check is None else [check]
 
     def _fields(self) -> dict[str, None]:
-        """The columns of the recorded fields that metrics are grouped by, each once."""
+        """Return the columns of the recorded fields that metrics are grouped by, each once."""
         keys = [key for life in self._controls_seen.lives.values() for key in life.metric.resolved.keys]
         return dict.fromkeys(field_column(key.name) for key in keys if isinstance(key, Field))
 
@@ -181,7 +181,7 @@ class ServicePartitioner:
         )
 
     def _sent(self, values: ValueColumns) -> DataFrame:
-        """The events, joined with the reply to their id if the id has one event and one reply.
+        """Return the events, joined with the reply to their id if the id has one event and one reply.
 
         Events of an id that came both with this partitioner's field and without it are not compared.
         """
@@ -219,13 +219,13 @@ class ServicePartitioner:
         ).drop(OF_ID, _EVENTS_OF_ID, OF_MS, mixed)
 
     def _beside(self) -> DataFrame:
-        """The columns of replies that this partitioner's events are compared with."""
+        """Return the columns of replies that this partitioner's events are compared with."""
         columns = [each.column for each in self._columns]
         columns = [*_BESIDE, is_mixed(self._place_in_stream), *columns]
         return self._replies.where(f"NOT {IN_NO_LOG}").select(columns)
 
     def _uncertain(self, events: DataFrame, stack: ExitStack) -> tuple[Uncertain | None, int]:
-        """The replies to ids that come again, and the number of events without a reply."""
+        """Return the replies to ids that come again, and the number of events without a reply."""
         alone = ~F.col(UNSURE) & ~F.col(SURE) & F.col(_IS_IN_RANGE)
         if self._past is not None:
             alone &= F.col(IS_HERE)
@@ -243,7 +243,7 @@ class ServicePartitioner:
         return Uncertain(held, REPLY_NUMBER), none + more_than_replies(unsure_here, held)
 
     def _placed(self, check: MetricCheck) -> MetricCheck:
-        """The check, with the places of events in its examples."""
+        """Return the check, with the places of events in its examples."""
         examples = []
         for each in check.examples:
             if each.place is not None:

@@ -35,7 +35,7 @@ class Expected:
 
 
 def states_of(aggregator: Aggregator, argument: Type | None) -> tuple[str, ...]:
-    """The states from which an aggregate is computed. count_distinct has none, because `distinct` computes it."""
+    """Return the states from which an aggregate is computed. count_distinct has none, since `distinct` computes it."""
     if aggregator in (Aggregator.SUM, Aggregator.AVG):
         return (
             (COUNT, SUM, ABS_SUM) if argument is not None and argument.kind is Kind.DOUBLE else (COUNT, WHOLE)
@@ -103,7 +103,7 @@ def merged(
 
 
 def expected(aggregator: Aggregator, argument: Type | None, column: str) -> Expected:
-    """The expected result, from the merged states in the columns `<column>_<state>`."""
+    """Return the expected result, from the merged states in the columns `<column>_<state>`."""
     count = f"{column}_{COUNT}"
     if aggregator is Aggregator.COUNT:
         return Expected(count)
@@ -124,7 +124,7 @@ def expected(aggregator: Aggregator, argument: Type | None, column: str) -> Expe
 
 
 def _of_sum(aggregator: Aggregator, argument: Type, column: str, count: str) -> Expected:
-    """The sum or the average. A double has a tolerance, which bounds the errors of rounding."""
+    """Return the sum or the average. A double has a tolerance, which bounds the errors of rounding."""
     if argument.kind is Kind.DOUBLE:
         bound = f"(2D * ({count} + 4) * {_ROUNDING} * {column}_{ABS_SUM})"
         if aggregator is Aggregator.SUM:
@@ -147,8 +147,8 @@ def _of_sum(aggregator: Aggregator, argument: Type, column: str, count: str) -> 
 
 
 def _of_variance(aggregator: Aggregator, state: str) -> Expected:
-    """The variance, from n, the mean and m2, the sum of squared differences from the mean. The tolerance is the error
-    bound of the updating formulas.
+    """Return the variance, from n, the mean and m2, the sum of squared differences from the mean. The tolerance is the
+    error bound of the updating formulas.
     """
     least, divisor = (2, f"({state}.n - 1D)") if aggregator in _SAMPLES else (1, f"{state}.n")
     squares = f"({state}.m2 + {state}.n * {state}.mean * {state}.mean)"

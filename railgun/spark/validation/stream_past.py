@@ -77,7 +77,7 @@ def stream_past(
     here: Mapping[str, tuple[ControlHistory, Controls]],
     data: str | None,
 ) -> Iterator[StreamPast | None]:
-    """The history that a stream's logs name; None if they name none.
+    """Yield the history that a stream's logs name; None if they name none.
 
     named: the input of its backfill.  here: by partitioner, its control records.  data: the data folder of an embedded
     engine.
@@ -131,7 +131,7 @@ def check_named(stream: str, told_of: str | None, named: HistoryInput | None) ->
 def _manifests(
     data: Path, stream: StreamDefinition, histories: set[str]
 ) -> dict[tuple[str, int], HistoryManifest]:
-    """The manifests of the tasks whose folders have one of these histories."""
+    """Return the manifests of the tasks whose folders have one of these histories."""
     found = {}
     for partitioner, partition in stream.tasks:
         place = data / "streams" / stream.name / column_name(partitioner) / str(partition)

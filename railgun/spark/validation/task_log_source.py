@@ -40,12 +40,12 @@ FIRST_OFFSET = -(1 << (OFFSET_BITS - 1))
 
 
 def number_of(partition: int, offset: int) -> int:
-    """The number of a record. It is unique within a partitioner, and in the order of the log within a task."""
+    """Return the number of a record. It is unique within a partitioner, and in the order of the log within a task."""
     return (partition << OFFSET_BITS) + offset - FIRST_OFFSET
 
 
 def place_of_number(number: int) -> tuple[int, int]:
-    """(partition, offset) of a number."""
+    """Return (partition, offset) of a number."""
     return number >> OFFSET_BITS, (number & ((1 << OFFSET_BITS) - 1)) + FIRST_OFFSET
 
 
@@ -67,7 +67,7 @@ class TaskLogSource(DataSource):
         return self.log_reader()
 
     def log_reader(self) -> "TaskLogReader":
-        """The reader, which also works without Spark. Raises OptionError, PlaceError."""
+        """Return the reader, which also works without Spark. Raises OptionError, PlaceError."""
         options = read_options(self.options)
         return TaskLogReader(place_of(options), options.piece_records, options.columns == (RECORD,))
 

@@ -101,19 +101,19 @@ class InexpressibleError(SparkSideError):
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL."""
+    """Return a column's name in SQL."""
     return f"`{name}`"
 
 
 def type_name(type_: Type) -> str:
-    """The SQL name of a type of fields and expressions."""
+    """Return the SQL name of a type of fields and expressions."""
     if type_.kind is Kind.DECIMAL:
         return f"DECIMAL({type_.precision},{type_.scale})"
     return _NAMES[type_.kind]
 
 
 def text_literal(text: str) -> str:
-    """The SQL literal of any string."""
+    """Return the SQL literal of any string."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)" if text else "''"
 
 
@@ -125,7 +125,7 @@ class _Bound(TypedExpression):
 
 
 def sql_of(expression: TypedExpression) -> str:
-    """The SQL text of an expression, with equal values on every event. Raises InexpressibleError."""
+    """Return the SQL text of an expression, with equal values on every event. Raises InexpressibleError."""
     match expression:
         case Field(name=name):
             return quoted(FIELD_PREFIX + name)
@@ -269,7 +269,7 @@ def _in(operand: TypedExpression, items: tuple[TypedExpression, ...]) -> str:
 
 
 def _pattern(constant: TypedExpression) -> str:
-    """A LIKE pattern for Spark, which accepts a backslash only before characters that need one."""
+    """Return a LIKE pattern for Spark, which accepts a backslash only before characters that need one."""
     assert isinstance(constant, Constant)
     made, escaped = "", False
     for character in str(constant.value):

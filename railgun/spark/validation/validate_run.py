@@ -119,7 +119,7 @@ def _partitioner(
     sample: float | None,
     times: TimeRange,
 ) -> list[MetricCheck]:
-    """The checks of one partitioner: lateness, duplicates, and the metrics at home there."""
+    """Return the checks of one partitioner: lateness, duplicates, and the metrics at home there."""
     values = ValueColumns()
     passes, left = planned([Checked(each, each.name, reply(each.name)) for each in metrics], values)
     name = column_name(stream.partitioners[place])

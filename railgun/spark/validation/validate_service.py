@@ -92,7 +92,7 @@ def validate_service(
 
 
 def _controls(log: DataFrame, partitioner: str) -> tuple[ControlHistory, Controls]:
-    """The control records of a partitioner's log: what follows from them, and the records."""
+    """Return the control records of a partitioner's log: what follows from them, and the records."""
     rows = log.where(f"{CONTROL} IS NOT NULL").select(TASK, NUMBER, CONTROL).collect()
     controls = [(row[0], row[1], row[2]) for row in rows]
     return follow_controls(controls, partitioner), controls
@@ -108,7 +108,7 @@ def _not_compared(partitioners: Iterable[str], mixed: Iterable[int]) -> list[Not
 
 
 def _columns(all_controls_seen: Iterable[ControlHistory]) -> list[ResultColumn]:
-    """The columns of all metrics that the stream has had."""
+    """Return the columns of all metrics that the stream has had."""
     lives = {added: life for each in all_controls_seen for added, life in each.lives.items()}
     return [
         ResultColumn.of(f"r_{added}", life.metric.name, life.metric.resolved.result_type)

@@ -54,7 +54,7 @@ def block_of(time: str, window: Window) -> str:
 
 
 def placed(events: DataFrame, window: Window) -> DataFrame:
-    """The events with the columns HEAD, EVENT_BLOCK, ORDER_TIME, ORDER_NUMBER and SEEN_BLOCK.
+    """Return the events with the columns HEAD, EVENT_BLOCK, ORDER_TIME, ORDER_NUMBER and SEEN_BLOCK.
 
     EVENT_BLOCK is the block of an event's time. The last three say from where on the event is seen: (c, o) as above,
     and the block of c. They are null if the event was not accepted.
@@ -89,7 +89,7 @@ def with_states(
     excludes_current: bool,
     stragglers: bool,
 ) -> DataFrame:
-    """A row for each event: `carried`, and for each value the columns `<column>_<state>` over the event's window.
+    """Return a row for each event: `carried`, and for each value the columns `<column>_<state>` over its window.
 
     events: with NUMBER, CLOCK, ACCEPTED_MS, and the columns of the group and of values.
     stragglers: whether there are any.
@@ -123,7 +123,7 @@ def _rows(
     *,
     enters_apart: bool,
 ) -> DataFrame:
-    """The rows that query, and the rows by which events enter a prefix and a suffix.
+    """Return the rows that query, and the rows by which events enter a prefix and a suffix.
 
     enters_apart: whether an event enters the prefix by a row of its own, and not by the row that queries.
     """
@@ -176,7 +176,7 @@ def _rows(
 def _running(
     rows: DataFrame, group: Sequence[str], values: Sequence[Value], part: str, order: str
 ) -> DataFrame:
-    """The rows with the states over all rows of their block up to and including the row itself."""
+    """Return the rows with the states over all rows of their block up to and including the row itself."""
     frame = f"OVER (PARTITION BY {', '.join([*group, BLOCK])} ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND "
     now, before = f"{frame}CURRENT ROW)", f"{frame}1 PRECEDING)"
     made, losers, seconds = [], [], []
@@ -207,7 +207,7 @@ def _with_stragglers(
     values: Sequence[Value],
     seen_at_once: str,
 ) -> DataFrame:
-    """The queries with the states over the stragglers that each of them sees.
+    """Return the queries with the states over the stragglers that each of them sees.
 
     seen_at_once: SQL of whether a query sees a straggler that arrived while the head was where it is at the query.
     """
@@ -260,5 +260,5 @@ def _merged(values: Sequence[Value], parts: Sequence[str]) -> list[str]:
 
 
 def _name(value: Value, state: str, part: str) -> str:
-    """The column of a state over one part of the window."""
+    """Return the column of a state over one part of the window."""
     return f"{value.column}_{state}_{part}"

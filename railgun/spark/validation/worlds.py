@@ -76,7 +76,7 @@ class Cutover:
 def cutovers(
     controls_seen: ControlHistory, controls: Controls, positions: Mapping[int, int]
 ) -> dict[int, Cutover]:
-    """The cutovers by task. positions: of a deepened stream, by task, the offset up to which its task was built.
+    """Return the cutovers by task. positions: of a deepened stream, by task, the offset up to which its task was built.
 
     Raises PlaceError for more than one history, and for a deepening without a known offset.
     """
@@ -112,7 +112,7 @@ def _cutover(task: int, past: Past, controls: Controls, positions: Mapping[int, 
 def told_behind(
     controls: Controls, partitioner: str, tasks: int, found: Mapping[int, Cutover]
 ) -> ControlHistory:
-    """The control records of the second world, whose tasks have the numbers from `tasks` on.
+    """Return the control records of the second world, whose tasks have the numbers from `tasks` on.
 
     Changes that are in force from the beginning of the history are moved before it.
     """
@@ -129,7 +129,7 @@ def told_behind(
 
 
 def known_setting(controls_seen: ControlHistory, found: Mapping[int, Cutover], tasks: int) -> Setting:
-    """The stream's definition when it got its history. controls_seen: of the second world."""
+    """Return the stream's definition when it got its history. controls_seen: of the second world."""
     task = next(iter(found)) + tasks
     return [each for each in controls_seen.settings[task] if place_of_number(each.number)[1] < _BASE_OFFSET][
         -1
@@ -137,7 +137,7 @@ def known_setting(controls_seen: ControlHistory, found: Mapping[int, Cutover], t
 
 
 def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:
-    """The control records of the tasks of both worlds."""
+    """Return the control records of the tasks of both worlds."""
     made = ControlHistory(
         dict(here.lives), {**here.settings, **behind.settings}, {**here.leading, **behind.leading}
     )
@@ -150,7 +150,7 @@ def both(here: ControlHistory, behind: ControlHistory) -> ControlHistory:
 def floors(
     events: DataFrame, here: ControlHistory, behind: ControlHistory, found: Mapping[int, Cutover], tasks: int
 ) -> dict[int, list[Lateness]]:
-    """The settings of lateness in the second world, by task.
+    """Return the settings of lateness in the second world, by task.
 
     An event that was late when a stream was deepened stays late there, whatever the lateness was before.
 
@@ -201,7 +201,7 @@ class Behind:
         self._sort_id = f"CAST({EVENT_ID} AS BIGINT)" if id_type.kind is Kind.LONG else EVENT_ID
 
     def events(self, here: DataFrame, history: DataFrame, place: int) -> DataFrame:
-        """The events to admit in the second world.
+        """Return the events to admit in the second world.
 
         here: admitted events of the first world, with CARRIED.  history: of `HistoryInput.events`.
         place: of the partitioner in the stream's list.
@@ -227,7 +227,7 @@ class Behind:
         return kept.unionByName(self._base(here, history, place), allowMissingColumns=True)
 
     def _base(self, here: DataFrame, history: DataFrame, place: int) -> DataFrame:
-        """The events before the log: the history, and the events that a deepened task had accepted."""
+        """Return the events before the log: the history, and the events that a deepened task had accepted."""
         at = task_column(place)
         rows = history.where(f"{EVENT_MS} < {self._of(lambda each: each.cut_ms, at)}").selectExpr(
             f"{at} AS {TASK}",
@@ -266,7 +266,7 @@ class Behind:
         )
 
     def joined(self, here: DataFrame, behind: DataFrame) -> DataFrame:
-        """The admitted events of both worlds, without those of the first world that were not answered in it."""
+        """Return the admitted events of both worlds, without those of the first world that were not answered in it."""
         taken = self._of(lambda each: each.taken)
         answered = here.where(f"coalesce({NUMBER} < {taken}, true)").drop(*CARRIED)
         answered = answered.withColumns({WORLD: F.lit(0), IS_HERE: F.lit(True)})

@@ -1,9 +1,9 @@
 """The directory of resident pages: an open-addressing hash table from 128-bit page ids to blocks.
 
-The kernels that open, load and evict pages look them up here. An entry has 8 bytes: 31 bits of the id's hash, and the
-number of the block (in units of 64 bytes, plus 1). 0 is an empty entry. Ids themselves are compared in the head of the
-page. A removal shifts back the entries that follow, so there are no tombstones. Eight successive ids share a cache
-line, because pages of one tree are often made together.
+The kernels that open, load and evict pages look them up here. ctx is the address of the pool's context. An entry has 8
+bytes: 31 bits of the id's hash, and the number of the block (in units of 64 bytes, plus 1). 0 is an empty entry. Ids
+themselves are compared in the head of the page. A removal shifts back the entries that follow, so there are no
+tombstones. Eight successive ids share a cache line, because pages of one tree are often made together.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _BLOCK = 0xFFFFFFFF
 
 @jit
 def _hash(hi: Any, lo: Any) -> Any:
-    """31 bits: 28 choose a line of eight entries, and the other three the entry of it that is tried first."""
+    """Return 31 bits: 28 choose a line of eight entries, and the other three the entry of it that is tried first."""
     low = np.uint64(lo)
     mixed = ((low >> np.uint64(3)) ^ (np.uint64(hi) * _SPREAD_HI)) * _SPREAD
     return np.int64(((mixed >> np.uint64(36)) << np.uint64(3)) | (low & np.uint64(7)))
@@ -28,13 +28,13 @@ def _hash(hi: Any, lo: Any) -> Any:
 
 @jit
 def _home(hashed: int, lines: int) -> Any:
-    """Index of the entry at which the search for a hash begins. lines: lines of eight entries in the directory."""
+    """Return the index of the entry at which the search for a hash begins. lines: how many lines the directory has."""
     return ((((hashed >> 3) * lines) >> 28) << 3) | (hashed & 7)
 
 
 @jit
 def _entry_of(ctx: int, hi: Any, lo: Any) -> Any:
-    """Address of the entry of a page; if it has none, minus the address of the empty entry where it would be."""
+    """Return the address of a page's entry; if it has none, minus the address of the empty entry where it would be."""
     entries, lines = ldi64(ctx + DIRECTORY), ldi64(ctx + DIRECTORY_LINES)
     end = entries + (lines << 6)
     memory = ldi64(ctx + MEMORY) - 64
@@ -55,7 +55,7 @@ def _entry_of(ctx: int, hi: Any, lo: Any) -> Any:
 
 @jit
 def find_page(ctx: int, hi: Any, lo: Any) -> Any:
-    """Address of a resident page, or 0. The words of the id may come signed or not."""
+    """Return the address of a resident page, or 0. The words of the id may be signed or not."""
     where = _entry_of(ctx, np.int64(hi), np.int64(lo))
     if where < 0:
         return np.int64(0)

@@ -101,7 +101,7 @@ class PageMemory:
             self.set(PARTIAL_SLAB + 8 * size_class, -1)
 
     def get(self, word: int) -> int:
-        """A word of the context, by its offset in bytes."""
+        """Return a word of the context, by its offset in bytes."""
         return int(self.words[word >> 3])
 
     def set(self, word: int, value: int) -> None:

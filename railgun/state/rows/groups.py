@@ -1,6 +1,6 @@
 """The groups of the entity table and all versions of their row layouts, which the store keeps as items.
 
-A group holds the rows of one GROUP BY.
+`EntityTable` has one `RowGroups`. A group holds the rows of one GROUP BY.
 """
 
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ class RowGroups:
         self._read()
 
     def layouts(self) -> dict[int, Layout]:
-        """The layout in force of every group that is not dropped."""
+        """Return the layout in force of every group that is not dropped."""
         histories = self._histories.items()
         return {group: history.newest for group, history in histories if group not in self._dropped}
 
     def dropped(self) -> set[int]:
-        """The groups whose drop is not durable yet."""
+        """Return the groups whose drop is not durable yet."""
         return set(self._dropped)
 
     def set_layout(

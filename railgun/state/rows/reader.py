@@ -49,7 +49,7 @@ class RowReader:
             yield self._copied(group, found, cells)
 
     def cells_of(self, group: int, hashes: Words) -> Words:
-        """The cells of some entities of a group, uint64[n, cells]; zeros for entities that have no row.
+        """Return the cells of some entities of a group, uint64[n, cells]; zeros for entities that have no row.
 
         hashes: uint64[n, 2] of (hi, lo).
         """
@@ -71,7 +71,7 @@ class RowReader:
         return content
 
     def resident(self, cursor: Addresses, group: int, slots: int, limit: int) -> Addresses:
-        """Addresses of at most `limit` resident rows from a cursor on, those in an older layout included.
+        """Return the addresses of at most `limit` resident rows from a cursor on, those in an older layout included.
 
         Looks at about `slots` slots.
         """
@@ -98,7 +98,9 @@ class RowReader:
         return go_on, self._unpacked([key for key, _ in requested], [value for _, value in requested])
 
     def digest(self, logical: Logical) -> int:
-        """The sum, modulo 2^128, of the hashes of all rows that count. A hash covers group, entity, logical words."""
+        """Return the sum, modulo 2^128, of the hashes of all rows that count. A hash covers group, entity, logical
+        words.
+        """
         total = 0
         for group in self._groups.layouts():
             name = group.to_bytes(2, "big")
@@ -111,7 +113,7 @@ class RowReader:
         return total % (1 << (8 * _DIGEST_BYTES))
 
     def _located(self, requested: list[bytes]) -> Addresses:
-        """Addresses of the resident rows of some keys; 0 for a key without one."""
+        """Return the addresses of the resident rows of some keys; 0 for a key without one."""
         content = np.frombuffer(b"".join(requested) + b"\0", np.uint8)
         rows = np.zeros(len(requested), np.int64)
         locate_rows(self._memory.address, address(content), len(requested), address(rows))

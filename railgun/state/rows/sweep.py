@@ -27,10 +27,12 @@ from reservoir.native.jit import address
 
 @dataclass(frozen=True, slots=True)
 class EmptyRule:
-    """The rule for when a row of a group is empty: its words at `zeros` are zero, and its buckets are past.
+    """The rule for when a row of a group is empty.
 
-    Offsets are in words from the first cell. The words at `buckets` are int64. A bucket is past if it is below the
-    bound with the same index in `bounds`.
+    zeros: the words that must be 0.
+    buckets: the int64 words that hold the number of a tumbling window's time bucket. The bucket must have ended: its
+        number must be below the one at the same index in `bounds`.
+    Words are given by their offset from the first cell, in words.
     """
 
     zeros: Sequence[int]
@@ -42,7 +44,7 @@ class RowSweep:
     """Goes round all rows in steps: first those in memory, then the stored ones.
 
     Empty rows are loaded and returned, not deleted. The caller must first free the pages that a row may still hold for
-    a past bucket, and then call `EntityTable.delete`.
+    a window that has ended, and then call `EntityTable.delete`.
     """
 
     def __init__(self, table: EntityTable) -> None:
@@ -58,10 +60,11 @@ class RowSweep:
         return self._rounds
 
     def step(self, rules: Mapping[int, EmptyRule], limit: int) -> Addresses:
-        """Look at about the next `limit` rows; return the addresses of those that are empty, which are then resident.
+        """Look at about the next `limit` rows. Return the addresses of the empty ones, which are in memory then.
 
-        Rows of groups without a rule are never empty. To be called between batches only, because it loads rows under
-        the current stamp. Raises what `EntityTable.load` raises.
+        Rows of groups without a rule are never empty. The step that ends a round returns none. Must be called between
+        batches only, because the rows that it loads could make those of a running batch leave the memory. Raises what
+        `EntityTable.load` raises.
         """
         table = _RuleTable(rules)
         if self._cursor[CURSOR_SEGMENT // 8] < self._table.segment_count:

@@ -169,7 +169,9 @@ class EntityTable:
             self._room.flush()
 
     def find(self, entities: Words) -> npt.NDArray[np.int64]:
-        """Addresses of the rows of uint64[n, 3] (group, hi, lo); 0 for a row that is not resident, or outdated."""
+        """Return the addresses of the rows of uint64[n, 3] (group, hi, lo); 0 for a row that is not resident, or
+        outdated.
+        """
         found = np.zeros(len(entities), np.int64)
         find_rows(self.context, address(entities), len(entities), address(found))
         return found
@@ -202,7 +204,7 @@ class EntityTable:
     # --- layouts ---------------------------------------------------------------------------------
 
     def layouts(self) -> dict[int, Layout]:
-        """The layout in force of each group. After a recovery, these are the layouts of the checkpoint."""
+        """Return the layout in force of each group. After a recovery, these are the layouts of the checkpoint."""
         return self._groups.layouts()
 
     def set_layout(
@@ -244,7 +246,7 @@ class EntityTable:
         return True
 
     def dropped_groups(self) -> set[int]:
-        """The dropped groups whose numbers may not be used again yet."""
+        """Return the dropped groups whose numbers may not be used again yet."""
         return self._groups.dropped()
 
     def drop_group(self, group: int) -> None:

@@ -75,7 +75,7 @@ def test_that_kernels_are_compiled_is_told(tmp_path: Path, monkeypatch: pytest.M
 
     told, open_configured = list[str](), configured.open_engine
     monkeypatch.setattr("frontend.embedded.serving.is_image", lambda: False)
-    monkeypatch.setattr("frontend.embedded.serving.compile_and_link", lambda: told.append("compiled"))
+    monkeypatch.setattr("frontend.embedded.serving.load_all", lambda: told.append("compiled"))
     monkeypatch.setattr(configured, "open_engine", opened)
     settings = EngineSettings(data_folder=str(tmp_path / "data"), durability="os")
     open_engine(settings, None, told.append, Told()).close()

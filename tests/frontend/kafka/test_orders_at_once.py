@@ -1,6 +1,7 @@
 """Several orders to one node at once: each is told what became of the one that counts."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -10,6 +11,7 @@ from frontend.kafka import cluster_state
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
+from railgun.cluster.plan import Plan
 from railgun.cluster.records import DrainOrder, encode_statement
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.node.leader.leading_nodes import Nodes
@@ -25,11 +27,19 @@ class Orders:
         self, broker: str, nodes: Nodes, transport: KafkaTransport, pool: ThreadPoolExecutor
     ) -> None:
         self.nodes, self._topics, self._pool = nodes, nodes.player.registry.topics, pool
-        self._states = TaskStates(transport, self._topics)
-        self._state = ClusterState(transport, quick_settings(broker), self._topics, self._states)
+        self._broker, self._transport = broker, transport
+        self._opened: list[TaskStates] = []
+        self.state = self.another()
+
+    def another(self) -> ClusterState:
+        """Another front-end's part."""
+        states = TaskStates(self._transport, self._topics)
+        self._opened.append(states)
+        return ClusterState(self._transport, quick_settings(self._broker), self._topics, states)
 
     def close(self) -> None:
-        self._states.close()
+        for states in self._opened:
+            states.close()
 
     def start(self, count: int) -> None:
         names = {f"node-{number}" for number in range(1, count + 1)}
@@ -49,16 +59,15 @@ class Orders:
     def write(self, order: DrainOrder) -> None:
         self.nodes.write(self._topics.nodes, order.key, encode_statement(order))
 
-    @property
-    def newest(self) -> DrainOrder | None:
+    def newest(self, state: ClusterState | None = None) -> DrainOrder | None:
         """The newest order to node-1 that the front-end knows."""
-        return self._state._observed.orders.get("node-1")
+        return (state or self.state)._observed.orders.get("node-1")
 
-    def give(self, *, is_on: bool) -> Given:
+    def give(self, *, is_on: bool, state: ClusterState | None = None) -> Given:
         """Order node-1 to be emptied or used. Returns once the order is written."""
-        before = self.newest
-        given = self._pool.submit(self._state.order, "node-1", [], is_on=is_on)
-        awaited(lambda: self.newest != before)
+        before = self.newest(state)
+        given = self._pool.submit((state or self.state).order, "node-1", [], is_on=is_on)
+        awaited(lambda: self.newest(state) != before)
         return given
 
 
@@ -100,7 +109,7 @@ def test_two_that_want_the_same_get_the_same(orders: Orders) -> None:
 def test_what_came_last_counts_whatever_clocks_say(orders: Orders) -> None:
     """The clock of another front-end may be behind."""
     orders.start(3)
-    given, order = orders.give(is_on=True), orders.newest
+    given, order = orders.give(is_on=True), orders.newest()
     assert order is not None
     orders.write(DrainOrder(node="node-1", asked_ms=order.asked_ms - 5_000, is_on=True))
     orders.hold(is_held=False)
@@ -136,3 +145,43 @@ def test_what_is_refused_is_told_to_each_that_asked(orders: Orders) -> None:
     assert "no other node that lives" in _refused(first)
     assert "no other node that lives" in _refused(second)
     awaited(lambda: not orders.nodes.running[1].plan.drains)
+
+
+@pytest.mark.parametrize("is_of_another", [False, True], ids=["one_front_end", "two_front_ends"])
+def test_a_refusal_is_told_to_one_that_looks_when_it_is_withdrawn(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, is_of_another: bool
+) -> None:
+    """Whoever gave the newest order withdraws it as soon as it is refused."""
+    orders.start(1)
+    state = orders.another() if is_of_another else orders.state
+    waits, may_look, awaits = threading.Event(), threading.Event(), state._await
+
+    def await_late(is_decided: Callable[[Plan], bool]) -> Plan:
+        waits.set()
+        assert may_look.wait(120.0)
+        with state._lock:
+            state._refresh()
+        return awaits(is_decided)
+
+    monkeypatch.setattr(state, "_await", await_late)
+    first = orders.give(is_on=True, state=state)
+    assert waits.wait(120.0)
+    monkeypatch.setattr(state, "_await", awaits)
+    second = orders.give(is_on=True)
+    orders.hold(is_held=False)
+    assert "no other node that lives" in _refused(second)
+    awaited(lambda: not orders.nodes.running[1].plan.drains)
+    may_look.set()
+    assert "no other node that lives" in _refused(first)
+
+
+def test_a_refusal_of_an_earlier_order_is_not_told_of_a_later_one(orders: Orders) -> None:
+    orders.start(1)
+    orders.hold(is_held=False)
+    assert "no other node that lives" in _refused(orders.give(is_on=True))
+    awaited(lambda: not orders.nodes.running[1].plan.drains)
+    orders.hold(is_held=True)
+    first = orders.give(is_on=True)
+    orders.give(is_on=False)
+    orders.hold(is_held=False)
+    assert "a later order has it used again" in _refused(first)

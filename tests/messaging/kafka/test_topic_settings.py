@@ -2,7 +2,7 @@
 
 import pytest
 
-from railgun.messaging.kafka.topic_settings import for_new, weakness
+from railgun.messaging.kafka.topic_settings import settings_of_new, weakness
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from tests.unit.local_units import quick_settings
@@ -10,7 +10,7 @@ from tests.unit.local_units import quick_settings
 
 @pytest.mark.parametrize(("replicas", "set_to"), [(1, {}), (2, {}), (3, {"min.insync.replicas": "2"})])
 def test_new_topics_with_enough_replicas_wait_for_a_second_one(replicas: int, set_to: dict[str, str]) -> None:
-    assert for_new(replicas) == set_to
+    assert settings_of_new(replicas) == set_to
 
 
 @pytest.mark.parametrize(

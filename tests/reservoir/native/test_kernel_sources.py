@@ -110,4 +110,4 @@ def test_the_digest_is_of_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_list_of_what_is_called_is_among_the_sources() -> None:
     """An image has what was called: one that was made by another list is none."""
-    assert ROOT / "railgun" / "kernels.py" in sources()
+    assert ROOT / "railgun" / "kernel_list.py" in sources()

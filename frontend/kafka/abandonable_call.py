@@ -1,4 +1,7 @@
-"""Runs a call to the broker in a thread that the caller can abandon, since a broker that is away may never answer."""
+"""Runs a call to the broker in a thread that the caller can abandon, since a broker that is away may never answer.
+
+A front-end's start, its end and its changes of the catalogue are such calls (running_cluster.py, changes.py).
+"""
 
 import asyncio
 import threading
@@ -9,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def left_behind(call: Callable[[], T]) -> T:
+async def call_abandonably(call: Callable[[], T]) -> T:
     """Make a call in a daemon thread and return its result. If this is cancelled, nothing waits for the thread."""
     made: Future[T] = Future()
     # The future cannot be cancelled from here on: a caller that leaves cancels only its waiting.
