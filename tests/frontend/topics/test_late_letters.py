@@ -4,12 +4,16 @@ import json
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from frontend.topics import windows
+from frontend.topics.late_letters import late_letters
+from railgun.ingest.replies import Reply
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
 from tests.frontend.topics.from_task_logs import Expected
@@ -99,6 +103,21 @@ def test_rewritten_events_have_none(kafka: str, tmp_path: Path) -> None:
         topic.send([event(0, 100), event(1, 98), b"no event"])
         assert topic.await_replies(2)[1]["late"] == {"card": "rewritten", "shop": "rewritten"}
         assert [place_of(each) for each in topic.await_letters(1)] == [(0, 2)]
+
+
+def test_the_partitioners_that_discarded_it_alone_are_named() -> None:
+    def message(number: int) -> Any:
+        said = {"value": b"v", "key": None, "topic": "t", "partition": 0, "offset": number}
+        return SimpleNamespace(**{name: partial(lambda each: each, each) for name, each in said.items()})
+
+    replies = [
+        Reply("a", 1, None),
+        Reply("b", 1, None, {"card": "rewritten"}),
+        Reply("c", 1, None, {"card": "rewritten", "shop": "discarded"}),
+    ]
+    (letter,) = late_letters([message(each) for each in range(3)], replies)
+    said = dict(letter.headers)
+    assert (said["late"], said["offset"], letter.value) == (b"shop", b"2", b"v")
 
 
 def test_no_more_is_read_than_may_be_held(
