@@ -1,14 +1,17 @@
 #!/bin/sh
 # Grants one principal what one role of a cluster needs on the broker. docs/kafka.md has the same as a table.
 #
-#     config/kafka-acls.sh ROLE PRINCIPAL [STREAM...]
+#     config/kafka-acls.sh ROLE PRINCIPAL [STREAM...] [--input TOPIC] [--output TOPIC] [--dead TOPIC]
 #     config/kafka-acls.sh frontend User:railgun-frontend payments
+#     config/kafka-acls.sh frontend User:railgun-frontend payments --input prod.payments --output prod.payments.scored
 #     config/kafka-acls.sh node User:railgun-node
 #     config/kafka-acls.sh spark User:railgun-spark
 #     config/kafka-acls.sh backfill User:railgun-backfill
 #     config/kafka-acls.sh client User:fraud-app payments
 #
 # STREAM: those with an input topic. A front-end reads these topics; a client writes events to them, and reads replies.
+# TOPIC: topics with names of their own that definitions name: as input, or as topic or dead of an output. Each option may
+# stand several times. A front-end reads or writes them, Spark reads outputs.
 # In the environment:
 #   PREFIX      cluster.topic_prefix (railgun)
 #   GROUP       the consumer group in which a client reads replies (the name of the output topic)
@@ -36,6 +39,40 @@ if [ $# -lt 2 ]; then
 fi
 role=$1 principal=$2
 shift 2
+
+# named KIND TOPIC: what a role needs on a topic with a name of its own.
+named() {
+    case $role:$1 in
+    frontend:--input) grant Read topic "$2" ;;
+    frontend:--output | frontend:--dead) grant Create,Write topic "$2" ;;
+    spark:--output) grant Read topic "$2" ;;
+    *)
+        echo "$role has nothing to do with $1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+# What is left are the streams.
+count=$#
+while [ "$count" -gt 0 ]; do
+    case $1 in
+    --*)
+        if [ "$count" -lt 2 ]; then
+            echo "$1: the name of a topic is missing" >&2
+            exit 2
+        fi
+        named "$1" "$2"
+        shift 2
+        count=$((count - 2))
+        ;;
+    *)
+        set -- "$@" "$1"
+        shift
+        count=$((count - 1))
+        ;;
+    esac
+done
 
 # librdkafka asks for the group of every consumer, also of those that belong to none.
 if [ "$role" != client ]; then

@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from time import monotonic, perf_counter
 
-import msgspec
-
 from frontend.exchange.pending import PendingRequest
 from frontend.problems import ProblemError
-from frontend.topics.route import Means
+from frontend.topics.late_letters import late_letters
+from frontend.topics.places import PlaceHeaders
+from frontend.topics.route import Means, Route
+from frontend.topics.stream_output import ReplyEncoder, fitting_key
 from frontend.topics.windows import ASK_MOST_MS, Run, Windows
+from railgun.catalog.model import ReplyKey
 from railgun.ingest.recording import note_batch
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
 from railgun.messaging.kafka.group import GroupMember
 from railgun.messaging.kafka.output import Outgoing, Output, OutputAbortedError
 from railgun.messaging.transport import TopicPartition
 from railgun.telemetry.recording import StreamRecord
-
-_encode = msgspec.json.Encoder().encode
 
 # Two runs wait for answers: one that the tasks have, and one that is on its way. A task that stands still holds up the
 # events of others for no longer than `_PACE_S`.
@@ -39,7 +39,7 @@ class AnswerThread:
 
     def __init__(
         self,
-        stream: str,
+        route: Route,
         means: Means,
         windows: Windows,
         reading: GroupMember,
@@ -47,10 +47,11 @@ class AnswerThread:
         record: StreamRecord,
         on_failure: Callable[[str], None],
     ) -> None:
+        stream = route.stream
         self._stream, self._exchange, self._windows = stream, means.exchange, windows
         self._reading, self._output, self._record = reading, output, record
         self._on_failure = on_failure
-        self._out, self._dead = means.topics.output(stream), means.topics.dead(stream)
+        self._to, self._encoder = route.output, ReplyEncoder(route.output)
         self._changed = windows.changed
         self._answered: list[PendingRequest] = []
         # A heap of runs to publish again: (when, a number that breaks ties, the run).
@@ -86,7 +87,7 @@ class AnswerThread:
         """Check the output. Raises TransportUnavailableError if nothing will be written any more."""
         if self._output.is_stuck:
             raise TransportUnavailableError(
-                self._out, "a transaction does not come to its end", "It is begun anew by itself"
+                self._to.topic, "a transaction does not come to its end", "It is begun anew by itself"
             )
 
     def ask(self, run: Run) -> bool:
@@ -171,8 +172,14 @@ class AnswerThread:
             return
         timer = record.stage_timer()
         replies = request.answers()
-        run.keys = [str(each).encode() for each in request.accepted.ids]
-        run.values = list(map(_encode, replies))
+        if self._to.discards_late:
+            run.late_letters = list(late_letters(run.held, replies))
+        values = self._encoder.encoded(replies, request.accepted)
+        if self._to.key is ReplyKey.INPUT:
+            run.keys = [fitting_key(message.key(), value) for message, value in zip(run.held, values)]
+        else:
+            run.keys = [str(each).encode() for each in request.accepted.ids]
+        run.held, run.values = (), values
         note_batch(record, len(request), request.gathered)
         timer.end("encode")
 
@@ -214,12 +221,16 @@ class AnswerThread:
 
     def _outgoing(self, runs: Sequence[Run]) -> list[Outgoing]:
         """Return the records to write: the replies of runs, then their dead letters."""
-        letters = [letter for run in runs for letter in run.letters]
-        made = [Outgoing(self._out, run.values or (), run.keys) for run in runs if run.values]
+        letters = [letter for run in runs for letter in (*run.letters, *run.late_letters)]
+        made = []
+        for run in runs:
+            if run.values:
+                places = PlaceHeaders(*run.window.where, run.offsets)
+                made.append(Outgoing(self._to.topic, run.values, run.keys, places))
         if letters:
             made.append(
                 Outgoing(
-                    self._dead,
+                    self._to.dead,
                     [letter.value for letter in letters],
                     [letter.key for letter in letters],
                     [letter.headers for letter in letters],

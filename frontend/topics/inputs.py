@@ -1,27 +1,21 @@
 """Begins an input for each stream that has input topics, ends it with them, and begins it again if it failed."""
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from frontend.topics.input_reports import InputReports
-from frontend.topics.recorded import OUT
 from frontend.topics.route import Means, Route
 from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
+from frontend.topics.stream_output import StreamOutput
 from railgun.catalog.catalog import StreamEntry
-from railgun.messaging.errors import (
-    TopicExistsError,
-    TopicSettingsError,
-    TransportClosedError,
-    TransportError,
-)
+from railgun.messaging.errors import TransportClosedError, TransportError, TransportRefusedError
 from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
 from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.messaging.transport import FOREVER, TopicPartition
+from railgun.messaging.transport import TopicPartition
 from railgun.registry.errors import RegistryError
 from railgun.registry.input_topics import PARTITIONS_MAX, InputTopic
 from railgun.wording import listed
@@ -95,7 +89,8 @@ class Inputs:
         for name, entry in streams.items():
             own = tuple((topic, there[topic].id) for topic in wanted[name] if topic in there)
             if own:
-                requested[name] = Route(name, entry.created, own)
+                output = StreamOutput.of(entry.stream, self._means.topics)
+                requested[name] = Route(name, entry.created, own, output)
         for name, running in list(self._running.items()):
             if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
@@ -123,9 +118,14 @@ class Inputs:
                         _log.warning("%s: the topic %s is not read: %s", name, topic, why)
 
     def _begin(self, route: Route, partitions: Mapping[str, int]) -> None:
-        names = self._means.topics
         entry = self._means.intakes.now.catalog.streams.get(route.stream)
         if entry is None or entry.created != route.created:
+            return
+        try:
+            route.output.make_topics(self._transport, max(partitions.values()))
+        except TransportRefusedError as error:
+            # It is about this stream's topics. Others begin.
+            self._failed(route.stream, partitions, str(error))
             return
         start = entry.stream.input.start
         topics = self._means.registry.number_topics(
@@ -133,11 +133,7 @@ class Inputs:
             route.topics,
             lambda topic: start_offsets(self._transport, topic, partitions[topic], start),
         )
-        self._reports = self._reports or InputReports(self._transport, names)
-        for topic, settings in ((names.output(route.stream), OUT), (names.dead(route.stream), FOREVER)):
-            # A topic that somebody has made is used as it is.
-            with contextlib.suppress(TopicExistsError, TopicSettingsError):
-                self._transport.create_topic(topic, max(partitions.values()), settings)
+        self._reports = self._reports or InputReports(self._transport, self._means.topics)
         _log.info("events are read from %s", listed([each.name for each in topics]))
         self._running[route.stream] = StreamInput(
             route,
@@ -173,9 +169,12 @@ class Inputs:
         if running.failure is None:
             self._troubles.pop(name, None)
             return
-        trouble = self._troubles.setdefault(name, _Trouble())
-        trouble.failed()
-        _log.error("%s is read no more for now, and again soon: %s", listed(running.topics), running.failure)
+        self._failed(name, running.topics, running.failure)
+
+    def _failed(self, name: str, topics: Iterable[str], why: str) -> None:
+        """Note that the topics of a stream are not read, and that this begins again soon."""
+        self._troubles.setdefault(name, _Trouble()).failed()
+        _log.error("%s is not read for now, and again soon: %s", listed(list(topics)), why)
 
     def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
         means = self._means

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.topics.schemas import Schemas
+from frontend.topics.stream_output import StreamOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
@@ -14,7 +15,7 @@ from railgun.registry.topics import Topics
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A stream and its input topics.
+    """A stream, its input topics, and where its replies go.
 
     created: the place of the stream's creation.
     topics: name and id of each. The id differs from that of an earlier or later topic of the same name.
@@ -23,6 +24,7 @@ class Route:
     stream: str
     created: int
     topics: tuple[tuple[str, str], ...]
+    output: StreamOutput
 
 
 def _now_ms() -> int:

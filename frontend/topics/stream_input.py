@@ -167,7 +167,7 @@ class StreamInput:
         windows = self.windows
         reading = self._reading = GroupMember(self._means.settings, self._group, self.topics, self)
         answers = self._answers = AnswerThread(
-            self.route.stream, self._means, windows, reading, output, self.record, self.failed
+            self.route, self._means, windows, reading, output, self.record, self.failed
         )
         try:
             self._read(reading, answers)
@@ -362,10 +362,14 @@ class StreamInput:
         for row, error in accepted.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
         letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
+        rows = found.rows
         if accepted.rows is not None:
             own = [own[row] for row in accepted.rows.tolist()]
+            rows = [row if rows is None else rows[row] for row in accepted.rows.tolist()]
         count, after = len(messages), offsets[-1] + 1
         run = Run(window, count, offsets[0], after, accepted, own, letters, read_s, skipped)
+        if self.route.output.needs_records:
+            run.hold(messages if rows is None else [messages[row] for row in rows])
         if not len(accepted):
             run.values = []
         timer.end("admission")

@@ -6,11 +6,13 @@ and follows the group's rebalances; `AnswerThread` takes the answered runs and w
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from time import monotonic
 from typing import NamedTuple
+
+from confluent_kafka import Message
 
 from railgun.ingest.accepted import AcceptedBatch, Position
 from railgun.messaging.transport import Headers, TopicPartition
@@ -79,6 +81,9 @@ class Run:
     skipped: how many records have no value, or do not satisfy the stream's condition.
     patience_ms: how long answers are waited for before the events are published again.
     values, keys: the replies in order, and their keys. None and empty until all answers are there.
+    late_letters: the dead letters of late events that were discarded. Empty until all answers are there.
+    held: the records of the events, where the replies need more of them than the events; their keys and values have
+        `held_bytes`.
     """
 
     window: Window
@@ -93,7 +98,15 @@ class Run:
     patience_ms: int = ASK_MS
     published_s: float = 0.0
     values: list[bytes] | None = None
-    keys: list[bytes] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    late_letters: list[Letter] = field(default_factory=list)
+    held: Sequence[Message] = ()
+    held_bytes: int = 0
+
+    def hold(self, messages: Sequence[Message]) -> None:
+        """Hold the records of the events, in order."""
+        self.held = messages
+        self.held_bytes = sum(len(each.value() or b"") + len(each.key() or b"") for each in messages)
 
     def positions(self) -> list[Position]:
         """Return the position of each event: the window's number, the offset, and the offset committed by now."""
@@ -103,6 +116,8 @@ class Run:
 
 # How long the runs of a partition that goes to another member may take to be answered and written.
 FINISH_S = 3.0
+# While so much is held nothing more is read. What was read together by then may be as much again.
+HELD_LIMIT_BYTES = 32 << 20
 
 
 class Windows:
@@ -114,6 +129,7 @@ class Windows:
     commit: waits until the group has committed positions. It does nothing if they are committed with the answers.
     changed: notified of every change that lets a waiting thread go on. Hold it to read several attributes at once.
     events: how many events are read and not written.
+    held_bytes: how large the records are that are held with them.
     alive_s: when the thread that reads was last heard of, by time.monotonic.
     """
 
@@ -127,7 +143,7 @@ class Windows:
         self._limit_events, self._commit = limit_events, commit
         self._windows: dict[TopicPartition, Window] = {}
         self.changed = threading.Condition()
-        self.events = 0
+        self.events = self.held_bytes = 0
         self.rebalances = 0
         self.alive_s = monotonic()
         self._is_writing = False
@@ -145,7 +161,7 @@ class Windows:
     @property
     def is_full(self) -> bool:
         """Whether no more should be read for now."""
-        return self.events >= self._limit_events
+        return self.events >= self._limit_events or self.held_bytes >= HELD_LIMIT_BYTES
 
     # --- runs ------------------------------------------------------------------------------------------
 
@@ -154,7 +170,7 @@ class Windows:
         with self.changed:
             run.window.runs.append(run)
             run.window.position = run.after
-            self.events += run.count
+            self._count(run, 1)
             if run.values is not None:
                 # It can be written at once. Any other run must be answered first, and need not wake the writing thread.
                 self.changed.notify_all()
@@ -165,7 +181,11 @@ class Windows:
             if not run.window.is_abandoned:
                 assert run.window.runs.pop() is run
                 run.window.position = run.first
-                self.events -= run.count
+                self._count(run, -1)
+
+    def _count(self, run: Run, sign: int) -> None:
+        self.events += sign * run.count
+        self.held_bytes += sign * run.held_bytes
 
     def take_ready(self) -> list[Run]:
         """Return the runs that can be written now. `finish` must follow."""
@@ -189,7 +209,7 @@ class Windows:
                         window.time_ms = max(
                             latest_ms, latest_ms if window.time_ms is None else window.time_ms
                         )
-                    self.events -= run.count
+                    self._count(run, -1)
             self.changed.notify_all()
 
     def has_ready(self) -> bool:
@@ -257,7 +277,8 @@ class Windows:
         with self.changed:
             for window in windows:
                 window.is_abandoned = True
-                self.events -= sum(run.count for run in window.runs)
+                for run in window.runs:
+                    self._count(run, -1)
                 window.runs.clear()
                 self._windows.pop(window.where, None)
             self.changed.notify_all()

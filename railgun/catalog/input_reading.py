@@ -1,6 +1,5 @@
 """Converts what a definition says of the topics that a stream's events come from, from and to plain tables."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from railgun.catalog.input_format import (
     shown_schema,
 )
 from railgun.catalog.model import EARLIEST, LATEST, InputDefinition
+from railgun.catalog.names import check_topic_name
 from railgun.catalog.tables import Table
 from railgun.language.computed import ComputedField, ComputedFieldError, resolve_computed
 from railgun.language.reading import CircleError
@@ -30,7 +30,6 @@ _OTHER_CLUSTER = "input topics are on the engine's own cluster"
 _MIRROR = "have MirrorMaker 2 copy the topic to that cluster, and name the copy"
 
 _1970, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 def input_from_table(
@@ -144,9 +143,4 @@ def _start_text(start: str | int) -> str:
 def _check_topic(topic: str, loc: Location) -> None:
     if ":" in topic or "/" in topic:
         raise DefinitionError(loc, f"{topic[:80]!r} is no name of a topic: {_OTHER_CLUSTER}", _MIRROR)
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise DefinitionError(
-            loc,
-            f"{topic[:80]!r} cannot name a topic",
-            "letters, digits, '.', '_' and '-', at most 249 (ASCII)",
-        )
+    check_topic_name(topic, loc)

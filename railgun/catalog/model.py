@@ -35,6 +35,28 @@ class LatePolicy(StrEnum):
     DISCARD = "discard"
 
 
+class ReplyKey(StrEnum):
+    """The key of replies in the output topic: the event's id, or the key of the record that is answered."""
+
+    ID = "id"
+    INPUT = "input"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDefinition:
+    """The topics to which a front-end writes of a stream, and what is in them. Tasks do not know it.
+
+    topic, dead: the topics of replies and of dead letters; None: those that are named after the stream.
+    key: the key of replies.
+    include: the fields that replies repeat in the output topic, in order.
+    """
+
+    topic: str | None = None
+    dead: str | None = None
+    key: ReplyKey = ReplyKey.ID
+    include: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class FieldDefinition:
     """A field of a stream.
@@ -90,6 +112,7 @@ class StreamDefinition:
         `cluster.log_retention` said when the stream was made, or when it was set back. Tasks do not know it.
     computed: the fields that are computed of recorded ones, each behind those that it reads.
     input: the topics that events come from, and how their records are read. Tasks do not know it.
+    output: where replies and dead letters go, and what is in them. Tasks do not know it.
     partitions: the number of tasks of each partitioner but ALL.
     record_replies: whether replies to HTTP clients are written to the stream's output topic too.
     dedup_events: how many of the last accepted events are remembered, to recognise duplicates.
@@ -110,6 +133,7 @@ class StreamDefinition:
     log_retention_ms: int | None = None
     computed: tuple[ComputedField, ...] = ()
     input: InputDefinition = InputDefinition()
+    output: OutputDefinition = OutputDefinition()
 
     @property
     def future_limit_ms(self) -> int:

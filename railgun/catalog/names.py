@@ -1,4 +1,5 @@
-"""Checks the names of streams and fields. The language checks metrics' names, except against the id's column."""
+"""Checks the names of streams, fields and topics. The language checks metrics' names, except against the column of the
+id."""
 
 import re
 
@@ -11,6 +12,8 @@ RESERVED_STREAMS = frozenset({"replies", "catalog", "positions"})
 ANOTHER_NAME = "give one of them another name with AS"
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+# As brokers have it. They refuse the two names of dots too.
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 def check_name(name: object, what: str, loc: Location) -> str:
@@ -40,6 +43,16 @@ def check_is_not_id(name: str, id_field: str | None, loc: Location) -> None:
     """Raises DefinitionError if a metric has the name that the id's column has in replies."""
     if name == (id_field or "id"):
         raise DefinitionError(loc, f"{name} is the column of the id in replies", "give it a name with AS")
+
+
+def check_topic_name(name: str, loc: Location) -> None:
+    """Raises DefinitionError if no topic can have the name."""
+    if not _TOPIC.fullmatch(name):
+        raise DefinitionError(
+            loc,
+            f"{name[:80]!r} cannot name a topic",
+            "letters, digits, '.', '_' and '-' (ASCII), at most 249",
+        )
 
 
 def column_name(partitioner: str) -> str:

@@ -18,6 +18,7 @@ from railgun.catalog.input_format import DefinitionsFile
 from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
+from railgun.catalog.output_reading import output_from_table, output_to_json
 from railgun.catalog.tables import FOREVER, Table
 from railgun.language.computed import ComputedField
 from railgun.language.duration import format_duration
@@ -42,6 +43,7 @@ KEYS = (
     "record_replies",
     "dedup_events",
     "input",
+    "output",
     "fields",
 )
 """The keys of a stream in a request. In a definitions file the name is that of the table."""
@@ -89,6 +91,8 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     body.pop(_COMPUTED, None)
     if said := input_to_json(stream.input):
         body["input"] = said
+    if said := output_to_json(stream.output):
+        body["output"] = said
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
 
@@ -122,8 +126,8 @@ def log_retention_from(table: Table) -> int | None:
 
 
 def stream_to_json(stream: StreamDefinition) -> dict[str, Any]:
-    """Returns the body of a stream as tasks know it: without `log_retention` and `input`, with no more of recorded
-    fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
+    """Returns the body of a stream as tasks know it: without `log_retention`, `input` and `output`, with no more of
+    recorded fields than types, and with the time zones of computed ones. Older releases would refuse the rest.
     """
     body: dict[str, Any] = {"name": stream.name}
     if stream.time is not None:
@@ -164,6 +168,7 @@ def _made(
     file: DefinitionsFile | None = None,
 ) -> StreamDefinition:
     lateness_ms = table.duration_ms("lateness")
+    recorded = {each.name: each.type for each in fields}
     stream = StreamDefinition(
         name=name,
         fields=fields,
@@ -179,8 +184,9 @@ def _made(
         record_replies=table.flag("record_replies", _DEFAULT.record_replies),
         dedup_events=table.integer("dedup_events", _DEFAULT.dedup_events, 1, DEDUP_EVENTS_LIMIT),
         log_retention_ms=log_retention_from(table),
-        input=input_from_table(
-            table.get("input"), {each.name: each.type for each in fields}, name, table.at("input"), file=file
+        input=input_from_table(table.get("input"), recorded, name, table.at("input"), file=file),
+        output=output_from_table(
+            table.get("output"), [*recorded, *(each.name for each in computed)], table.at("output")
         ),
     )
     check_stream(stream, table.loc)

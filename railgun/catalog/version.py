@@ -8,6 +8,6 @@ WITH_PLACES: Final = 2
 """That of entries in which fields have paths or units."""
 WITH_COMPUTED: Final = 3
 """That of entries in which a stream has computed fields."""
-WITH_INPUT: Final = 4
-"""That of entries which say from which topics a stream's events come, or how records are read."""
-CATALOG_VERSION: Final = WITH_INPUT
+WITH_TOPICS: Final = 4
+"""That of entries which say from which topics a stream's events come, how records are read, or where replies go."""
+CATALOG_VERSION: Final = WITH_TOPICS

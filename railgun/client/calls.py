@@ -156,8 +156,8 @@ def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None
 def evolve_stream(session: Session, stream: str, changes: Mapping[str, Any]) -> Steps[None]:
     """Change a stream.
 
-    changes: new `fields`, computed ones that are None to drop them, `lateness`, `retention`, and `log_retention` and
-        `input`, which None takes back.
+    changes: new `fields`, computed ones that are None to drop them, `lateness`, `retention`, `log_retention`, `input`
+        and `output`. None takes back what was said of the last three.
     """
     yield from change(session, "PATCH", stream_path(stream), changes)
 

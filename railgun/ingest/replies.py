@@ -164,6 +164,7 @@ class Reply(msgspec.Struct, gc=False):
     warming: the metrics that do not answer yet.
     partial: for each metric that lacks old events, a time in ms. The metric covers only events after this time.
     missing: the partitioners that have not answered. Their metrics are left out.
+    fields: a struct of fields of the event, in the stream's output topic alone; None if they are too large.
     """
 
     id: str | int
@@ -174,6 +175,7 @@ class Reply(msgspec.Struct, gc=False):
     warming: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
     partial: Mapping[str, int] | msgspec.UnsetType = msgspec.UNSET
     missing: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
+    fields: Any = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,18 @@ def replies_of(scored: ScoredBatch, selection: Sequence[str] | None) -> list[Rep
     replies = list(map(Reply, accepted.ids, accepted.times, made))
     _add_notes(replies, all_answers, names)
     return replies
+
+
+def repeat_fields(replies: Sequence[Any], fields: ResultBlock) -> None:
+    """Put fields of events into their replies. What stands in place of a reply stays as it is.
+
+    fields: the values, of as many events.
+    """
+    names, columns = fields.form.names, values_by_metric(fields, None)
+    rows = map(_metrics_type(names), *(columns[name] for name in names))
+    for reply, row in zip(replies, rows, strict=True):
+        if isinstance(reply, Reply):
+            reply.fields = row
 
 
 def python_replies(scored: ScoredBatch) -> list[dict[str, Any]]:

@@ -117,6 +117,27 @@ def _resolve(
     )
 
 
+def field_as_derived(name: str, fields: Fields, stream: str) -> ResolvedDerived:
+    """Return a field of a stream, recorded or computed, as a derived metric of its name. No statement makes it.
+
+    fields: all of the stream.
+    """
+    field, types = fields[name], types_of(fields)
+    expression = Field(field, name) if isinstance(field, Type) else field
+    return ResolvedDerived(
+        name=name,
+        stream=stream,
+        expression=expression,
+        fields={each: types[each] for each in sorted(fields_of(expression))},
+        operands={},
+        event_fields=frozenset((name,)),
+        names=frozenset((name,)),
+        zones=(),
+        text=name,
+        sql="",
+    )
+
+
 class _OperandInference(Inference):
     """Types expressions over fields and metrics.
 

@@ -25,9 +25,10 @@ from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.catalog.field_reading import place_to_json, with_place
 from railgun.catalog.input_reading import input_from_record, input_to_record
 from railgun.catalog.model import StreamDefinition
+from railgun.catalog.output_reading import output_from_table, output_to_json
 from railgun.catalog.stream_reading import log_retention_from, log_retention_text
 from railgun.catalog.tables import Table
-from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_INPUT, WITH_PLACES
+from railgun.catalog.version import CATALOG_VERSION, FIRST, WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
 from railgun.registry.change_log import ChangeLog, logged
 from railgun.registry.errors import CatalogDamagedError, CatalogVersionError
 from railgun.registry.input_topics import InputTopic, topic_from_json, topic_to_json
@@ -36,7 +37,7 @@ from railgun.registry.origin import Made
 KEY_BYTES = 16
 # For how many requests the changes that they began are remembered. A writer that was interrupted looks for its own.
 _AUTHORS = 256
-_KEPT, _PLACES, _INPUT = "log_retention", "fields", "input"
+_KEPT, _PLACES, _INPUT, _OUTPUT = "log_retention", "fields", "input", "output"
 _TOPIC = "input_topic"
 
 _encode = msgspec.json.Encoder().encode
@@ -114,7 +115,8 @@ class CatalogState:
         if isinstance(change, Warm):
             raise CatalogError("it belongs into a task's log")
         if isinstance(change, PutStream):
-            change = _with_input(_with_places(self._with_log_retention(change, entry), entry), entry)
+            change = _with_places(self._with_log_retention(change, entry), entry)
+            change = _with_output(_with_input(change, entry), entry)
         name = change_stream(change)
         if "key" in entry:
             self.keys[name] = bytes.fromhex(entry["key"])
@@ -162,6 +164,12 @@ def _with_input(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
     return replace(change, stream=replace(stream, input=said))
 
 
+def _with_output(change: PutStream, entry: Mapping[str, Any]) -> PutStream:
+    """Return a change with what its entry says beside it of the output. Raises DefinitionError."""
+    output = output_from_table(entry.get(_OUTPUT), change.stream.types, (_OUTPUT,))
+    return replace(change, stream=replace(change.stream, output=output))
+
+
 def check(catalog: Catalog, changes: Sequence[Change]) -> None:
     """Raise CatalogError if changes, one after another, do not fit a catalogue."""
     trial = catalog.copy()
@@ -193,9 +201,11 @@ def begin_entry(
         if change.stream.computed:
             # They are in the definition. Every process has to know them, or it would refuse that.
             entry["version"] = WITH_COMPUTED
+        # A front-end that passed over these would read other topics, or write to others.
         if said := input_to_record(change.stream.input):
-            # A front-end that passed over it would read another topic.
-            entry |= {"version": WITH_INPUT, _INPUT: said}
+            entry |= {"version": WITH_TOPICS, _INPUT: said}
+        if said := output_to_json(change.stream.output):
+            entry |= {"version": WITH_TOPICS, _OUTPUT: said}
         # Not in the definition: releases that do not know it would refuse that, and pass over this.
         if change.stream.log_retention_ms is not None:
             entry[_KEPT] = log_retention_text(change.stream.log_retention_ms)

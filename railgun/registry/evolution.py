@@ -23,7 +23,7 @@ from railgun.catalog.definitions import definitions_from_sql, load_definitions, 
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.field_reading import field_text, fields_from_table
 from railgun.catalog.input_reading import with_kept_zones
-from railgun.catalog.model import Definitions, StreamDefinition
+from railgun.catalog.model import Definitions, OutputDefinition, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.registry.errors import (
     DefinitionsError,
@@ -135,7 +135,10 @@ def changed_stream(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -
     Raises as `evolved` does.
     """
     entry = stream_entry(catalog, stream)
-    requested = {**settings, "fields": _changed_fields(entry.stream, settings.get("fields", {}))}
+    # A new output names its fields itself.
+    output = OutputDefinition() if "output" in settings else entry.stream.output
+    fields = _changed_fields(replace(entry.stream, output=output), settings.get("fields", {}))
+    requested = {**settings, "fields": fields}
     change = evolved(catalog, stream, requested)
     return [] if change.stream == entry.stream else [change]
 
@@ -169,13 +172,16 @@ def _changed_fields(stream: StreamDefinition, changed: object) -> object:
 
 
 def _check_unread(stream: StreamDefinition, dropped: Collection[str]) -> None:
-    """Raise CatalogError if a field that is to be dropped is a partitioner, or if a computed field that stays reads it.
+    """Raise CatalogError if a field that is to be dropped is a partitioner, or if replies or a computed field that
+    stays read it.
 
     The catalogue checks metrics.
     """
     for name in sorted(dropped):
         if name in stream.partitioners:
             raise CatalogError(f"{stream.name}: the field {name} is a partitioner, and cannot be dropped")
+        if name in stream.output.include:
+            raise CatalogError(f"{stream.name}: the field {name} is in the include of the output")
         for each in stream.computed:
             if name in each.names and each.name not in dropped:
                 raise CatalogError(

@@ -1,14 +1,9 @@
-"""The topics that a stream's events come from: which may be named, and their numbers. Does no I/O."""
+"""The topics that a stream's events come from, and their numbers. Does no I/O."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from railgun.catalog.changes import Change, PutStream
-from railgun.catalog.model import StreamDefinition
-from railgun.registry.errors import DefinitionsError
-from railgun.registry.topics import Topics
 
 PARTITION_BITS = 14
 PARTITIONS_MAX = 1 << PARTITION_BITS
@@ -76,36 +71,3 @@ def topic_from_json(body: Mapping[str, Any]) -> tuple[int, InputTopic]:
     """Return what `topic_to_json` has made of a stream and a topic. Raises KeyError, TypeError."""
     starts, is_remade = tuple(body.get("starts", ())), bool(body.get("remade", False))
     return body["created"], InputTopic(body["topic"], body["id"], body["number"], starts, is_remade)
-
-
-def check_inputs(changes: Sequence[Change], streams: Mapping[str, StreamDefinition], topics: Topics) -> None:
-    """Raise DefinitionsError if a stream is to read a topic that this cluster writes.
-
-    streams: by name, the streams before the changes.
-    """
-    put = {each.stream.name: each.stream for each in changes if isinstance(each, PutStream)}
-    known = dict(streams) | put
-    for stream in known.values() if put else ():
-        for topic in stream.input.topics:
-            if why := _own(topic, stream, known, topics):
-                raise DefinitionsError(f"{stream.name}: {topic} cannot be an input topic: {why}")
-
-
-def _own(
-    topic: str, stream: StreamDefinition, known: Mapping[str, StreamDefinition], topics: Topics
-) -> str | None:
-    """Return what a topic is to this cluster, if it is one that the cluster writes; else None."""
-    for each in known.values():
-        whose = "its own" if each.name == stream.name else f"the stream {each.name}'s"
-        if topic == topics.output(each.name):
-            return f"it is {whose} output; a stream that reads replies could feed itself"
-        if topic == topics.dead(each.name):
-            return f"it is {whose} topic of dead letters"
-        if topic in topics.of_tasks(each) or topic in topics.of_queries(each):
-            return f"it is {whose} tasks'"
-    before, _, stem = topic.removesuffix(".in").rpartition(".")
-    if topic.startswith(f"{topics.prefix}.") and not (
-        topic.endswith(".in") and before == topics.prefix and stem
-    ):
-        return f"names with {topics.prefix}. are this cluster's own, but for {topics.prefix}.STREAM.in"
-    return None

@@ -39,10 +39,11 @@ from railgun.registry.entries import (
 )
 from railgun.registry.errors import RegistryBusyError, UnknownNameError
 from railgun.registry.follower import Follower, Snapshot
-from railgun.registry.input_topics import InputTopic, check_inputs, numbered
+from railgun.registry.input_topics import InputTopic, numbered
 from railgun.registry.origin import UNNAMED, Made, Origin
 from railgun.registry.readers import CatalogReaders
 from railgun.registry.telling import Telling
+from railgun.registry.topic_uses import check_topics
 from railgun.registry.topics import PREFIX, Topics
 
 Request = Sequence[Change] | Callable[[Catalog], Sequence[Change]]
@@ -294,7 +295,7 @@ class KafkaRegistry:
             if not changes:
                 return []
             check(catalog, changes)
-            check_inputs(changes, catalog.definitions, self._topics)
+            check_topics(changes, catalog.definitions, self._topics)
             self._readers.check(changes, catalog.definitions)
             self._telling.check_there(changes, catalog.definitions)
             self._clear_the_ground(writer, changes)

@@ -1,10 +1,10 @@
 """Makes sure that every process of a cluster reads a change of the catalogue, before `KafkaRegistry` writes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from railgun.catalog.changes import Change, PutStream
-from railgun.catalog.model import InputDefinition, StreamDefinition
-from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_INPUT, WITH_PLACES
+from railgun.catalog.model import StreamDefinition
+from railgun.catalog.version import FIRST, WITH_COMPUTED, WITH_PLACES, WITH_TOPICS
 from railgun.cluster.records import FrontEndRecord, NodeRecord, RecordError, decode_statement
 from railgun.messaging.kafka.membership import GroupMembers
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -16,6 +16,7 @@ from railgun.registry.topics import Topics
 from railgun.wording import listed
 
 _CATALOG = "catalog"
+_PLAIN = StreamDefinition("", ())
 
 
 class CatalogReaders:
@@ -35,9 +36,14 @@ class CatalogReaders:
         put = [change for change in changes if isinstance(change, PutStream)]
         for version, what, new in (
             (
-                WITH_INPUT,
-                "input (here of {})",
-                [each.stream.name for each in put if _has_new_input(each, known)],
+                WITH_TOPICS,
+                "inputs (here of {})",
+                _newly_said(put, known, lambda stream: stream.input),
+            ),
+            (
+                WITH_TOPICS,
+                "outputs (here of {})",
+                _newly_said(put, known, lambda stream: stream.output),
             ),
             (
                 WITH_COMPUTED,
@@ -107,11 +113,19 @@ def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[
     return [each.name for each in change.stream.computed if before is None or each.name not in before.types]
 
 
-def _has_new_input(change: PutStream, known: Mapping[str, StreamDefinition]) -> bool:
-    """Return whether a change is the first that says something of a stream's input."""
-    before = known.get(change.stream.name)
-    nothing = InputDefinition()
-    return change.stream.input != nothing and (before is None or before.input == nothing)
+def _newly_said(
+    put: Sequence[PutStream], known: Mapping[str, StreamDefinition], key: Callable[[StreamDefinition], object]
+) -> list[str]:
+    """Return the streams that say something of a key, and did not before.
+
+    known: the streams before the changes.  key: returns the value of the key.
+    """
+    nothing = key(_PLAIN)
+    return [
+        each.stream.name
+        for each in put
+        if key(each.stream) != nothing and key(known.get(each.stream.name, _PLAIN)) == nothing
+    ]
 
 
 def _reads(reads: Mapping[str, int], version: int) -> bool:

@@ -54,6 +54,18 @@ class Topics:
         before, _, number = topic.rpartition(".")
         return before == f"{self.prefix}.replies" and number.isascii() and number.isdecimal()
 
+    def is_of_cluster(self, topic: str) -> bool:
+        """Whether a topic is one of the cluster itself, and of no stream."""
+        own = (self.catalog, self.positions, self.inputs, self.nodes, self.assignment, self.leader)
+        return topic in own or self.is_of_replies(topic)
+
+    def is_reserved(self, topic: str) -> bool:
+        """Whether a name is kept for what the cluster writes: it begins with the prefix, and is not `input` of a
+        stream."""
+        before, _, stem = topic.removesuffix(".in").rpartition(".")
+        is_input = topic.endswith(".in") and before == self.prefix and bool(stem)
+        return topic.startswith(f"{self.prefix}.") and not is_input
+
     def tasks(self, stream: str, partitioner: str) -> str:
         """Return the topic of the event and control records of a partitioner's tasks: one partition for each."""
         name = column_name(partitioner)
@@ -70,12 +82,23 @@ class Topics:
         return f"{self.prefix}.{stream}.in"
 
     def output(self, stream: str) -> str:
-        """Return the topic of the replies to events of `input`."""
+        """Return the topic of the replies to events of `input`, if the stream does not name another one."""
         return f"{self.prefix}.{stream}.out"
 
+    def output_of(self, stream: StreamDefinition) -> str:
+        """Return the topic of a stream's replies."""
+        return stream.output.topic or self.output(stream.name)
+
     def dead(self, stream: str) -> str:
-        """Return the topic of records of `input` that could not be used, with the reason in their headers."""
+        """Return the topic of records that could not be used, if the stream does not name another one.
+
+        Records of tasks' logs go there in any case.
+        """
         return f"{self.prefix}.{stream}.dead"
+
+    def dead_of(self, stream: StreamDefinition) -> str:
+        """Return the topic of records of `input` that could not be used, with the reason in their headers."""
+        return stream.output.dead or self.dead(stream.name)
 
     def of_tasks(self, stream: StreamDefinition) -> dict[str, int]:
         """Return all task topics of a stream, with their numbers of partitions."""

@@ -226,7 +226,7 @@ INPUT = (
         "railgun_dead_letters_total",
         FamilyKind.COUNTER,
         _STREAM,
-        "records of input topics that could not be used, now in the topic of dead letters",
+        "records of input topics that could not be used, now in the topic of dead letters; without late events",
     ),
     Family(
         "railgun_input_skipped_total",

@@ -8,7 +8,21 @@ import pytest
 from tests.broker.secured_broker import Right, rights_of
 from tests.forked import ROOT
 
-ROLES = {"frontend": ["payments"], "node": [], "spark": [], "backfill": [], "client": ["payments"]}
+ROLES = {
+    "frontend": [
+        "--input",
+        "prod.payments",
+        "payments",
+        "--output",
+        "prod.scored",
+        "--dead",
+        "prod.rejected",
+    ],
+    "node": [],
+    "spark": ["--output", "prod.scored"],
+    "backfill": [],
+    "client": ["payments"],
+}
 _ROW = re.compile(r"^\| (\w+) \| (topic|group|transactional-id) \| `([^`]+)` \| ([\w, ]+) \|$", re.MULTILINE)
 
 

@@ -1,6 +1,5 @@
 """What definitions say of input topics: what is read, what is refused, what may change, what the catalogue keeps."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +14,9 @@ from railgun.catalog.model import Definitions, InputDefinition, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, stream_from_json
 from railgun.language.zones import zone_of
 from railgun.registry.entries import CatalogState, begin_entry, topic_entry
-from railgun.registry.errors import DefinitionsError
 from railgun.registry.evolution import changed_stream
-from railgun.registry.input_topics import InputTopic, check_inputs, hashed, numbered
+from railgun.registry.input_topics import InputTopic, hashed, numbered
 from railgun.registry.origin import Made
-from railgun.registry.topics import Topics
 
 TEXT = """
 [streams.s]
@@ -211,33 +208,3 @@ def test_numbers_are_kept() -> None:
     assert {(each["version"], each["done"]) for each in map(msgspec.json.decode, entries.values())} == {
         (1, 0)
     }
-
-
-def reading(*topics: str, name: str = "s") -> StreamDefinition:
-    return replace(PLAIN, name=name, input=InputDefinition(topics))
-
-
-@pytest.mark.parametrize(
-    ("topic", "message"),
-    [
-        ("p.s.out", "it is its own output; a stream that reads replies could feed itself"),
-        ("p.other.out", "it is the stream other's output"),
-        ("p.s.dead", "it is its own topic of dead letters"),
-        ("p.s.by.card", "it is its own tasks'"),
-        ("p.other.ask.card", "it is the stream other's tasks'"),
-        ("p.catalog", "names with p. are this cluster's own, but for p.STREAM.in"),
-        ("p.later.out", "names with p. are this cluster's own"),
-        ("p.later.by.in", "names with p. are this cluster's own"),
-        ("p.in", "names with p. are this cluster's own"),
-    ],
-)
-def test_topics_that_the_cluster_writes_are_refused(topic: str, message: str) -> None:
-    known: Mapping[str, Any] = {"other": replace(PLAIN, name="other")}
-    with pytest.raises(DefinitionsError) as raised:
-        check_inputs([put(reading("a", topic))], known, Topics("p"))
-    assert str(raised.value).startswith(f"s: {topic} cannot be an input topic: {message}")
-
-
-def test_any_other_topic_may_feed_several_streams() -> None:
-    known = {"other": reading("a", "p.s.in", name="other")}
-    check_inputs([put(reading("a", "p.s.in", "p.other.in", "q.s.out", "in"))], known, Topics("p"))

@@ -7,7 +7,7 @@ import msgspec
 from railgun.catalog.changes import AddDerived, AddMetric, Change, PutStream, change_from_json, change_to_json
 from railgun.catalog.definitions import define_metric, parse_definitions
 from railgun.catalog.input_format import InputFormat
-from railgun.catalog.model import LOGS_FOREVER, InputDefinition
+from railgun.catalog.model import LOGS_FOREVER, InputDefinition, OutputDefinition, ReplyKey
 from railgun.language.computed import resolve_computed
 from railgun.language.parser import parse_query
 from railgun.language.resolve import resolve
@@ -100,6 +100,7 @@ def entries() -> dict[str, bytes]:
         "a stream begins that says how its input is read": begin_entry(formatted(put), Made(), KEY),
         "a stream begins that says from which topics its events come": begin_entry(fed(put), Made(), KEY),
         "a topic has a number": topic_entry(1, TOPIC)[1],
+        "a stream begins that says where its replies go": begin_entry(put_out(put), Made(), KEY),
     }
 
 
@@ -141,6 +142,13 @@ def placed(put: PutStream) -> PutStream:
     first, second, *others = put.stream.fields
     fields = (replace(first, path=parse_path("a[0]['b-c']")), replace(second, unit="s"), *others)
     return replace(put, stream=replace(put.stream, fields=fields))
+
+
+def put_out(put: PutStream) -> PutStream:
+    """The change with topics, keys and fields of replies."""
+    names = tuple(field.name for field in put.stream.fields)
+    output = OutputDefinition("scored", "rejected", ReplyKey.INPUT, names[:2])
+    return replace(put, stream=replace(put.stream, output=output))
 
 
 def keeping(put: PutStream, kept_ms: int | None) -> PutStream:
@@ -208,6 +216,20 @@ def test_input_topics_are_read_back() -> None:
     assert stream.input.where.zones[0].offsets == LISBON.offsets
     assert state.topics == {1: {TOPIC.id: TOPIC}}
     assert state.pending
+
+
+def test_where_replies_go_is_read_back() -> None:
+    put = changes()[0]
+    assert isinstance(put, PutStream)
+    assert change_to_json(put_out(put)) == change_to_json(put)
+    state = CatalogState("place")
+    body = expected("catalogue_entries.json")["a stream begins that says where its replies go"]
+    state.take(0, msgspec.json.encode(body))
+    assert state.catalog.streams["payments"].stream == put_out(put).stream
+    # An entry that says nothing takes it back.
+    state.take(1, begin_entry(replace(put, place=2), Made()))
+    assert state.catalog.streams["payments"].stream == put.stream
+    assert state.log.newest(1)[0].what.startswith("output topic scored; dead rejected; key input; include ")
 
 
 def test_who_made_a_change_is_read_back() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from railgun.catalog.changes import Change, DropStream, PutStream
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.cluster.records import READS, DrainOrder, FrontEndRecord, NodeRecord, encode_statement
 from railgun.messaging.kafka.membership import Members
@@ -100,7 +101,7 @@ def test_front_ends(cluster: Cluster) -> None:
     assert found == (
         "the front-end front-6 of 0.1.0, the front-end of the topic p.replies.7 (if it has died, delete the topic)"
     )
-    cluster.front_end(6, {**BEFORE, "catalog": 3})
+    cluster.front_end(6, {**BEFORE, "catalog": 9})
     cluster.front_end(7, dict(READS))
     assert cluster.laggards() is None
 
@@ -115,14 +116,30 @@ def test_computed_fields_need_a_later_version(cluster: Cluster) -> None:
     assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
 
 
-def test_formats_of_input_need_a_later_version(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("said", "other", "what"),
+    [
+        ({"input": {"format": "json"}}, {"input": {"topics": ["a"]}}, "inputs"),
+        ({"output": {"key": "input"}}, {"output": {"topic": "elsewhere"}}, "outputs"),
+    ],
+)
+def test_inputs_and_outputs_need_a_later_version(
+    cluster: Cluster, said: dict[str, Any], other: dict[str, Any], what: str
+) -> None:
+    def stream(more: dict[str, Any]) -> StreamDefinition:
+        return stream_from_json({"name": "s", "fields": {"x": "long"}, **more})
+
     cluster.members = {"one"}
     cluster.node("one", {**BEFORE, "catalog": 3})
-    stream = stream_from_json({"name": "s", "fields": {"x": "long"}, "input": {"format": "json"}})
-    found = cluster.laggards(PutStream(1, stream, 1))
-    assert found == "input (here of s) are not read by the node one of 0.1.0"
-    assert cluster.laggards(PutStream(2, stream, 1), {"s": stream}) is None
-    assert cluster.laggards(PutStream(2, PLAIN, 1), {"s": stream}) is None
+    new = PutStream(1, stream(said), 1)
+    assert cluster.laggards() is None
+    assert cluster.laggards(new) == f"{what} (here of s) are not read by the node one of 0.1.0"
+    assert cluster.laggards(new, {"s": PLAIN}) == cluster.laggards(new)
+    # They were asked about it before.
+    assert cluster.laggards(PutStream(2, stream(other), 1), {"s": new.stream}) is None
+    assert cluster.laggards(PutStream(2, PLAIN, 1), {"s": new.stream}) is None
+    cluster.node("one", dict(READS))
+    assert cluster.laggards(new) is None
 
 
 def test_what_all_read_is_not_asked_about(cluster: Cluster) -> None:

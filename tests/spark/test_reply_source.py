@@ -20,7 +20,7 @@ COLUMNS = tuple(ResultColumn.of(f"r_{at}", name, type_) for at, (name, type_) in
 
 def row(**said: Any) -> dict[str, Any]:
     """The row of a reply."""
-    place = ReplyPlace((), None, "", {}, "s", COLUMNS)
+    place = ReplyPlace((), None, "", {}, COLUMNS)
     body = {"id": "e", "time": 1, "metrics": dict.fromkeys(TYPES), **said}
     [made] = _Rows(place).batch([json.dumps(body).encode()], [0], "line").to_pylist()
     return dict(made)
@@ -53,7 +53,7 @@ def test_problems_of_refused_events_are_passed_over(tmp_path: Path) -> None:
     problem = json.dumps({"type": "about:blank", "title": "Bad event", "status": 422, "detail": "x"})
     file = tmp_path / "replies.ndjson"
     file.write_text(f"{reply}\n{problem}\n\n{reply}\n")
-    rows = _Rows(ReplyPlace((str(file),), None, "", {}, "s", ()))
+    rows = _Rows(ReplyPlace((str(file),), None, "", {}, ()))
     [batch] = rows.of_lines(_Lines(0, str(file)))
     assert [place_of_number(number)[1] for number in batch.column("reply_n").to_pylist()] == [1, 4]
     file.write_text('{"title": "no problem"}\n')

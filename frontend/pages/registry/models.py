@@ -49,6 +49,15 @@ class Input(BaseModel):
     )
 
 
+class Output(BaseModel):
+    """Where a stream's replies go on Kafka, and what is in them."""
+
+    topic: str | None = Field(None, description="the topic of replies; else <prefix>.<stream>.out")
+    dead: str | None = Field(None, description="the topic of dead letters; else <prefix>.<stream>.dead")
+    key: str | None = Field(None, description="of replies: id (the event's), or input (that of its record)")
+    include: list[str] | None = Field(None, description="fields that replies repeat in the output topic")
+
+
 class Stream(BaseModel):
     """A stream. The keys are those of definitions files."""
 
@@ -69,6 +78,7 @@ class Stream(BaseModel):
     input: Input | None = Field(
         None, description="the topics that events come from, and how their records are read"
     )
+    output: Output | None = Field(None, description="where replies go on Kafka, and what is in them")
     fields: dict[str, str | FieldPlace] = Field(
         description="types by name: string, long, double, boolean, decimal(p,s), timestamp; or tables with more",
         examples=[{"tx_id": "string", "ts": "timestamp", "card": "string", "amount": "double"}],
@@ -89,6 +99,9 @@ class StreamChange(BaseModel):
     input: Input | None = Field(
         None,
         description="the topics that events come from, and how their records are read, as a whole; null: the default",
+    )
+    output: Output | None = Field(
+        None, description="where replies go, and what is in them, as a whole; null: the default"
     )
 
 

@@ -28,9 +28,9 @@ from railgun.catalog.tables import Table
 from railgun.registry.evolution import unknown_name
 from railgun.registry.metric_status import MetricStatus
 
-_EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input")
+_EVOLVABLE = ("fields", "lateness", "retention", "log_retention", "input", "output")
 # With a null they take back what was said.
-_TAKEN_BACK = ("log_retention", "input")
+_TAKEN_BACK = ("log_retention", "input", "output")
 _FIXED = frozenset(KEYS) - set(_EVOLVABLE)
 
 

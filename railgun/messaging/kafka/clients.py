@@ -136,10 +136,11 @@ def _produce_each(
     callback: dict[str, Any],
 ) -> list[KafkaError]:
     """Enqueue records one by one, up to the first that is not taken: `produce_batch` takes no headers."""
-    taken = 0
+    taken, produce = 0, producer.produce
     try:
         for value, key, each in zip(values, keys or [None] * len(values), headers):
-            producer.produce(topic, value, key, partition, headers=list(each), **callback)
+            own = each if isinstance(each, list) else list(each)
+            produce(topic, value, key, partition, headers=own, **callback)
             taken += 1
     except BufferError:
         return [KafkaError(KafkaError._QUEUE_FULL)] * (len(values) - taken)

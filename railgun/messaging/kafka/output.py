@@ -37,8 +37,8 @@ _STUCK_S = 5.0
 _FLUSH_S = 0.5
 _RETRY_S = 0.05
 _BY_KEY = -1
-# Half of a topic's default max.message.bytes; and about the size of a record's key and frame.
-_REQUEST_BYTES, _RECORD_BYTES = 500_000, 100
+# Half of a topic's default max.message.bytes; and about the size of a record's headers and frame.
+_REQUEST_BYTES, _RECORD_BYTES = 500_000, 150
 
 
 class Outgoing(NamedTuple):
@@ -238,8 +238,8 @@ def _requests(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
     size_bytes = 0
     for topic, values, keys, headers in outgoing:
         first = 0
-        for number, value in enumerate(values):
-            size_bytes += len(value or b"") + _RECORD_BYTES
+        for number, (value, key) in enumerate(zip(values, keys, strict=True)):
+            size_bytes += len(value or b"") + len(key or b"") + _RECORD_BYTES
             if size_bytes >= _REQUEST_BYTES:
                 after = number + 1
                 part.append(

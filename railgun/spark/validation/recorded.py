@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railgun.catalog.catalog import StreamEntry
+from railgun.catalog.model import StreamDefinition
 from railgun.catalog.names import column_name
+from railgun.registry.topics import Topics
 from railgun.spark.errors import OptionError, ReplyFileError
 from railgun.spark.tables.opening import registered
 from railgun.spark.tables.options import read_options
@@ -40,7 +42,7 @@ class Recorded:
         made = {**self.log, "stream": stream, "partitioner": column_name(partitioner)}
         return made if self.history is None else {**made, "columns": RECORD}
 
-    def replies(self, stream: str, columns: Sequence[ResultColumn] = ()) -> ReplyPlace:
+    def replies(self, stream: StreamDefinition, columns: Sequence[ResultColumn] = ()) -> ReplyPlace:
         """Return the place of a stream's replies. Raises OptionError, ReplyFileError if there can be none."""
         options = read_options(self.log)
         if options.broker is None and not self.files:
@@ -54,7 +56,8 @@ class Recorded:
                     f"{path}: there is no such file; name files of one JSON reply on each line"
                 )
         broker = None if self.files else options.broker
-        return ReplyPlace(self.files, broker, options.topic_prefix, options.kafka, stream, tuple(columns))
+        topic = Topics(options.topic_prefix).output_of(stream)
+        return ReplyPlace(self.files, broker, topic, options.kafka, tuple(columns))
 
 
 def check_recorded(recorded: Recorded) -> StreamEntry:
@@ -64,7 +67,7 @@ def check_recorded(recorded: Recorded) -> StreamEntry:
     """
     entry = recorded.registered()
     stream = entry.stream
-    replies = recorded.replies(stream.name)
+    replies = recorded.replies(stream)
     if replies.broker is not None:
         replies.open().close()
     for partitioner in stream.partitioners:

@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 
 from railgun.language.types import Kind, Type
 from railgun.plan.outputs import is_wide
-from railgun.registry.topics import Topics
 from railgun.spark.errors import ReplyFileError
 from railgun.spark.tables.broker_place import broker_settings
 from railgun.spark.tables.record_log import Bounds, Piece
@@ -87,13 +86,12 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlace:
-    """The place of replies, and the columns that are read. files: NDJSON; read if there is no broker."""
+    """The place of replies, and the columns that are read. files: NDJSON; read if there is no broker.  topic: else."""
 
     files: tuple[str, ...]
     broker: str | None
-    topic_prefix: str
+    topic: str
     kafka: Mapping[str, str]
-    stream: str
     columns: tuple[ResultColumn, ...]
 
     def options(self) -> dict[str, str]:
@@ -107,23 +105,18 @@ class ReplyPlace:
         columns = tuple(ResultColumn(**each) for each in body.pop("columns"))
         return cls(tuple(body.pop("files")), columns=columns, **body)
 
-    @property
-    def _topic(self) -> str:
-        return Topics(self.topic_prefix).output(self.stream)
-
     def of_number(self, number: int) -> str:
         """Return the place of a reply by its number, for people."""
         part, at = place_of_number(number)
         if self.broker is None:
             return f"{self.files[part]} line {at}"
-        return f"{self._topic}, partition {part}, offset {at}"
+        return f"{self.topic}, partition {part}, offset {at}"
 
     def open(self) -> TopicRecordLog:
         """Return the output topic. Raises PlaceError."""
         assert self.broker is not None
-        topic = self._topic
         return TopicRecordLog(
-            connected(broker_settings(self.broker, dict(self.kafka))), topic, "", self.broker
+            connected(broker_settings(self.broker, dict(self.kafka))), self.topic, "", self.broker
         )
 
 

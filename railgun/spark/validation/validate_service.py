@@ -54,7 +54,7 @@ def validate_service(
         past = stack.enter_context(stream_past(session, recorded.history, stream, by_partitioner, data))
         controls = {name: each for name, (each, _) in by_partitioner.items()}
         columns = _columns(controls.values())
-        place = recorded.replies(stream.name, [*columns, *answered_columns(entry)])
+        place = recorded.replies(stream, [*columns, *answered_columns(entry)])
         loaded = session.read.format(REPLIES).options(**place.options()).load()
         records = stack.enter_context(kept_alone(sent_records(logs, stream, times)))
         replies = stack.enter_context(kept(_numbered(beside_records(loaded, records, stream))))

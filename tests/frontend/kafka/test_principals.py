@@ -25,7 +25,14 @@ from tests.frontend.serving import until
 from tests.proc import command_lines
 
 STREAM = "payments"
-ROLES = {"frontend": [STREAM], "node": [], "spark": [], "backfill": [], "client": [STREAM]}
+NAMED = {"topic": "prod.scored", "dead": "prod.rejected"}
+ROLES = {
+    "frontend": [STREAM, "--output", NAMED["topic"], "--dead", NAMED["dead"]],
+    "node": [],
+    "spark": [],
+    "backfill": [],
+    "client": [STREAM],
+}
 EVENTS = f"/v1/streams/{STREAM}/events"
 _OTHER = '[streams.other]\npartitioners = ["card"]\n[streams.other.fields]\ncard = "string"\n'
 _STARTS_S, _STOPS_S = 200.0, 100.0
@@ -201,6 +208,24 @@ def _through_topics(secured: Secured, http: httpx.Client, numbers: range) -> Non
         client.close()
 
 
+def _to_named_topics(secured: Secured, http: httpx.Client, number: int) -> None:
+    """A reply and a letter in topics with names of their own, which a front-end makes; then it is as before."""
+    changed = http.patch(f"/v1/streams/{STREAM}", json={"output": NAMED})
+    assert changed.status_code == 200, changed.text
+    client = InputClient(secured)
+    try:
+        with KafkaTransport(KafkaSettings(secured.broker.open_address)) as log:
+            until(lambda: {*NAMED.values()} <= log.topics().keys())
+            client.send(b"no event")
+            client.send(json.dumps(_event(number)).encode())
+            until(lambda: all(log.end_offset(topic, 0) > 0 for topic in NAMED.values()))
+            (reply,) = log.read(NAMED["topic"], 0, 0, 1, 1 << 20).values()
+            assert json.loads(reply)["metrics"]["everyone"] == number + 1
+    finally:
+        client.close()
+    assert http.patch(f"/v1/streams/{STREAM}", json={"output": None}).status_code == 200
+
+
 def _what_clients_may_not(secured: Secured) -> None:
     client, topics = InputClient(secured), secured.topics
     for topic in (topics.tasks(STREAM, "card"), topics.catalog, topics.output(STREAM), topics.assignment):
@@ -303,7 +328,8 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     kept = http.patch(f"/v1/streams/{STREAM}", json={"log_retention": "2h"})
     assert kept.status_code == 200, kept.text
     _score(http, range(20))
-    _through_topics(secured, http, range(20, 25))
+    _through_topics(secured, http, range(20, 24))
+    _to_named_topics(secured, http, 24)
     values = http.get(f"/v1/streams/{STREAM}/values?card=c1").json()
     assert values["metrics"]["everyone"] == 25
     answers = [http.get(path) for path in ("/metrics", "/v1/status", "/v1/cluster", "/readyz", "/v1/log")]

@@ -31,8 +31,11 @@ def canonical(reply: Mapping[str, Any]) -> str:
 
 
 class Expected:
-    """replies: by the id's text, what the oracle says of each event of that id. unanswerable: positions of events that
-    it refuses."""
+    """replies: by the id's text, what the oracle says of each event of that id.
+    unanswerable: positions of events that it refuses.
+    ids: the ids' texts of all others, by position.
+    discarded: by position, the partitioners that discard an event as late, where some do.
+    """
 
     def __init__(self, broker: str, prefix: str, definitions: str, sent: Sent) -> None:
         oracle = Oracle(definitions).streams[STREAM]
@@ -48,6 +51,12 @@ class Expected:
                 except EventRefused:
                     self.unanswerable.add((partition, offset))
             answers = self._answers(oracle, log, topics, records)
+        self.ids = {where: str(each.id) for where, each in records.items()}
+        self.discarded: dict[tuple[int, int], list[str]] = {}
+        for where, answer in answers.items():
+            names = [name for name, what in answer.get("late", {}).items() if what == "discarded"]
+            if names:
+                self.discarded[where] = names
         self.replies: dict[str, list[str]] = defaultdict(list)
         for where, record in records.items():
             self.replies[str(record.id)].append(canonical(answers[where]))

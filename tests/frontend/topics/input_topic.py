@@ -59,6 +59,7 @@ class InputTopic:
     """There from the start; closed with the block.
 
     name: the input topic's; None: the default one.  makes: whether that has to be made.
+    out, dead: the other topics, if the stream names others.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class InputTopic:
         name: str | None = None,
         *,
         makes: bool = True,
+        out: str = "",
+        dead: str = "",
     ) -> None:
         self.broker, self.partitions = broker, partitions
         self.topics = Topics(prefix)
         self.input = name or self.topics.input(stream)
-        self._dead, self._out = self.topics.dead(stream), self.topics.output(stream)
+        self._dead, self._out = dead or self.topics.dead(stream), out or self.topics.output(stream)
         self._producer = self._made_producer()
         self._transport = KafkaTransport(quick_settings(broker))
         if makes:

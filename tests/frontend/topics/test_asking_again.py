@@ -10,7 +10,7 @@ from frontend.topics import answers
 from frontend.topics.answers import AnswerThread
 from frontend.topics.windows import Run, Windows
 from railgun.telemetry.recording import StreamRecord
-from tests.frontend.topics.test_writing_waits import TOPICS, WAIT_S, WHERE, HeldOutput, means_of
+from tests.frontend.topics.test_writing_waits import ROUTE, TOPICS, WAIT_S, WHERE, HeldOutput, means_of
 
 _TIMES = 8
 _OUTAGE = 3
@@ -53,7 +53,7 @@ def test_each_time_later(monkeypatch: pytest.MonkeyPatch) -> None:
     assert window is not None
     taken: Any = ()
     reading: Any = type("Reading", (), {"session_s": 1800.0})
-    answering = AnswerThread("s", means_of(exchange), windows, reading, HeldOutput(), StreamRecord(), str)
+    answering = AnswerThread(ROUTE, means_of(exchange), windows, reading, HeldOutput(), StreamRecord(), str)
     try:
         run = Run(window, 1, 0, 1, taken, [], [], 0.0)
         windows.add(run)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import httpx
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from tests.forked import Forked
@@ -127,11 +127,27 @@ def await_committed(topic: InputTopic, sent: Sent) -> None:
         consumer.close()
 
 
+def place_of(message: Message) -> tuple[int, int]:
+    """The partition and the offset that the headers of a reply or a letter say."""
+    said = headers_of(message)
+    return int(said["partition"]), int(said["offset"])
+
+
+def check_letters(topic: InputTopic, expected: Expected, *, once: bool) -> None:
+    """What is refused has a letter, and what is discarded as late has one that says which partitioners did so."""
+    wanted = dict.fromkeys(expected.unanswerable, "") | {
+        where: ",".join(names) for where, names in expected.discarded.items()
+    }
+    got = [(place_of(letter), headers_of(letter).get("late", "")) for letter in topic.letters]
+    assert dict(got) == wanted
+    assert not once or len(got) == len(wanted)
+
+
 def check(topic: InputTopic, expected: Expected, *, once: bool) -> None:
     """Every event is answered as the oracle says or has a letter; `once`: exactly that often."""
     topic.read_all()
-    places = [headers_of(letter) for letter in topic.letters]
-    assert {(int(each["partition"]), int(each["offset"])) for each in places} == expected.unanswerable
+    check_letters(topic, expected, once=once)
+    assert {place_of(reply): (reply.key() or b"").decode() for reply in topic.written} == expected.ids
     got: dict[str, list[str]] = defaultdict(list)
     for key, reply in topic.answered:
         got[key.decode()].append(canonical(json.loads(reply)))

@@ -52,15 +52,26 @@ def test_events_come_in_and_replies_go_out(cluster: LocalCluster, event: Event) 
         assert [reply["id"] for reply in replies] == [each["tx_id"] for each in sent]
         assert [reply["metrics"]["n7"] for reply in replies] == list(range(1, 301))
         assert [key.decode() for key, _ in topic.answered] == [each["tx_id"] for each in sent]
+        places = [headers_of(message) for message in topic.written]
+        assert places == [
+            {"topic": topic.input, "partition": "0", "offset": str(offset)} for offset in range(300)
+        ]
         assert served.score("payments", event(card="in"))["metrics"]["n7"] == 301
 
 
 def test_an_input_topic_that_comes_later_is_found(cluster: LocalCluster, event: Event) -> None:
     cluster.serve()
     with InputTopic(cluster.broker, cluster.prefix, "payments", 2) as topic:
-        topic.send([event()], 0)
-        topic.send([event()], 1)
-        assert len(topic.await_replies(2)) == 2
+        first, second = event(), event()
+        topic.send([first], 0)
+        topic.send([second], 1)
+        replies = topic.await_replies(2)
+        places = {
+            json.loads(message.value() or b"")["id"]: headers_of(message)["partition"]
+            for message in topic.written
+        }
+        assert len(replies) == 2
+        assert places == {first["tx_id"]: "0", second["tx_id"]: "1"}
 
 
 def test_what_cannot_be_used_is_kept_with_the_reason(cluster: LocalCluster, event: Event) -> None:

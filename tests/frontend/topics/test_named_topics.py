@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -73,6 +73,12 @@ def await_reading(served: RunningFrontEnd, stream: str, *topics: str) -> None:
     until(reading)
 
 
+def place_of(message: Message) -> tuple[str, ...]:
+    """The topic, the partition and the offset that the headers of a reply or a letter say."""
+    said = headers_of(message)
+    return tuple(said[each] for each in ("topic", "partition", "offset"))
+
+
 def scraped(served: RunningFrontEnd, sample: str) -> str:
     lines = served.client.get("/metrics").text.splitlines()
     return next((line.split()[1] for line in lines if line.startswith(sample)), "")
@@ -107,13 +113,14 @@ def test_two_streams_from_one_topic_and_one_from_two(cluster: LocalCluster, name
         # Those of a stream without an id are of its topics' positions.
         assert len({each["id"] for each in two}) == 60
         assert sorted(each["metrics"]["n"] for each in two) == sorted([*range(1, 41), *range(1, 21)])
+        # A reply says which record of which topic it answers, and so does a letter.
+        of_payments = [(names[0], str(each), str(i)) for each, n in ((0, 30), (1, 20)) for i in range(n)]
+        assert sorted(map(place_of, payments.written)) == sorted(of_payments)
+        of_refunds = [(names[1], "0", str(i)) for i in range(10)]
+        assert sorted(map(place_of, refunds.written)) == sorted(of_payments + of_refunds)
         for topic in (payments, refunds):
             (letter,) = topic.await_letters(1)
-            assert {key: headers_of(letter)[key] for key in ("topic", "partition", "offset")} == {
-                "topic": names[0],
-                "partition": "1",
-                "offset": "20",
-            }
+            assert place_of(letter) == (names[0], "1", "20")
         shown = served.client.get("/v1/status").json()["streams"]
         by_name = {each["name"]: each["input"] for each in shown}
         assert [each["topic"] for each in by_name["two"]] == names

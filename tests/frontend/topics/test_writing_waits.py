@@ -11,16 +11,27 @@ import pytest
 
 from frontend.topics import inputs
 from frontend.topics.answers import AnswerThread
+from frontend.topics.route import Route
+from frontend.topics.stream_output import StreamOutput
 from frontend.topics.windows import Run, Windows
-from railgun.catalog.catalog import Catalog
-from railgun.messaging.errors import TransportClosedError, TransportUnavailableError
+from railgun.catalog.catalog import Catalog, missing_changes
+from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.model import ReplyKey
+from railgun.messaging.errors import (
+    TransportClosedError,
+    TransportRefusedError,
+    TransportUnavailableError,
+)
 from railgun.messaging.kafka.output import OutputAbortedError
+from railgun.messaging.kafka.topics import Described
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
+from railgun.registry.topics import Topics
 from railgun.telemetry.recording import StreamRecord
 
 WAIT_S = 20.0
 TOPICS, WHERE = {"t": InputTopic("t", "id", 7)}, TopicPartition("t", 0)
+ROUTE = Route("s", 1, (("t", "id"),), StreamOutput("out", "dead", ReplyKey.ID, (), discards_late=False))
 
 
 class Watched(threading.Condition):
@@ -80,7 +91,7 @@ class StuckOutput(HeldOutput):
 
 def means_of(exchange: Any) -> Any:
     """What a stream's way is made with, as far as answers need it."""
-    return SimpleNamespace(exchange=exchange, topics=SimpleNamespace(output=str, dead=str))
+    return SimpleNamespace(exchange=exchange)
 
 
 def test_what_may_not_be_written_for_now_is_waited_with() -> None:
@@ -94,7 +105,7 @@ def test_what_may_not_be_written_for_now_is_waited_with() -> None:
     windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
     windows.alive_s = monotonic() - 3600
     reading: Any = SimpleNamespace(session_s=1800.0)
-    answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
+    answering = AnswerThread(ROUTE, means_of(None), windows, reading, output, StreamRecord(), str)
     try:
         assert changed.is_waited_for.wait(WAIT_S)
         assert not output.written.is_set()
@@ -121,7 +132,7 @@ def test_what_holds_up_answers_is_said_once(caplog: pytest.LogCaptureFixture) ->
     )
     reading: Any = SimpleNamespace(session_s=1800.0)
     with caplog.at_level(logging.WARNING, "railgun.frontend"):
-        answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
+        answering = AnswerThread(ROUTE, means_of(None), windows, reading, output, StreamRecord(), str)
         try:
             windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
             assert output.written.wait(WAIT_S)
@@ -140,7 +151,7 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
     assert window is not None
     nothing: Any = ()
     reading: Any = SimpleNamespace(session_s=1800.0)
-    answering = AnswerThread("s", means_of(None), windows, reading, output, StreamRecord(), str)
+    answering = AnswerThread(ROUTE, means_of(None), windows, reading, output, StreamRecord(), str)
     try:
         answering.check()
         windows.add(Run(window, 1, 0, 1, nothing, [], [], 0.0, values=[]))
@@ -174,3 +185,42 @@ def test_an_input_that_does_not_come_back_is_left_behind(monkeypatch: pytest.Mon
     closing.join(WAIT_S)
     came_back.set()
     assert not closing.is_alive()
+
+
+def test_topics_that_may_not_be_made_hold_up_their_stream_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = '[streams.{0}]\nfields = {{x = "long"}}\n[streams.{0}.output]\ntopic = "{0}-out"\ndead = "dead"\n'
+    changes, _ = missing_changes(Catalog(), parse_definitions(text.format("a") + text.format("b")))
+    means: Any = means_of(None)
+    means.topics = Topics("p")
+    means.intakes = SimpleNamespace(now=SimpleNamespace(catalog=Catalog(changes)))
+    made: list[str] = []
+
+    def create_topic(topic: str, *_: object) -> None:
+        if topic == "a-out":
+            raise TransportRefusedError(topic, "not authorized", "Give this user the right Create")
+        made.append(topic)
+
+    transport: Any = SimpleNamespace(
+        topics=lambda: {"p.a.in": 1, "p.b.in": 1},
+        described=lambda topics: {topic: Described(topic, 1) for topic in topics},
+        bounds_of=lambda _: {},
+        create_topic=create_topic,
+    )
+    means.registry = SimpleNamespace(number_topics=lambda *_: [])
+    begun: list[str] = []
+
+    def begin(route: Route, *_: object) -> Any:
+        begun.append(route.stream)
+        return SimpleNamespace(is_over=False, route=route, stop=lambda: None, join=lambda _: None)
+
+    monkeypatch.setattr(inputs, "StreamInput", begin)
+    monkeypatch.setattr(inputs, "InputReports", lambda *_: SimpleNamespace(close=lambda: None))
+    with caplog.at_level(logging.ERROR, "railgun.frontend"):
+        opened = inputs.Inputs(means, transport)
+        opened.close()
+    assert (begun, made) == (["b"], ["b-out", "dead"])
+    (said,) = caplog.messages
+    assert said.startswith("p.a.in is not read for now, and again soon: a-out: not authorized")
+    assert "Give this user the right Create" in said

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from frontend.topics.stream_output import StreamOutput
+from railgun.catalog.stream_reading import stream_from_json
 from railgun.messaging.errors import TransportError, TransportReadOnlyError, TransportRefusedError
 from railgun.messaging.kafka.broker_wait import BrokerWait
 from railgun.messaging.kafka.group import GroupMember
@@ -24,6 +26,7 @@ from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.topics import KafkaTopics
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition, TopicSettings
+from railgun.registry.topics import Topics
 from tests.broker.own_topics import own_prefix
 from tests.broker.secured_broker import Right, SecuredBroker, passed, rights_of
 from tests.forked import run
@@ -290,6 +293,52 @@ def test_a_broker_that_wants_another_protocol_is_told_with_what_to_check(
 # --- the script ------------------------------------------------------------------------------------
 
 
-def test_a_role_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(CalledProcessError):
-        rights_of("frontent", "railgun", [], tmp_path / "acls")
+@pytest.mark.parametrize(
+    ("role", "more"),
+    [
+        ("frontent", []),
+        ("frontend", ["payments", "--ouput", "a"]),
+        ("frontend", ["payments", "--output"]),
+        ("node", ["--output", "a"]),
+        ("spark", ["--dead", "a"]),
+    ],
+)
+def test_a_role_or_an_option_that_there_is_not(role: str, more: list[str], tmp_path: Path) -> None:
+    with pytest.raises(CalledProcessError) as raised:
+        rights_of(role, "railgun", more, tmp_path / "acls")
+    assert raised.value.returncode == 2
+
+
+def test_topics_with_names_of_their_own(place: Place, tmp_path: Path) -> None:
+    """Exactly what the script grants, of a stream whose topics begin with another prefix."""
+    own, elsewhere = place.name("railgun"), place.name("prod")
+    with KafkaTransport(KafkaSettings(place.broker.open_address)) as log:
+        log.create_topic(f"{elsewhere}.in", 1)
+        log.append(f"{elsewhere}.in", 0, [b"event"])
+    options = [f"--{each}={elsewhere}.{each}".split("=") for each in ("output", "dead")]
+    words = ["s", "--input", f"{elsewhere}.in", *(word for option in options for word in option)]
+    place.broker.grant(place.prefix, rights_of("frontend", own, words, tmp_path / "acls"))
+    member = GroupMember(place.settings, f"{own}.s.in", [f"{elsewhere}.in"], _Owner())
+    try:
+        read: list[Any] = []
+        until_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until_s and not read:
+            read = member.poll(0.1, 10)
+        assert [each.value() for each in read] == [b"event"]
+    finally:
+        member.close()
+    stream = stream_from_json(
+        {
+            "name": "s",
+            "fields": {"x": "long"},
+            "output": {"topic": f"{elsewhere}.output", "dead": f"{elsewhere}.dead"},
+        }
+    )
+    output = StreamOutput.of(stream, Topics(own))
+    with KafkaTransport(place.settings) as log:
+        for _ in range(2):
+            output.make_topics(log, 1)
+        for topic in (output.topic, output.dead):
+            log.append(topic, 0, [b"v"])
+        with pytest.raises(TransportRefusedError, match="Give this user the right Write on the topic"):
+            log.append(f"{elsewhere}.in", 0, [b"v"])

@@ -65,6 +65,24 @@ def test_how_long_logs_are_kept_is_shown_though_it_has_no_effect_here(shared: Se
     assert "log_retention" not in shared.client.get(place).json()
 
 
+def test_where_replies_go_is_shown_though_it_has_no_effect_here(shared: Server) -> None:
+    output = {"topic": "prod.scored", "dead": "prod.rejected", "key": "input", "include": ["id", "k"]}
+    place = made(shared, "out", output=output)
+    assert shared.client.get(place).json()["output"] == output
+    assert shared.post("/v1/streams", {"name": "out", **STREAM, "output": output}).status_code == 200
+    told = refused(shared.post("/v1/streams", {"name": "out", **STREAM}), 409)
+    assert "output is topic prod.scored, dead prod.rejected, key input, include id, k" in told["detail"]
+    # What is said anew takes the place of all of it.
+    changed = shared.client.patch(place, json={"output": {"include": ["k"]}})
+    assert (changed.status_code, changed.json()["output"]) == (200, {"include": ["k"]})
+    told = refused(shared.client.patch(place, json={"output": {"topic": "a b"}}), 422)
+    assert told["errors"][0]["loc"] == ["output", "topic"]
+    shared.client.patch(place, json={"lateness": "2s"})
+    assert shared.client.get(place).json()["output"] == {"include": ["k"]}
+    unset = shared.client.patch(place, json={"output": None})
+    assert (unset.status_code, "output" in unset.json()) == (200, False)
+
+
 def test_a_stream_that_is_there_otherwise(shared: Server) -> None:
     made(shared, "other")
     told = refused(shared.post("/v1/streams", {"name": "other", **STREAM, "lateness": "7s"}), 409)
