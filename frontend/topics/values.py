@@ -53,7 +53,7 @@ class AvroValues:
         Raises AvroError, UnknownSchemaError; TransportUnavailableError if the schema cannot be read now.
         """
         value = message.value() or b""
-        found = _schema_id(value, message)
+        found = schema_id_of(value, message)
         if found is None:
             return None
         schema_id, start = found
@@ -70,7 +70,7 @@ class AvroValues:
         return ParsedEvent(_decoded(reading, value, start), len(value))
 
 
-def _schema_id(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
+def schema_id_of(value: bytes, message: Message) -> tuple[SchemaId, int] | None:
     """Return the id of a record's schema, and where the Avro begins; None if the record is not framed as Avro."""
     headers: Any = message.headers()
     if headers:
@@ -155,12 +155,12 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
             refused[row] = str(error)
             continue
         text = value if event is None else event
-        texts.append(RecordEvent(text, _record_of(message)) if with_records else text)
+        texts.append(RecordEvent(text, record_of(message)) if with_records else text)
         rows.append(row)
     return Events(texts, rows, refused)
 
 
-def _record_of(message: Message) -> EventRecord:
+def record_of(message: Message) -> EventRecord:
     headers: Any = message.headers() or ()
     kind, time_ms = message.timestamp()
     key: Any = message.key()
