@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+import railgun.cli.init
 from railgun.cli.main import main
 from tests.broker.own_topics import own_prefix
 from tests.draft.drafts import changes, ndjson, orders, read, stream_of, topics_of, types_of, uncommented
@@ -178,6 +179,7 @@ def test_a_topic_that_is_not_there(kafka: str, capsys: pytest.CaptureFixture[str
     assert "none.such" not in topics
 
 
-def test_no_broker(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_broker(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(railgun.cli.init, "_ANSWER_S", 1.0)
     said = error_of(["--broker", "127.0.0.1:1", "--topic", "t"], capsys)
     assert "Check that the broker runs and its address is right" in said
