@@ -80,7 +80,7 @@ def _of_file(path: Path) -> "Sample":
         )
         raise DraftError(f"{path}: {why}; name a file with some, one JSON object on each line for NDJSON")
     unread = {"they are no events": found.refused} if found.refused else {}
-    return Sample(str(path), found.documents, unread=unread, twice=found.twice)
+    return Sample(str(path), found.documents, unread=unread, left_out=found.left_out)
 
 
 def _of_topic(arguments: argparse.Namespace) -> "Sample":

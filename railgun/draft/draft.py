@@ -116,10 +116,9 @@ class _Drafting:
         if unread:
             reasons = "; ".join(f"{count:,}: {why}" for why, count in sample.unread.items())
             yield _comment(f"{counted(unread, 'record')} beside them could not be read. {reasons}")
-        if sample.twice:
-            yield _comment(
-                f"Columns that have one name cannot be read, and are left out: {listed(sample.twice)}"
-            )
+        if sample.left_out:
+            names = listed([name or "''" for name in sample.left_out])
+            yield _comment(f"Columns without a name of their own cannot be read, and are left out: {names}")
         if self._envelope.note:
             yield _comment(f"The {self._envelope.note}.")
         if self._observed.root.value_keys:
@@ -180,6 +179,7 @@ class _Drafting:
     def _input(self) -> Iterator[str]:
         yield f"[streams.{self._stream}.input]"
         yield f"topics = {strings([self._sample.place])}"
+        yield _comment('start = "latest"', "without it the topic is read from its oldest record on")
         if self._envelope.is_change:
             op = next((each.name for each in self.active if each.path.steps[-1:] == ("op",)), None)
             if op is not None:

@@ -17,7 +17,7 @@ class Sample:
     records: of a topic, what each event's record has beside its value.
     lanes: of a topic, the partition of each event; the order holds within one.
     unread: how many records or rows are no events, by why.
-    twice: columns that cannot be read, as they are named twice.
+    left_out: the names of columns that cannot be read, as others have them too, or as they are empty.
     """
 
     place: str
@@ -26,4 +26,4 @@ class Sample:
     records: Sequence[EventRecord] = ()
     lanes: Sequence[int] = ()
     unread: Mapping[str, int] = field(default_factory=dict)
-    twice: Sequence[str] = ()
+    left_out: Sequence[str] = ()

@@ -44,12 +44,12 @@ class FileSample:
 
     documents: the rows as documents. A time of an unknown zone is in UTC.
     refused: how many rows are no documents.
-    twice: columns that cannot be read, as they are named twice.
+    left_out: the names of columns that cannot be read, as others have them too, or as they are empty.
     """
 
     documents: Sequence[Mapping[str, Any]]
     refused: int = 0
-    twice: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def sample_file(path: Path) -> FileSample:
@@ -99,11 +99,11 @@ def _avro(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _arrow(path: Path, batches: Iterator[pa.RecordBatch]) -> FileSample:
     documents: list[Mapping[str, Any]] = []
-    twice: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     size = 0
     try:
         for batch in batches:
-            single, twice = _once(batch.schema.names)
+            single, left_out = _once(batch.schema.names)
             table = pa.Table.from_batches([batch.select([batch.schema.names.index(name) for name in single])])
             part = table.slice(0, ROWS_MAX - len(documents))
             size += part.nbytes
@@ -112,7 +112,7 @@ def _arrow(path: Path, batches: Iterator[pa.RecordBatch]) -> FileSample:
                 break
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableFileError(str(path), f"its first rows cannot be read: {error}") from error
-    return FileSample(documents, 0, twice)
+    return FileSample(documents, 0, left_out)
 
 
 def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
@@ -150,9 +150,9 @@ def _micros(type_: pa.DataType) -> pa.DataType:
 
 
 def _once(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return (the names that occur once, those that occur more often)."""
-    single = [name for name in names if names.count(name) == 1]
-    return single, tuple(name for name in dict.fromkeys(names) if name not in single)
+    """Return (the names that say which column is meant, the others)."""
+    single = [name for name in names if name and names.count(name) == 1]
+    return single, tuple(sorted(set(names).difference(single)))
 
 
 # --- CSV -----------------------------------------------------------------------------------------------
@@ -162,9 +162,9 @@ def _csv(path: Path) -> FileSample:
     header, _ = read_header(path)
     check_separator(str(path), header)
     _check_names(str(path), header)
-    single, twice = _once(header[:_COLUMNS_MAX])
+    single, left_out = _once(header[:_COLUMNS_MAX])
     if not single:
-        raise ColumnError(str(path), "every column has a name that another one has; rename them")
+        raise ColumnError(str(path), "no column has a name of its own; rename them")
     fields = [Field(f"c{n}", STRING, FieldPath(text_of((name,)), (name,))) for n, name in enumerate(single)]
     columns: list[list[Any]] = [[] for _ in single]
     refused = rows = 0
@@ -179,7 +179,7 @@ def _csv(path: Path) -> FileSample:
             if rows >= ROWS_MAX:
                 break
     typed = [_values_of(values) for values in columns]
-    return FileSample([dict(zip(single, row)) for row in zip(*typed)], refused, twice)
+    return FileSample([dict(zip(single, row)) for row in zip(*typed)], refused, left_out)
 
 
 def _check_names(file: str, header: Sequence[str]) -> None:

@@ -43,8 +43,8 @@ def topic_with(
 ) -> str:
     """A new topic with records."""
     topic = f"{own_prefix('init-')}.payments.v1"
-    made = AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, partitions, 1)])
-    made[topic].result(_S)
+    client = AdminClient({"bootstrap.servers": broker})
+    client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_S)
     producer = Producer({"bootstrap.servers": broker, "linger.ms": 5})
     for number, value in enumerate(values):
         producer.produce(topic, value, key, partition=number % partitions)
