@@ -5,7 +5,7 @@ from time import monotonic
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from railgun.messaging.errors import TopicMissingError, TransportUnavailableError
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.clients import Consumer
 from railgun.messaging.kafka.errors import ClientErrors, as_transport_error, create_client, is_transient
 from railgun.messaging.kafka.settings import KafkaSettings
@@ -26,7 +26,8 @@ def newest_records(settings: KafkaSettings, topic: str, most: int, most_bytes: i
         consumer.assign([TopicPartition(topic, partition, start) for partition, start in starts.items()])
         return _read(consumer, settings, topic, len(starts), most_bytes)
     except KafkaException as error:
-        raise as_transport_error(settings.broker, error.args[0], reported.last) from error
+        place = f"{settings.broker}: {topic}"
+        raise as_transport_error(place, error.args[0], reported.last, "Read") from error
     finally:
         consumer.close()
 
@@ -35,8 +36,8 @@ def _starts(consumer: Consumer, settings: KafkaSettings, topic: str, most: int) 
     """Return the first offset to read of each partition that has records."""
     timeout_s = settings.answer_timeout_s
     found = consumer.list_topics(topic, timeout=timeout_s).topics[topic]
-    if found.error is not None or not found.partitions:
-        raise TopicMissingError(f"{settings.broker}: {topic}")
+    if found.error is not None:
+        raise KafkaException(found.error)
     bounds = {
         partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)
         for partition in found.partitions

@@ -1,14 +1,16 @@
 """The newest records of a topic, of each partition as many as there are and fit."""
 
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from railgun.messaging.errors import TopicMissingError
+from railgun.messaging.errors import TopicMissingError, TransportRefusedError
 from railgun.messaging.kafka.newest import newest_records
 from railgun.messaging.kafka.transport import KafkaTransport
 from tests.broker.own_topics import own_prefix
+from tests.broker.secured_broker import Right, SecuredBroker
 from tests.unit.local_units import quick_settings
 
 _S = 30.0
@@ -65,3 +67,27 @@ def test_a_topic_without_records_or_none(kafka: str) -> None:
     assert read(kafka, topic_with(kafka, [0, 0]), 10) == {}
     with pytest.raises(TopicMissingError):
         newest_records(quick_settings(kafka), own_prefix("none-"), 10, _MANY)
+
+
+def test_the_right_to_read_the_topic_is_enough(tmp_path: Path) -> None:
+    broker = SecuredBroker(tmp_path / "broker")
+    try:
+        broker.begin()
+        topic = topic_with(broker.open_address, [3])
+        broker.add_user("u", "pw")
+        settings = broker.settings("u", "pw")
+        with pytest.raises(
+            TransportRefusedError, match=f"{topic}: .* Give this user the right Read on the topic"
+        ):
+            newest_records(settings, topic, 10, _MANY)
+        broker.grant("u", [Right("Read", "topic", topic)])
+        deadline_s = time.monotonic() + _S
+        while True:
+            try:
+                assert len(newest_records(settings, topic, 10, _MANY)) == 3
+                break
+            except TransportRefusedError:
+                # The broker hears of a right a moment after it was given.
+                assert time.monotonic() < deadline_s
+    finally:
+        broker.stop()
