@@ -139,8 +139,7 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
     fields: the schema of what comes in.
     """
     values = list(map(Message.value, messages))
-    with_records = any(field.path is not None and field.path.of_record for field in fields.fields)
-    if not with_records and None not in values and not any(map(_may_be_avro, values, messages)):
+    if not fields.reads_records and None not in values and not any(map(_may_be_avro, values, messages)):
         return Events(values)  # type: ignore[arg-type]
     texts: list[EventText] = []
     rows: list[int] = []
@@ -155,7 +154,7 @@ def events_of(messages: Sequence[Message], avro: AvroValues, fields: Schema) -> 
             refused[row] = str(error)
             continue
         text = value if event is None else event
-        texts.append(RecordEvent(text, record_of(message)) if with_records else text)
+        texts.append(RecordEvent(text, record_of(message)) if fields.reads_records else text)
         rows.append(row)
     return Events(texts, rows, refused)
 

@@ -154,14 +154,15 @@ class ObservedCluster:
         )
 
     def donors(self, task: TaskKey, now_s: float) -> tuple[CopyName, ...]:
-        """Return the copies of a task that others can be made from: they have caught up, and their nodes serve data.
+        """Return the copies of a task that others can be made from.
 
-        Those that answer come last, because a fetch may take something from them.
+        They have caught up, have a checkpoint, are not about to leave, and their nodes serve data. Those that answer
+        come last, because a fetch may take something from them. Units choose by the same rule (`donors_of`).
         """
         able = [
             each
             for each in self.reports.copies(task)
-            if each.status.state.is_caught_up and each.is_heard(now_s) and self.serves(each.copy.node)
+            if each.status.may_give and each.is_heard(now_s) and self.serves(each.copy.node)
         ]
         able.sort(key=lambda each: (each.status.state is CopyState.ANSWERING, each.copy))
         return tuple(each.copy for each in able)

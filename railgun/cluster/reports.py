@@ -84,6 +84,11 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
         """Whether the copy waits for its turn to fetch its data."""
         return self.fetching is not None and not self.fetching.donor
 
+    @property
+    def may_give(self) -> bool:
+        """Whether another copy can be made from this one, as far as it depends on the copy."""
+        return self.state.is_caught_up and self.checkpoint > 0 and not self.leaving
+
 
 class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One record: a unit, and all copies of tasks that it has.

@@ -42,6 +42,7 @@ class DeadLetters:
 
     def _write_all(self) -> None:
         """Write until nothing waits any more. The next entry begins another thread."""
+        made: set[str] = set()  # asked for once by each thread: an operator may have deleted a topic since
         while True:
             with self._lock:
                 if not self._waiting:
@@ -49,19 +50,19 @@ class DeadLetters:
                     return
                 entry, written = self._waiting.popleft()
             try:
-                sent = self._sent(entry)
+                sent = self._sent(entry, made)
             except Exception as error:  # noqa: BLE001 - the unit, which looks at the outcome, ends by it
                 written.set_exception(error)
             else:
                 sent.add_done_callback(partial(pass_on, future=written))
 
-    def _sent(self, entry: Entry) -> Sent:
-        is_made = False
+    def _sent(self, entry: Entry, made: set[str]) -> Sent:
+        topic = entry.where.topic
         while True:
             try:
-                if not is_made:
-                    self._make(entry.where.topic)
-                    is_made = True
+                if topic not in made:
+                    self._make(topic)
+                    made.add(topic)
                 return self._transport.submit([entry])
             except TransportFullError:
                 self._clock.sleep(_FULL_S)

@@ -1,6 +1,6 @@
 """Field types and schemas of records: an ordered list of typed fields under a version number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from railgun.wire.path import Path
@@ -91,27 +91,32 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The fields of a stream's events under one version; the order is the order of values in a record."""
+    """The fields of a stream's events under one version; the order is the order of values in a record.
+
+    has_paths: whether any field is elsewhere than under its name.
+    reads_records: whether any field is read of the record that an event comes in, not of the event.
+    """
 
     version: int
     fields: tuple[Field, ...]
+    # Each batch asks for these.
+    has_paths: bool = field(init=False, repr=False, compare=False)
+    reads_records: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.version < VERSION_LIMIT:
             raise ValueError(f"schema version {self.version} is not in 0..{VERSION_LIMIT - 1}")
         if len(self.fields) > FIELDS_LIMIT:
             raise ValueError(f"a schema has at most {FIELDS_LIMIT} fields, not {len(self.fields)}")
-        if len({field.name for field in self.fields}) != len(self.fields):
+        if len({each.name for each in self.fields}) != len(self.fields):
             raise ValueError(f"schema version {self.version} names a field twice")
-
-    @property
-    def has_paths(self) -> bool:
-        """Whether any field is elsewhere than under its name."""
-        return any(field.path is not None for field in self.fields)
+        paths = [each.path for each in self.fields if each.path is not None]
+        object.__setattr__(self, "has_paths", bool(paths))
+        object.__setattr__(self, "reads_records", any(path.of_record for path in paths))
 
     def index(self, name: str) -> int:
         """Return the index of a field among the values of a record; -1 if the schema lacks it."""
-        for i, field in enumerate(self.fields):
-            if field.name == name:
+        for i, each in enumerate(self.fields):
+            if each.name == name:
                 return i
         return -1

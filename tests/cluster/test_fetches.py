@@ -52,7 +52,7 @@ def _observed(fetching: Fetching | None, silent: str = "") -> ObservedCluster:
         observed.take_statement(record, 0.0)
     observed.take_members(["n1", "n2", "n3"], 0.0)
     behind = status(state=CopyState.BEHIND, position=0, end=9, fetching=fetching)
-    well = status(state=CopyState.ANSWERING, position=9, end=9)
+    well = status(state=CopyState.ANSWERING, position=9, end=9, checkpoint=4)
     for node, copy in (("n1", behind), ("n2", well)):
         observed.take_report(encode_report(report(copy, node=node)), 9.0)
     return observed
@@ -206,13 +206,21 @@ def test_the_key_of_a_transfer_is_shown_nowhere() -> None:
 
 def test_copies_that_data_comes_from_have_caught_up_on_nodes_that_serve_it() -> None:
     observed = _observed(None)
-    silent = status(state=CopyState.SILENT, position=9, end=9)
+    silent = status(state=CopyState.SILENT, position=9, end=9, checkpoint=4)
     observed.take_report(encode_report(report(silent, node="n3")), 9.0)
     assert observed.donors(NAME, 10.0) == (ELSEWHERE, THERE)
     observed.take_members(["n1", "n3"], 10.0)
     assert observed.donors(NAME, 10.0) == (ELSEWHERE,)
     assert observed.donors(NAME, 99.0) == ()
     assert _observed(None, silent="n2").donors(NAME, 10.0) == ()
+
+
+@pytest.mark.parametrize("lacking", [{"checkpoint": 0}, {"leaving": True}])
+def test_no_copy_is_made_from_one_that_has_no_checkpoint_or_is_about_to_leave(lacking: dict[str, Any]) -> None:
+    observed = _observed(None)
+    copy = status(**{"state": CopyState.SILENT, "position": 9, "end": 9, "checkpoint": 4, **lacking})
+    observed.take_report(encode_report(report(copy, node="n3")), 9.0)
+    assert observed.donors(NAME, 10.0) == (THERE,)
 
 
 LOG = LogRoom(0, None, None, None, None)

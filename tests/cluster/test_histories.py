@@ -82,7 +82,7 @@ class Cluster:
             self.now_s += 1
             for node in self.observed.members:
                 state = self.states.get(node)
-                copies = [] if state is None else [status(state=state, position=9, replied=9, end=9)]
+                copies = [] if state is None else [status(state=state, position=9, replied=9, end=9, checkpoint=9)]
                 self.observed.take_report(encode_report(report(*copies, node=node)), self.now_s)
             self.plan = next_plan(self.plan, self.observed.view({NAME: False}, self.plan, self.now_s))
 

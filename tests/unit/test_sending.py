@@ -20,10 +20,13 @@ from tests.unit.local_units import awaited
 
 
 class _Away:
-    """A broker that does not answer for a while. slept_s: since when it is away. may_end: not before that."""
+    """A broker that does not answer for a while. slept_s: since when it is away. may_end: not before that.
+
+    listed: how often it has listed its topics.
+    """
 
     def __init__(self) -> None:
-        self.slept_s, self.entries = 0.0, list[Entry]()
+        self.slept_s, self.entries, self.listed = 0.0, list[Entry](), 0
         self.may_end = threading.Event()
         self.futures: list[Future[list[int]]] = []
 
@@ -34,6 +37,7 @@ class _Away:
     def topics(self) -> dict[str, int]:
         if self.slept_s < 200.0:
             raise TransportUnavailableError("broker", "it does not answer", "Check it")
+        self.listed += 1
         return {Topics().dead("s"): 1}
 
     def submit(self, entries: list[Entry]) -> Future[list[int]]:
@@ -84,6 +88,7 @@ def test_a_dead_letter_waits_for_the_broker_and_keeps_nobody_waiting() -> None:
         (Topics().dead("s"), b"9"),
         (Topics().dead("s"), b"10"),
     ]
+    assert away.listed == 1
     assert outstanding.replied(20) == 9
     for acknowledged in away.futures:
         acknowledged.set_result([0])

@@ -34,7 +34,7 @@ def _observed() -> ObservedCluster:
     observed.take_members(["n1", "n2", "n3"], 0.0)
     fetching = Fetching(donor="n2/0", fetched=1, total=2)
     fetches = status(state=CopyState.BEHIND, position=0, end=9, fetching=fetching)
-    answers = status(state=CopyState.ANSWERING, position=9, end=9)
+    answers = status(state=CopyState.ANSWERING, position=9, end=9, checkpoint=4)
     for node, copy in (("n1", fetches), ("n2", answers)):
         observed.take_report(encode_report(report(copy, node=node)), 9.0)
     return observed
