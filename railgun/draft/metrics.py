@@ -82,7 +82,7 @@ def metrics_of(
         if _scale(amount) <= _SCALE_MAX:
             optional.append(write.derived(f"{of} / {usual}", write.name("times_usual", amount.name)))
     for other in others:
-        name = write.name(f"{other.name}s", "30d")
+        name = write.name("distinct", other.name, "30d")
         optional.append(write.query(f"count_distinct({print_name(other.name)})", name, "SLIDING 30 DAYS"))
     if time is not None:
         of, before = print_name(time.name), write.name("before")

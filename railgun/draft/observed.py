@@ -124,7 +124,7 @@ class Observations:
         if not is_sound or len(self._places) >= _PATHS_MAX:
             self.omitted += 1
             return None
-        return self._places.setdefault(steps, Place(Path(".".join(map(str, steps)), steps)))
+        return self._places.setdefault(steps, Place(Path(text, steps)))
 
 
 def _is_utf8(text: str) -> bool:
