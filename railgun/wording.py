@@ -89,7 +89,12 @@ def unit_doubt(time_ms: int, unit: str) -> str | None:
     return f"{doubt}; is that right?"
 
 
-def _is_usual(time_ms: int) -> bool:
+def usual_unit(number: int | float) -> str | None:
+    """Return the unit in which a number is a time from 1990 to 2100; None if there is none."""
+    return next((unit for unit, size in _NANOSECONDS.items() if _is_usual(number * size / 1_000_000)), None)
+
+
+def _is_usual(time_ms: float) -> bool:
     return _USUAL_LEAST_MS <= time_ms < _USUAL_END_MS
 
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import fastavro
@@ -12,6 +12,21 @@ from frontend.topics.errors import ValueUnreadableError
 from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import ColumnError
 from railgun.wire.schema import Schema
+
+
+def parsed(written: Any, references: Iterable[Any]) -> Any:
+    """Return a schema as fastavro reads with it. Raises ValueUnreadableError, and whatever fastavro raises.
+
+    references: the schemas that it names, each behind those that it names itself.
+    """
+    if not isinstance(written, Mapping) or written.get("type") != "record":
+        raise ValueUnreadableError("it is no record; events are records")
+    known: dict[str, Any] = {}
+    for each in references:
+        fastavro.parse_schema(each, named_schemas=known)
+    found = fastavro.parse_schema(written, named_schemas=known)
+    check_bounds(found, known)
+    return found
 
 
 class AvroReader:
@@ -26,13 +41,7 @@ class AvroReader:
     def __init__(self, place: str, text: str, references: Sequence[str], fields: Schema) -> None:
         try:
             written, named = json.loads(text), [json.loads(each) for each in references]
-            if not isinstance(written, Mapping) or written.get("type") != "record":
-                raise ValueUnreadableError("it is no record; events are records")
-            known: dict[str, Any] = {}
-            for each in named:
-                fastavro.parse_schema(without_logical_types(each), named_schemas=known)
-            self._plain = fastavro.parse_schema(without_logical_types(written), named_schemas=known)
-            check_bounds(self._plain, known)
+            self._plain = parsed(without_logical_types(written), map(without_logical_types, named))
             self._conversions = Conversions(place, written, fields, named)
         except ColumnError as error:
             raise ValueUnreadableError(str(error)) from error

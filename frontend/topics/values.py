@@ -165,7 +165,7 @@ def events_of(
         except (ValueUnreadableError, FramingError, UnknownSchemaError) as error:
             refused[row] = str(error)
             continue
-        texts.append(RecordEvent(text, _record_of(message)) if fields.reads_records else text)
+        texts.append(RecordEvent(text, record_of(message)) if fields.reads_records else text)
         rows.append(row)
     return Events(texts, rows, refused, values.count(None))
 
@@ -179,7 +179,8 @@ def _are_json(
     return not any(map(may_be_framed, values, messages))
 
 
-def _record_of(message: Message) -> EventRecord:
+def record_of(message: Message) -> EventRecord:
+    """Return what a record has beside its value."""
     headers: Any = message.headers() or ()
     kind, time_ms = message.timestamp()
     key: Any = message.key()

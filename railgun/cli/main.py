@@ -16,6 +16,7 @@ from railgun.cli.drain import DRAIN, UNDRAIN
 from railgun.cli.explain import EXPLAIN
 from railgun.cli.failures import EXIT_INTERRUPTED, EXIT_TERMINATED, EXIT_WRONG, one_line
 from railgun.cli.frontend import FRONTEND
+from railgun.cli.init import INIT
 from railgun.cli.inspect import INSPECT
 from railgun.cli.log import LOG
 from railgun.cli.node import NODE
@@ -30,6 +31,7 @@ from railgun.cli.values import VALUES
 from railgun.extras import needing_engine
 
 COMMANDS = (
+    INIT,
     SERVE,
     FRONTEND,
     NODE,

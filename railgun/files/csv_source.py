@@ -30,11 +30,11 @@ class CsvSource:
         self.file, self._schema = str(path), schema
         self.size_bytes = path.stat().st_size
         self.rows: int | None = None
-        self._header, self._has_rows = _header(path)
+        self._header, self._has_rows = read_header(path)
         try:
             self.ignored = check_columns(self.file, self._header, schema)
         except ColumnError:
-            _check_separator(self.file, self._header)
+            check_separator(self.file, self._header)
             raise
         self._columns = self._columns_of_fields()
         self._input = _CountingFile(path)
@@ -201,8 +201,11 @@ class _CountingFile:
         return False
 
 
-def _header(path: Path) -> tuple[list[str], bool]:
-    """Return the names in the first line that is not blank, and whether anything follows it."""
+def read_header(path: Path) -> tuple[list[str], bool]:
+    """Return the names in the first line that is not blank, and whether anything follows it.
+
+    Raises UnreadableFileError, EncodingError, OSError.
+    """
     try:
         # More than the header is decoded here. Errors behind the header belong to their own rows.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
@@ -217,7 +220,8 @@ def _header(path: Path) -> tuple[list[str], bool]:
     return header, has_rows
 
 
-def _check_separator(file: str, header: list[str]) -> None:
+def check_separator(file: str, header: list[str]) -> None:
+    """Raise ColumnError if the columns are separated by something else than commas."""
     for separator in _SEPARATORS:
         if len(header) == 1 and separator in header[0]:
             raise ColumnError(file, f"its columns are separated by {separator!r}, not by commas; convert it")

@@ -168,13 +168,17 @@ class NdjsonSource:
 
     def blocks(self) -> Iterator[Block]:
         done, size = 0, block_rows(len(self._schema.fields))
-        for text in self._pieces():
-            lines = [line for line in text.split(b"\n") if line.strip(_BLANK)]
+        for lines in self.lines():
             for start in range(0, len(lines), size):
                 part = lines[start : start + size]
                 batch, refused = self._read(part)
                 yield Block(self.file, batch, done, tuple(refused), self._input.tell())
                 done += len(part)
+
+    def lines(self) -> Iterator[list[bytes]]:
+        """Yield the lines that are not blank, many at a time. Raises UnreadableFileError for a line without end."""
+        for text in self._pieces():
+            yield [line for line in text.split(b"\n") if line.strip(_BLANK)]
 
     def close(self) -> None:
         self._input.close()
@@ -190,7 +194,7 @@ class NdjsonSource:
         events: list[Mapping[str, object]] = []
         broken: dict[int, Refusal] = {}
         for row, line in enumerate(lines):
-            event, fault = _object(line)
+            event, fault = read_object(line)
             events.append(event)
             self._ignored.update(dict.fromkeys(name for name in event if name not in self._known))
             if fault is not None:
@@ -228,7 +232,7 @@ class NdjsonSource:
             )
 
 
-def _object(line: bytes) -> tuple[Mapping[str, object], FieldError | None]:
+def read_object(line: bytes) -> tuple[Mapping[str, object], FieldError | None]:
     """Return a line's object; or an empty one, and what is wrong with the line."""
     try:
         event = decode_any_json(line)

@@ -1,0 +1,133 @@
+"""Reads records of a topic as documents, whatever their fields are: JSON, or Avro or JSON in Confluent's framing."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from time import sleep
+from typing import Any
+
+import fastavro
+import msgspec
+from confluent_kafka import Message
+
+from frontend.topics.avro import parsed
+from frontend.topics.errors import SchemaPendingError, ValueUnreadableError
+from frontend.topics.framing import Frame, FramingError, SchemaId, frame_of
+from frontend.topics.schema_registry import AVRO, PROTOBUF, UnknownSchemaError, WrittenSchema
+from frontend.topics.schemas import Schemas
+from frontend.topics.values import record_of
+from railgun.draft.errors import DraftError
+from railgun.draft.sample import Sample
+from railgun.wire.values import decode_any_json
+
+_NULL = "without a value"
+_FOREIGN = "neither a JSON object nor Avro in Confluent's framing"
+_NO_SCHEMAS = (
+    "framed by a schema registry; name it with --config FILE (input.schema_registry_url or input.schema_file)"
+)
+_LOOK_S = 0.01
+
+
+def sample_of(topic: str, messages: Sequence[Message], schemas: Schemas | None) -> Sample:
+    """Return the sample that some records of a topic are.
+
+    schemas: None if none are configured.
+    Raises DraftError if none of the records is an event, or if the schema registry is away.
+    """
+    if not messages:
+        raise DraftError(f"{topic}: the topic has no records; write some events to it, then run this again")
+    documents = _Documents(schemas)
+    read: list[tuple[Message, Mapping[str, Any]]] = []
+    unread: Counter[str] = Counter()
+    for message in messages:
+        try:
+            read.append((message, documents.of(message)))
+        except (ValueUnreadableError, FramingError, UnknownSchemaError) as error:
+            unread[str(error)] += 1
+        except SchemaPendingError as error:
+            raise DraftError(f"{topic}: {error.why}") from error
+    if not read:
+        why, _ = unread.most_common(1)[0]
+        raise DraftError(
+            f"{topic}: none of its newest {len(messages):,} records can be read as an event: {why}"
+        )
+    read.sort(key=lambda each: each[0].partition() or 0)
+    return Sample(
+        topic,
+        [document for _, document in read],
+        is_topic=True,
+        records=[record_of(message) for message, _ in read],
+        lanes=[message.partition() or 0 for message, _ in read],
+        unread=dict(unread),
+    )
+
+
+class _Documents:
+    """Reads the values of records. What errors say has nothing of their content."""
+
+    def __init__(self, schemas: Schemas | None) -> None:
+        self._schemas = schemas
+        self._parsed: dict[SchemaId, Any] = {}
+
+    def of(self, message: Message) -> Mapping[str, Any]:
+        """Return the document of a record.
+
+        Raises ValueUnreadableError, FramingError, UnknownSchemaError; SchemaPendingError if the registry is away.
+        """
+        value = message.value()
+        if value is None:
+            raise ValueUnreadableError(_NULL)
+        frame = frame_of(value, message)
+        return _json(value) if frame is None else self._framed(frame, value)
+
+    def _framed(self, frame: Frame, value: bytes) -> Mapping[str, Any]:
+        if self._schemas is None:
+            raise ValueUnreadableError(_NO_SCHEMAS)
+        schema_id = frame.schema_id
+        written = _awaited(self._schemas, schema_id)
+        if written.kind == PROTOBUF:
+            raise ValueUnreadableError(f"schema {schema_id} is Protobuf; Avro and JSON are read")
+        if written.kind != AVRO:
+            return _json(frame.content(value))
+        if schema_id not in self._parsed:
+            self._parsed[schema_id] = _parsed(schema_id, written)
+        schema = self._parsed[schema_id]
+        try:
+            document: Any = fastavro.schemaless_reader(
+                io.BytesIO(frame.content(value)), schema, None, handle_unicode_errors="surrogateescape"
+            )
+        except Exception as error:  # foreign bytes make a decoder fail in any way
+            raise ValueUnreadableError(f"no Avro of schema {schema_id}") from error
+        return dict(document)
+
+
+def _awaited(schemas: Schemas, schema_id: SchemaId) -> WrittenSchema:
+    """Return a schema once it is there. Raises UnknownSchemaError; SchemaPendingError if the registry is away."""
+    while True:
+        try:
+            return schemas.schema(schema_id)
+        except SchemaPendingError as error:
+            if error.why is not None:
+                raise
+            sleep(_LOOK_S)
+
+
+def _parsed(schema_id: SchemaId, written: WrittenSchema) -> Any:
+    """Return a schema with its logical types. Raises ValueUnreadableError."""
+    try:
+        return parsed(json.loads(written.text), [json.loads(text) for _, text in written.references])
+    except ValueUnreadableError as error:
+        raise ValueUnreadableError(f"schema {schema_id}: {error}") from None
+    except Exception as error:  # a foreign schema makes a parser fail in any way
+        raise ValueUnreadableError(f"schema {schema_id} cannot be read") from error
+
+
+def _json(value: bytes) -> Mapping[str, Any]:
+    try:
+        document = decode_any_json(value)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        raise ValueUnreadableError(_FOREIGN) from None
+    if not isinstance(document, dict):
+        raise ValueUnreadableError(_FOREIGN)
+    return document

@@ -1,0 +1,223 @@
+"""Drafts a definitions file from a sample of events: what each line says, and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from railgun.catalog.model import ALL
+from railgun.draft.envelopes import Envelope, envelope_of
+from railgun.draft.errors import DraftError
+from railgun.draft.fields import Candidate, candidates_of
+from railgun.draft.metrics import Metrics, amount_of, metrics_of
+from railgun.draft.observed import Observations
+from railgun.draft.roles import Role, id_role, partitioner_role, time_role
+from railgun.draft.sample import Sample
+from railgun.draft.times import Disorder, disorder_of, times_ms
+from railgun.draft.toml_text import inline_table, quoted, strings, words_in_comment
+from railgun.draft.types import share_text
+from railgun.wording import counted, listed
+
+ACTIVE_MAX = 30
+_SHOWN_MAX, _OTHERS = 200, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A definitions file that was drafted.
+
+    text: of the file.
+    stream: its name.
+    fields: how many it has, comments apart.
+    refused: how many records of the sample are no events, or would be refused for their time: for want of it, or as it
+        is still to come.
+    """
+
+    text: str
+    stream: str
+    fields: int
+    refused: int
+
+
+def draft(sample: Sample, stream: str, now_ms: int) -> Draft:
+    """Draft a definitions file. now_ms: the present time, beyond which an event is refused.
+
+    Raises DraftError if no field can be made of the events.
+    """
+    made = _Drafting(sample, stream, now_ms)
+    return Draft("\n".join(made.lines()) + "\n", stream, len(made.active), made.refused)
+
+
+class _Drafting:
+    def __init__(self, sample: Sample, stream: str, now_ms: int) -> None:
+        self._sample, self._stream = sample, stream
+        self._envelope: Envelope = envelope_of(sample.documents)
+        self._observed = Observations(sample, self._envelope)
+        self._total = self._observed.total
+        places = self._observed.places()
+        self._all = candidates_of(places, self._observed.of_records, self._total) if self._total else []
+        self._time: Role = time_role(self._all, self._envelope, now_ms)
+        self._id: Role = id_role(self._all)
+        likely_id = self._id.taken
+        self._key: Role = partitioner_role(self._all, (self._time.taken, likely_id))
+        self._amount = amount_of(self._all)
+        self.active = self._chosen()
+        if all(each.is_beside for each in self.active):
+            raise DraftError(
+                f"{sample.place}: no field can be made of its {counted(self._total, 'event')}; events are JSON objects "
+                "with text, numbers, times or booleans in them"
+            )
+        self._metrics = self._library()
+        self._disorder: Disorder | None = None
+        self.refused = sum(sample.unread.values())
+        if self._time.taken is not None:
+            self._disorder = disorder_of(self._time.taken, sample.lanes)
+            self.refused += self._total - self._time.taken.count
+            self.refused += sum(time > now_ms for time in times_ms(self._time.taken))
+
+    def _chosen(self) -> list[Candidate]:
+        """Return the fields that are no comments, in the order in which events have them."""
+        roles = (self._time, self._id, self._key)
+        wanted = [role.taken for role in roles] + [self._amount]
+        wanted += [other for role in roles for other in role.others[:_OTHERS] if other.may_be_active]
+        wanted += [each for each in self._all if each.may_be_active]
+        first = list({each.name: each for each in wanted if each is not None}.values())[:ACTIVE_MAX]
+        return [each for each in self._all if each in first]
+
+    def _library(self) -> Metrics:
+        others = [each for each in self._key.others[:_OTHERS] if each in self.active]
+        used = {each.name for each in self._all}
+        amount = self._amount if self._amount in self.active else None
+        return metrics_of(self._stream, self._key.taken, amount, others, self._time.taken, used)
+
+    # --- the file ------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the file."""
+        yield from self._head()
+        yield f"[streams.{self._stream}]"
+        yield self._time_line()
+        yield self._id_line()
+        yield self._partitioners_line()
+        yield self._lateness_line()
+        yield ""
+        yield f"[streams.{self._stream}.fields]"
+        yield from map(_field_line, self.active)
+        yield from self._left_out()
+        yield ""
+        if self._sample.is_topic:
+            yield from self._input()
+        yield from self._metric_lines()
+
+    def _head(self) -> Iterator[str]:
+        sample, unread = self._sample, sum(self._sample.unread.values())
+        yield _comment(
+            f"Drafted by railgun init from {counted(self._total, 'event')} of {sample.place}. Edit it: it is a guess."
+        )
+        yield _comment("Shares and counts are of these events. No value of an event is in this file.")
+        if unread:
+            reasons = "; ".join(f"{count:,}: {why}" for why, count in sample.unread.items())
+            yield _comment(f"{counted(unread, 'record')} beside them could not be read. {reasons}")
+        if sample.left_out:
+            names = listed([name or "''" for name in sample.left_out])
+            yield _comment(f"Columns without a name of their own cannot be read, and are left out: {names}")
+        if self._envelope.note:
+            yield _comment(f"The {self._envelope.note}.")
+        if self._observed.root.value_keys:
+            yield _comment("Keys that seem to be values are left out.")
+        yield ""
+
+    def _time_line(self) -> str:
+        taken = self._time.taken
+        if taken is None:
+            return _comment('time = "..."', "nothing seems to be a time: events have that of their arrival")
+        notes = [f"{taken.choice.why}; in {share_text(taken.count, self._total)}"]
+        if not taken.is_complete:
+            notes.append("events without it are refused")
+        if taken.is_beside:
+            notes.append("of the record: such events come from the topic alone")
+        return _line(f"time = {quoted(taken.name)}", *notes, self._time.others_text)
+
+    def _id_line(self) -> str:
+        taken, others = self._id.taken, self._id.others_text
+        rule = "an event whose id has come before does not count"
+        if taken is None:
+            return _comment('id = "..."', "no field has the name of an id and differs in all events", others)
+        text, why = f"id = {quoted(taken.name)}", f"different in all {counted(self._total, 'event')}"
+        if self._sample.is_topic:
+            return _comment(text, f"{why}; is it so in all of the topic? {rule}", others)
+        return _line(text, f"{why}; {rule}", others)
+
+    def _partitioners_line(self) -> str:
+        taken, others = self._key.taken, self._key.others_text
+        if taken is None:
+            why = "no field has values that come again: all events are in one task"
+            return _line(f"partitioners = {strings([ALL])}", why)
+        notes = [f"{taken.place.distinct:,} different in {counted(taken.count, 'event')}"]
+        notes.append("metrics group by it; fixed once the stream is created")
+        if taken.is_beside:
+            notes.append("of the record: such events come from the topic alone")
+        return _line(f"partitioners = {strings([taken.name])}", *notes, others)
+
+    def _lateness_line(self) -> str:
+        disorder = self._disorder
+        if disorder is None:
+            return _comment('lateness = "5s"', "the default")
+        notes = [disorder.note]
+        if disorder.is_unordered:
+            notes.append("they are not in the order of time: sort them, if that is not so in earnest")
+        return _line(f"lateness = {quoted(disorder.lateness)}", *notes)
+
+    def _left_out(self) -> Iterator[str]:
+        rest = [each for each in self._all if each not in self.active]
+        omitted = len(rest) - _SHOWN_MAX
+        for each in rest[:_SHOWN_MAX]:
+            yield _commented_field(each)
+        if omitted > 0:
+            yield _comment(f"... and {omitted:,} more")
+        if self._observed.omitted:
+            yield _comment("Paths that are too deep or too many are left out.")
+
+    def _input(self) -> Iterator[str]:
+        yield f"[streams.{self._stream}.input]"
+        yield f"topics = {strings([self._sample.place])}"
+        yield _comment('start = "latest"', "without it the topic is read from its oldest record on")
+        if self._envelope.is_change:
+            op = next((each.name for each in self.active if each.path.steps[-1:] == ("op",)), None)
+            if op is not None:
+                yield _comment(f"{op} tells creations (c), updates (u), deletes (d) and snapshots (r) apart")
+        yield ""
+
+    def _metric_lines(self) -> Iterator[str]:
+        for sql in self._metrics.active:
+            yield from ("[[metrics]]", f"sql = {quoted(sql)}")
+        yield ""
+        yield _comment("More of the library (docs/metric-library.md); take the # away from what is wanted:")
+        for sql in self._metrics.others:
+            yield from ("# [[metrics]]", f"# sql = {quoted(sql)}")
+
+
+def _line(text: str, *notes: str) -> str:
+    said = words_in_comment("; ".join(filter(None, notes)))
+    return f"{text}  # {said}" if said else text
+
+
+def _comment(text: str, *notes: str) -> str:
+    return "# " + _line(text if notes else words_in_comment(text), *notes)
+
+
+def _definition(field: Candidate) -> str:
+    said = {"type": field.choice.type}
+    if field.path.of_record or field.path.steps != (field.name,):
+        said["from"] = field.path.text
+    if field.choice.unit:
+        said["unit"] = field.choice.unit
+    return f"{field.name} = {quoted(said['type']) if len(said) == 1 else inline_table(said)}"
+
+
+def _field_line(field: Candidate) -> str:
+    return _line(_definition(field), field.note)
+
+
+def _commented_field(field: Candidate) -> str:
+    if field.choice.type:
+        return _comment(_definition(field), field.note)
+    return _comment(f"{field.path.text}: {field.note}")

@@ -1,0 +1,67 @@
+"""Tells what kind of value an event has somewhere, and whether some values are times or numbers."""
+
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from railgun.wire.rfc3339 import read_rfc3339
+from railgun.wire.values import JsonNumber
+
+_LIKE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:", re.ASCII)
+
+
+class Kind(StrEnum):
+    """A kind of value, in words for people."""
+
+    TEXT = "text"
+    TIME_TEXT = "a time as RFC 3339 text"
+    TIME = "a time"
+    INTEGER = "a whole number"
+    NUMBER = "a number with a point"
+    DECIMAL = "a decimal"
+    BOOLEAN = "true or false"
+    OBJECT = "an object"
+    ARRAY = "an array"
+    NOT_FINITE = "no finite number"
+    BYTES = "bytes"
+    OTHER = "of another kind"
+
+
+def kind_of(value: Any) -> Kind:
+    """Return the kind of a value that is not null."""
+    if isinstance(value, bool):
+        return Kind.BOOLEAN
+    if isinstance(value, int):
+        return Kind.INTEGER
+    if isinstance(value, JsonNumber | float):
+        number = float(value)
+        return Kind.NUMBER if number - number == 0.0 else Kind.NOT_FINITE
+    if isinstance(value, str):
+        return _kind_of_text(value)
+    if isinstance(value, dict):
+        return Kind.OBJECT
+    if isinstance(value, list | tuple):
+        return Kind.ARRAY
+    if isinstance(value, Decimal):
+        return Kind.DECIMAL if value.is_finite() else Kind.NOT_FINITE
+    if isinstance(value, datetime):
+        return Kind.TIME
+    if isinstance(value, UUID):
+        return Kind.TEXT
+    return Kind.BYTES if isinstance(value, bytes) else Kind.OTHER
+
+
+def _kind_of_text(text: str) -> Kind:
+    if _LIKE_TIME.match(text):
+        return Kind.TIME_TEXT if read_rfc3339(text) is not None else Kind.TEXT
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        return Kind.BYTES
+    return Kind.TEXT
+
+
+def is_date(value: Any) -> bool:
+    """Return whether a value of another kind is a date, a time of a day or a span."""
+    return isinstance(value, date | time | timedelta)

@@ -1,0 +1,180 @@
+"""Chooses the type of a field by the values that were observed, and says why, in shares and counts alone."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from railgun.draft.kinds import Kind, is_date
+from railgun.draft.naming import words_of
+from railgun.draft.observed import Place
+from railgun.draft.vocabulary import AMOUNT, COUNT_OR_ID, ENTITY, TIME
+from railgun.wire.path import Step
+from railgun.wire.schema import DOUBLE, PRECISION_LIMIT, STRING_LIMIT_BYTES, FieldType, WireKind
+from railgun.wire.values import LONG_MAX, LONG_MIN, MisfitError, reader
+from railgun.wording import counted, usual_unit
+
+_DECIMAL_TEXT = re.compile(r"-?[0-9]{1,15}\.([0-9]{1,6})", re.ASCII)
+_NUMBER_TEXT = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+# A column of text of which most is numbers, and the rest a word or two, has words for null.
+_MOSTLY, _WORDS_FOR_NULL = 0.8, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The type of a field.
+
+    type: as definitions have it; empty if there is none.
+    unit: of a timestamp; empty for what needs none.
+    why: what the values are, or why no type is theirs.
+    """
+
+    type: str
+    unit: str = ""
+    why: str = ""
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether sums can be made of it."""
+        return self.type in ("long", "double") or self.type.startswith("decimal")
+
+
+def share_text(count: int, total: int) -> str:
+    """Return a share as people say it: `all`, `97.3 %`, `2 of 1,000`."""
+    if count == total:
+        return "all"
+    percent = 100 * count / total
+    return f"{percent:.1f} %" if 1 <= percent <= 99 else f"{count:,} of {total:,}"
+
+
+def choice_of(place: Place) -> Choice:
+    """Return the type for the values of a place."""
+    kinds = set(place.kinds)
+    if not kinds:
+        return Choice("", why="null wherever it is there")
+    if place.is_map:
+        return Choice("", why=f"an object of {len(place.keys):,} different keys; name one with from")
+    if kinds == {Kind.OBJECT}:
+        left_out = counted(place.value_keys, "key")
+        return Choice("", why=f"{left_out} in it seem to be values, and are left out; name one with from")
+    for these, choose in _CHOOSERS:
+        if kinds <= these:
+            return choose(place)
+    if len(kinds) > 1:
+        mixed = " and ".join(
+            f"{kind} in {share_text(n, len(place.rows))}" for kind, n in place.kinds.most_common()
+        )
+        return Choice("", why=f"of mixed kinds: {mixed}")
+    return Choice("", why=_unreadable(place, kinds.pop()))
+
+
+def _unreadable(place: Place, kind: Kind) -> str:
+    if kind is Kind.ARRAY:
+        return "an array; take an element with from, as in [0]"
+    if kind is Kind.BYTES:
+        return "bytes, or text that is no UTF-8"
+    if kind is Kind.NOT_FINITE:
+        return "no finite number, which is refused; null would be taken"
+    if all(map(is_date, place.values)):
+        return "a date or a time of the day, which no field can be; send text or a timestamp"
+    return "of a kind that no field can be"
+
+
+def _text(place: Place) -> Choice:
+    texts = [str(value) for value in place.values]
+    if place.kinds[Kind.TIME_TEXT] == len(texts):
+        return Choice("timestamp", why="a time as RFC 3339 text")
+    longest = max(len(text.encode()) for text in texts)
+    if longest > STRING_LIMIT_BYTES:
+        return Choice("", why=f"text of up to {longest:,} bytes; a string has at most {STRING_LIMIT_BYTES:,}")
+    found = [_DECIMAL_TEXT.fullmatch(text) for text in texts]
+    if AMOUNT & _words(place.path.steps) and all(found):
+        scale = max(len(match[1]) for match in found if match)
+        return Choice(f"decimal({PRECISION_LIMIT},{scale})", why="a decimal as text")
+    others = [text for text in texts if not _NUMBER_TEXT.fullmatch(text)]
+    numbers = len(texts) - len(others)
+    if others and numbers >= _MOSTLY * len(texts) and len(set(others)) <= _WORDS_FOR_NULL:
+        return Choice(
+            "string", why=f"text, but digits in {share_text(numbers, len(texts))}: are others null?"
+        )
+    return Choice("string", why="text")
+
+
+def _whole(place: Place) -> Choice:
+    values: Sequence[int] = place.values
+    words = _words(place.path.steps)
+    unit = _unit(values, words)
+    if unit is not None:
+        return Choice("timestamp", "" if unit == "ms" else unit, f"whole {unit} since 1970")
+    is_long = all(LONG_MIN <= value <= LONG_MAX for value in values)
+    if is_long and words & (COUNT_OR_ID | ENTITY):
+        return Choice("long", why="whole numbers, named as a count or an id")
+    if _all_are(values, DOUBLE):
+        return Choice("double", why="whole numbers")
+    if is_long:
+        return Choice("long", why="whole numbers, too long for doubles")
+    return Choice("", why="whole numbers beyond 64 bits; send text")
+
+
+def _number(place: Place) -> Choice:
+    unit = _unit([float(value) for value in place.values], _words(place.path.steps))
+    if unit is not None and _all_are(place.values, FieldType(WireKind.TIMESTAMP, unit=unit)):
+        return Choice("timestamp", unit, f"{unit} since 1970, with a point")
+    if _all_are(place.values, DOUBLE):
+        return Choice("double", why="numbers")
+    return Choice("", why="numbers that no double equals; send text")
+
+
+def _decimal(place: Place) -> Choice:
+    exponents = [int(Decimal(value).as_tuple().exponent) for value in place.values]
+    scale = max(0, *(-each for each in exponents))
+    if scale <= PRECISION_LIMIT:
+        type_ = FieldType(WireKind.DECIMAL, PRECISION_LIMIT, scale)
+        if _all_are(place.values, type_):
+            return Choice(str(type_), why="decimals")
+    return Choice("", why=f"decimals of more than {PRECISION_LIMIT} digits; send text")
+
+
+def _time(place: Place) -> Choice:
+    return Choice("timestamp", why="a time")
+
+
+def _boolean(place: Place) -> Choice:
+    return Choice("boolean", why="true or false")
+
+
+_CHOOSERS: tuple[tuple[frozenset[Kind], Callable[[Place], Choice]], ...] = (
+    (frozenset({Kind.TEXT, Kind.TIME_TEXT}), _text),
+    (frozenset({Kind.INTEGER}), _whole),
+    (frozenset({Kind.INTEGER, Kind.NUMBER}), _number),
+    (frozenset({Kind.INTEGER, Kind.DECIMAL}), _decimal),
+    (frozenset({Kind.TIME}), _time),
+    (frozenset({Kind.BOOLEAN}), _boolean),
+)
+
+
+def _all_are(values: Sequence[Any], type_: FieldType) -> bool:
+    """Return whether a field of a type takes all values."""
+    read = reader(type_)
+    try:
+        for value in values:
+            read(value)
+    except MisfitError:
+        return False
+    return True
+
+
+def _unit(values: Sequence[int] | Sequence[float], words: frozenset[str]) -> str | None:
+    """Return the unit of numbers that are times, by their size and their name."""
+    units = {usual_unit(value) for value in values}
+    unit = units.pop()
+    # Nothing else has so many digits, all of them of one century.
+    is_named = unit == "ns" or not TIME.isdisjoint(words)
+    return unit if not units and is_named else None
+
+
+def _words(steps: Sequence[Step]) -> frozenset[str]:
+    """Return the words of the last key of a path."""
+    keys = [step for step in steps if isinstance(step, str)]
+    return frozenset(words_of(keys[-1])) if keys else frozenset()
