@@ -88,7 +88,7 @@ def test_what_the_cluster_writes_is_not_read(topic: str, why: str) -> None:
 def test_any_other_topic_may_feed_several_streams() -> None:
     several = stream("s", "fed", "p.s.in", "p.other.in", "p.later.in", "q.s.out", "in")
     assert refusal(several, known=(OTHER, stream("third", "p.s.in"))) is None
-    # What is fed by a default topic alone, or by another one.
+    # The topic that is named after a stream is kept for its events, whatever it reads now.
     assert refusal(stream("s", topic="p.third.in"), known=(stream("third", "a"),)) is not None
     assert refusal(stream("s", topic="freed"), known=(stream("third", "a"),)) is None
 

@@ -114,7 +114,7 @@ def test_schemas_of_a_registry(
     assert len(told) == 2, told
     assert "schema 7: status 503. Check that the schema registry runs" in told[0]
     assert told[1] == f"{topic.input} is read on"
-    assert "is read no more for now" not in caplog.text
+    assert "is not read for now" not in caplog.text
 
 
 def _away(registry: RunningRegistry, topic: InputTopic, other: InputTopic, given: dict[str, Any]) -> None:
