@@ -71,7 +71,7 @@ def test_where_replies_go_is_shown_though_it_has_no_effect_here(shared: Server) 
     assert shared.client.get(place).json()["output"] == output
     assert shared.post("/v1/streams", {"name": "out", **STREAM, "output": output}).status_code == 200
     told = refused(shared.post("/v1/streams", {"name": "out", **STREAM}), 409)
-    assert "output is topic prod.scored, dead prod.rejected, key input, include id, k" in told["detail"]
+    assert "output is topic prod.scored; dead prod.rejected; key input; include id, k" in told["detail"]
     # What is said anew takes the place of all of it.
     changed = shared.client.patch(place, json={"output": {"include": ["k"]}})
     assert (changed.status_code, changed.json()["output"]) == (200, {"include": ["k"]})
