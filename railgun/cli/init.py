@@ -124,9 +124,9 @@ INIT = Command(
         "lateness, three metrics. Comments say why, in shares and counts; no value of an event is written.\n"
         "What is left out, or could be chosen as well, is there as a comment. Look it through before use:\n"
         "paths and units of time, id and partitioners are fixed once a stream is created.\n\n"
-        "Topics: JSON, Avro and JSON Schema in Confluent's framing (--config names the registry), changes by\n"
-        "Debezium, and Connect's envelope. The topic is read without a group, and nothing is committed. An id stays a\n"
-        "comment there: where one comes twice, the second event would not count.\n\n"
+        "Topics: JSON, Avro and JSON Schema in Confluent's framing (--config names the registry), changes\n"
+        "by Debezium, and Connect's envelope. The topic is read without a group, and nothing is committed.\n"
+        "An id stays a comment there: where one comes twice, the second event would not count.\n\n"
         "The file is new: what is there is not overwritten. The last lines, on standard error, are the two\n"
         "commands that come next."
     ),
