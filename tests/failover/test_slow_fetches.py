@@ -22,7 +22,7 @@ from tests.failover.test_lost_disks import has_begun_anew, shorten_logs
 
 _CHECKPOINTED_S = 2.0
 _MANY_PER_S, _FEW_PER_S = 1_500, 50
-# The data of a task is some hundred kilobytes.
+# The data of a task is fifty to some hundred kilobytes.
 _SLOWLY = "transfer_rate_bytes = {}\nreplace_after_s = {}"
 _COME = re.compile(
     r"(\S+): its data up to offset \d+ has come from \S+ in ([\d.]+) s: \d+ bytes, and (\d+) were"
@@ -107,7 +107,7 @@ def test_what_takes_longer_than_a_node_is_waited_for_is_made_once_and_not_moved(
     kafka: str, tmp_path: Path, seed: int
 ) -> None:
     replace_after_s = 10
-    with _cluster(kafka, tmp_path, seed, 10_000, replace_after_s) as cluster:
+    with _cluster(kafka, tmp_path, seed, 3_000, replace_after_s) as cluster:
         cluster.drive(1.0)
         before = _targets(cluster)
         node = _lose_disk(cluster)
@@ -142,7 +142,7 @@ def test_a_node_that_is_started_again_amid_a_fetch_goes_on_with_it(
 
 @pytest.mark.timeout(300)
 def test_what_the_log_overtakes_is_fetched_again(kafka: str, tmp_path: Path) -> None:
-    with _cluster(kafka, tmp_path, 0, 20_000, 120) as cluster:
+    with _cluster(kafka, tmp_path, 0, 5_000, 120) as cluster:
         node = _lose_disk(cluster)
         cluster.drive(_CHECKPOINTED_S)
         _overtake(cluster, node)
