@@ -107,7 +107,7 @@ def test_what_takes_longer_than_a_node_is_waited_for_is_made_once_and_not_moved(
     kafka: str, tmp_path: Path, seed: int
 ) -> None:
     replace_after_s = 10
-    with _cluster(kafka, tmp_path, seed, 10_000, replace_after_s, 8.0) as cluster:
+    with _cluster(kafka, tmp_path, seed, 8_000, replace_after_s, 8.0) as cluster:
         cluster.drive(1.0)
         before = _targets(cluster)
         node = _lose_disk(cluster)
