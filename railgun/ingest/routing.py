@@ -43,18 +43,21 @@ class Router:
         self._recorded = [recorded.index(name) if name in recorded else -1 for name in stream.partitioners]
         chosen = [name for name in computed if name in stream.partitioners]
         self._computed = [chosen.index(name) if name in chosen else -1 for name in stream.partitioners]
-        self._values = ComputedValues(
-            [each for each in stream.computed if each.name in chosen],
-            [(each.name, each.type) for each in stream.fields],
+        self._values = (
+            None
+            if not chosen
+            else ComputedValues(
+                [each for each in stream.computed if each.name in chosen],
+                [(each.name, each.type) for each in stream.fields],
+            )
         )
-        self._computes = bool(chosen)
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
 
         values: the event's recorded fields in schema order, as the validator gives them.
         """
-        if not self._computes:
+        if self._values is None:
             return tuple([None if place < 0 else values[place] for place in self._recorded])
         computed = [*self._values.of(values), None]
         return tuple(
@@ -97,7 +100,7 @@ class Router:
 
     def columns(self, events: EventColumns) -> list[Column | None]:
         """Return for each partitioner, in order, the values of its field; None for `*`."""
-        computed = [*(self._values.columns(events) if self._computes else ()), None]
+        computed = [*(() if self._values is None else self._values.columns(events)), None]
         return [
             computed[of_computed] if place < 0 else events.fields[place]
             for place, of_computed in zip(self._recorded, self._computed)
