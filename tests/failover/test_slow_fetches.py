@@ -1,7 +1,6 @@
 """A node loses its disk, and its data comes slowly: it is stopped or overtaken amid that, and it is not replaced."""
 
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from railgun.cluster.reports import Fetching
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.failover.running_cluster import Node, RunningCluster
-from tests.failover.test_lost_disks import has_begun_anew, shorten_logs
+from tests.failover.test_lost_disks import begin_on_a_new_disk, has_begun_anew, shorten_logs
 
 _CHECKPOINTED_S = 2.0
 _MANY_PER_S, _FEW_PER_S = 1_500, 50
@@ -52,11 +51,7 @@ def _cluster(
 def _lose_disk(cluster: RunningCluster) -> Node:
     """Kill a node, delete its data and start it. Returns the node once it fetches."""
     node = next(iter(cluster.nodes.values()))
-    before = cluster.runs(node.name)
-    node.kill()
-    shutil.rmtree(node.data)
-    node.start()
-    cluster.drive_until(partial(has_begun_anew, cluster, before))
+    begin_on_a_new_disk(cluster, node)
     cluster.drive_until(lambda: any(each.fetched for each in _fetching(cluster, node)))
     return node
 
