@@ -6,13 +6,14 @@ from typing import Any
 from railgun.catalog.computed_reading import (
     computed_from_record,
     computed_from_table,
+    computed_text,
     computed_to_json,
     computed_to_record,
     is_computed,
     kept_zones,
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
-from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.field_reading import FIELDS_LIMIT, field_text, field_to_json, fields_from_table
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.tables import FOREVER, Table
@@ -79,6 +80,12 @@ def definition_to_json(stream: StreamDefinition) -> dict[str, Any]:
     body.pop(_COMPUTED, None)
     fields = {field.name: field_to_json(field) for field in stream.fields}
     return body | {"fields": fields | {field.name: computed_to_json(field) for field in stream.computed}}
+
+
+def field_texts(stream: StreamDefinition, *, places: bool = True) -> dict[str, str]:
+    """Returns the fields in words, by name. places: with the paths and units of recorded ones."""
+    recorded = {each.name: field_text(each) if places else str(each.type) for each in stream.fields}
+    return recorded | {each.name: computed_text(each) for each in stream.computed}
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -162,7 +169,7 @@ def _made(
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:
     """Checks keys against each other: the roles of fields, and the order of durations. Raises DefinitionError."""
-    types, recorded = stream.types, {each.name: each.type for each in stream.fields}
+    types, recorded = stream.types, stream.recorded_types
     if len(types) > FIELDS_LIMIT:
         raise DefinitionError(
             (*loc, "fields"), f"a stream has at most {FIELDS_LIMIT} fields, not {len(types)}"

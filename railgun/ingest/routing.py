@@ -43,14 +43,12 @@ class Router:
         self._recorded = [recorded.index(name) if name in recorded else -1 for name in stream.partitioners]
         chosen = [name for name in computed if name in stream.partitioners]
         self._computed = [chosen.index(name) if name in chosen else -1 for name in stream.partitioners]
-        self._values = (
-            None
-            if not chosen
-            else ComputedValues(
+        self._values: ComputedValues | None = None
+        if chosen:
+            self._values = ComputedValues(
                 [each for each in stream.computed if each.name in chosen],
                 [(each.name, each.type) for each in stream.fields],
             )
-        )
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
