@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from railgun.ingest import routing
+from railgun.ingest import taken_records
 from railgun.interpreter import hashing, rare, reading, resolve, run
 from railgun.language.kernels import evaluate
 from railgun.messaging import block
@@ -108,7 +108,7 @@ _CALLED: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (rollback, ("_overwritten",)),
     (block, ("_gather",)),
     (outputs, ("_gather",)),
-    (routing, ("_gather",)),
+    (taken_records, ("_gather",)),
     (reading, ("read",)),
     (upgrade, ("leave_rows",)),
     (slots, ("rehash",)),

@@ -135,23 +135,22 @@ def test_what_compiles_ends_with_its_processes(tmp_path: Path, monkeypatch: pyte
     until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_how_far_it_is_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tells(*_: str) -> list[str]:
-        return [sys.executable, "-c", "print(3, 10); print(7, 10)"]
+@pytest.fixture
+def tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compiles says twice how far it is."""
+    command = [sys.executable, "-c", "print(3, 10); print(7, 10)"]
+    monkeypatch.setattr("railgun.compiling.child_python", lambda *_: command)
 
-    monkeypatch.setattr("railgun.compiling.child_python", tells)
+
+@pytest.mark.usefixtures("tells")
+def test_how_far_it_is_is_passed_on() -> None:
     told = list[tuple[int, int]]()
     Compiling(lambda done, of: told.append((done, of))).run()
     assert told == [(3, 10), (7, 10)]
 
 
-def test_how_far_it_is_is_logged_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def tells(*_: str) -> list[str]:
-        return [sys.executable, "-c", "print(3, 10); print(7, 10)"]
-
-    monkeypatch.setattr("railgun.compiling.child_python", tells)
+@pytest.mark.usefixtures("tells")
+def test_how_far_it_is_is_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "railgun.compiling"):
         Compiling().run()
     (record,) = caplog.records

@@ -68,12 +68,26 @@ def accepted_loss(
             cut = replace(cut, topic_id=accepted.topic_id, begin=accepted.begin)
         return AcceptedLoss(Outcome.CUT, cut, last.offset - cut.offset)
     if accepted is not None:
+        _check_topic(transport, task, where, accepted)
         return AcceptedLoss(Outcome.ACCEPTED_BEFORE, accepted, 0)
     raise refusal(
         409,
         f"no copy of {task} has found that its log has lost records or is another one: there is nothing to accept. "
         "If that has happened just now, order it again in ten seconds",
     )
+
+
+def _check_topic(transport: Transport, task: TaskKey, where: TopicPartition, accepted: Cut) -> None:
+    """Raise ProblemError if the log of a task is not the topic that was accepted last. Its copies notice that within
+    seconds, and then need another order.
+    """
+    present = transport.topic_ids([where.topic]).get(where.topic)
+    if accepted.topic_id and present != accepted.topic_id:
+        raise refusal(
+            409,
+            f"the topic {where.topic} is gone, or another one than was accepted before, and no copy of {task} has "
+            "noticed that yet: order it again in ten seconds",
+        )
 
 
 def check_goes_on(

@@ -30,6 +30,7 @@ from railgun.catalog.registrations import Registered, Registrations
 from railgun.catalog.stream_reading import (
     check_partitioner_names,
     definition_to_json,
+    field_texts,
     shown_definition,
     stream_from_json,
     stream_to_json,
@@ -267,11 +268,12 @@ def _check_fields(entry: StreamEntry, stream: StreamDefinition) -> None:
     """Raises CatalogError if a new field has the name of a metric that a derived metric reads, or if anything reads a
     computed field that goes.
     """
-    for name in entry.stream.types.keys() - stream.types.keys():
+    before = entry.stream.types
+    for name in before.keys() - stream.types.keys():
         readers = _field_readers(entry, name)
         if readers:
             raise CatalogError(f"{stream.name}: the field {name} is read by {', '.join(readers)}")
-    for name in [name for name in stream.types if name not in entry.stream.types]:
+    for name in [name for name in stream.types if name not in before]:
         readers = entry.registered.readers(name)
         if readers:
             raise CatalogError(
@@ -284,11 +286,6 @@ def _field_readers(entry: StreamEntry, name: str) -> list[str]:
     metrics = [each.name for each in entry.metrics.values() if name in each.metric.resolved.names]
     derived = entry.registered.readers(name)
     return [*(f"the metric {each}" for each in metrics), *(f"the derived metric {each}" for each in derived)]
-
-
-def _added(old: StreamDefinition, new: StreamDefinition) -> list[ComputedField]:
-    """Returns the computed fields that a stream did not have."""
-    return [each for each in new.computed if each.name not in old.types]
 
 
 def _drop(entry: StreamEntry, change: DropMetric) -> None:
@@ -333,10 +330,10 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
     _check_where(old, new)
-    wanted_computed = {each.name: each for each in new.computed}
+    wanted_computed, names = {each.name: each for each in new.computed}, new.types.keys()
     for each in old.computed:
         after = wanted_computed.get(each.name, each)
-        if each.name in new.types and after != each:
+        if each.name in names and after != each:
             raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
 
 
@@ -431,7 +428,7 @@ def _check_types(
 ) -> None:
     """Raises DefinitionError if a metric reads a field that has another type in the registered stream."""
     read = metric.event_fields if isinstance(metric, ResolvedDerived) else metric.resolved.names
-    before_texts, after_texts = _field_texts(registered), _field_texts(wanted)
+    before_texts, after_texts = field_texts(registered, places=False), field_texts(wanted, places=False)
     for name in sorted(read):
         before, after = before_texts[name], after_texts[name]
         if before != after:
@@ -449,7 +446,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
-    before_texts, after_texts = _field_texts(old, places=True), _field_texts(wanted, places=True)
+    before_texts, after_texts = field_texts(old), field_texts(wanted)
     for name, text in after_texts.items():
         registered = before_texts.get(name, text)
         if registered != text:
@@ -458,14 +455,10 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     if not (old.computed or wanted.computed):
         return dataclasses.replace(old, fields=fields), differences
     body = definition_to_json(dataclasses.replace(old, fields=fields))
-    body["fields"] |= {each.name: computed_to_json(each) for each in _added(old, wanted)}
+    body["fields"] |= {
+        each.name: computed_to_json(each) for each in wanted.computed if each.name not in before_texts
+    }
     return dataclasses.replace(stream_from_json(body, old.computed), input=old.input), differences
-
-
-def _field_texts(stream: StreamDefinition, *, places: bool = False) -> dict[str, str]:
-    """Returns the fields in words, by name. places: with the paths and units of recorded ones."""
-    recorded = {each.name: field_text(each) if places else str(each.type) for each in stream.fields}
-    return recorded | {each.name: computed_text(each) for each in stream.computed}
 
 
 def _describe(value: object) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 from railgun.catalog.computed_reading import (
     computed_from_record,
     computed_from_table,
+    computed_text,
     computed_to_json,
     computed_to_record,
     is_computed,
     kept_zones,
 )
 from railgun.catalog.errors import DefinitionError, Location, meant
-from railgun.catalog.field_reading import FIELDS_LIMIT, field_to_json, fields_from_table
+from railgun.catalog.field_reading import FIELDS_LIMIT, field_text, field_to_json, fields_from_table
 from railgun.catalog.input_format import DefinitionsFile
 from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
@@ -101,6 +102,12 @@ def shown_definition(stream: StreamDefinition) -> dict[str, Any]:
     """Returns the body of `definition_to_json` with a digest in place of the schema of the input."""
     body = definition_to_json(stream)
     return body | ({"input": shown_input(body["input"])} if "input" in body else {})
+
+
+def field_texts(stream: StreamDefinition, *, places: bool = True) -> dict[str, str]:
+    """Returns the fields in words, by name. places: with the paths and units of recorded ones."""
+    recorded = {each.name: field_text(each) if places else str(each.type) for each in stream.fields}
+    return recorded | {each.name: computed_text(each) for each in stream.computed}
 
 
 def log_retention_text(log_retention_ms: int) -> str:
@@ -195,7 +202,7 @@ def _made(
 
 def check_stream(stream: StreamDefinition, loc: Location) -> None:
     """Checks keys against each other: the roles of fields, and the order of durations. Raises DefinitionError."""
-    types, recorded = stream.types, {each.name: each.type for each in stream.fields}
+    types, recorded = stream.types, stream.recorded_types
     if len(types) > FIELDS_LIMIT:
         raise DefinitionError(
             (*loc, "fields"), f"a stream has at most {FIELDS_LIMIT} fields, not {len(types)}"

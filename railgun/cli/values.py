@@ -25,7 +25,7 @@ def as_text(values: Mapping[str, Any]) -> str:
     for name, value in values["metrics"].items():
         note = "warming" if name in warming else ""
         if name in partial:
-            note = f"only what is later than {time_text(partial[name])}"
+            note = f"complete only for what is later than {time_text(partial[name])}"
         rows.append((name, _shown(value), note))
     width = 3 if any(row[2] for row in rows) else 2
     lines = table_lines([row[:width] for row in rows])

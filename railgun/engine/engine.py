@@ -59,11 +59,6 @@ _KEYS_AT_ONCE = 256
 _BETWEEN_SLICES_S = 0.0002
 
 
-def wall_clock_ms() -> int:
-    """Return the milliseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1_000_000
-
-
 def _always(warm: Warm) -> bool:
     return True
 
@@ -93,7 +88,7 @@ class Engine:
         durability: Durability | str = Durability.FSYNC,
         settings: TaskSettings | None = None,
         memory_limit_bytes: int = LIMIT_BYTES,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         may_warm: Callable[[Warm], bool] = _always,
         start: StartProgress | None = None,
     ) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from railgun.catalog.model import wire_type
 from railgun.ingest.answers import StringHeap
+from railgun.ingest.operands import JoinedHeaps, Operands
 from railgun.language.computed import ComputedField
 from railgun.language.evaluator import Evaluator
 from railgun.language.kernels.layout import HEAP_SHIFT
@@ -19,6 +20,8 @@ from railgun.wire.columns import REF_LENGTH_BITS, REF_LENGTH_MASK, Column, Event
 from reservoir.native.jit import address
 
 _BLOCK_ROWS = 4_096
+# No heap of a column is empty.
+_ONE_BYTE = np.zeros(1, np.uint8)
 _WORD_MASK = (1 << 64) - 1
 _WITHIN_HEAP = (1 << HEAP_SHIFT) - 1
 
@@ -38,15 +41,15 @@ class ComputedValues:
         self._is_string = [each.type.kind is Kind.STRING for each in computed]
         self._roots = program.roots
         self._evaluator = Evaluator(program, 1)
-        self._make_room(1)
+        self._operands = Operands(self._evaluator, len(self._columns), 1)
 
     def of(self, values: Sequence[Any]) -> list[Any]:
         """Return the fields of one event. values: of its recorded fields, as the validator gives them."""
-        heap = bytearray()
+        heap, words, nulls = bytearray(), self._operands.words, self._operands.nulls
         for row, place in enumerate(self._places):
             value = values[place]
-            self._nulls[row, 0] = value is None
-            self._words[row, 0] = 0 if value is None else _word(value, heap)
+            nulls[row, 0] = value is None
+            words[row, 0] = 0 if value is None else _word(value, heap)
         texts, evaluator = np.frombuffer(bytes(heap) or bytes(1), np.uint8), self._evaluator
         evaluator.bind_heap(address(texts))
         evaluator.evaluate(1)
@@ -67,7 +70,7 @@ class ComputedValues:
     def _vectors(self, root: int) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         own = root - len(self._columns)
         if own < 0:
-            return self._words[root], self._nulls[root]
+            return self._operands.words[root], self._operands.nulls[root]
         own_words, own_nulls = self._evaluator.own_vectors
         return own_words[own], own_nulls[own]
 
@@ -81,52 +84,28 @@ class ComputedValues:
 
     def _block(self, events: EventColumns, rows: slice) -> list[Column]:
         n = rows.stop - rows.start
-        if n > self._words.shape[1]:
-            self._make_room(n)
+        self._operands.reserve(n)
         heap = StringHeap()
         for row, place in enumerate(self._places):
-            column, nulls = events.fields[place], self._nulls[row, :n]
-            nulls[:] = 0 if column.nulls is None else column.nulls[rows]
-            words = column.words[rows]
-            taken = words if column.heap is None else heap.take(words, nulls, column.heap)
-            self._words[row, :n] = taken * (nulls == 0)
+            self._operands.take(row, events.fields[place], rows, heap)
+        self._operands.clear_nulls(n)
         return self._evaluated(heap.joined(), n)
-
-    def _make_room(self, n: int) -> None:
-        shape = len(self._columns), 1 << (n - 1).bit_length()
-        self._words: NDArray[np.uint64] = np.zeros(shape, np.uint64)
-        self._nulls: NDArray[np.uint8] = np.zeros(shape, np.uint8)
-        words, nulls = address(self._words), address(self._nulls)
-        for row in range(shape[0]):
-            self._evaluator.bind(row, words + 8 * row * shape[1], nulls + row * shape[1])
 
     def _evaluated(self, heap: NDArray[np.uint8], n: int) -> list[Column]:
         evaluator = self._evaluator
         evaluator.bind_heap(address(heap))
         evaluator.evaluate(n)
-        heaps = (heap, *evaluator.own_heaps)
+        heaps = JoinedHeaps((heap, *evaluator.own_heaps, _ONE_BYTE))
         found: list[Column] = []
         for root, type_, is_string in zip(self._roots, self._types, self._is_string):
             words, nulls = self._vectors(root)
             words, nulls = words[:n].copy(), nulls[:n].copy()
             found.append(
-                Column(type_, words, nulls, None) if not is_string else _in_one(type_, words, nulls, heaps)
+                Column(type_, heaps.moved(words, nulls), nulls, heaps.bytes)
+                if is_string
+                else Column(type_, words, nulls, None)
             )
         return found
-
-
-def _in_one(
-    type_: Any, words: NDArray[np.uint64], nulls: NDArray[np.uint8], heaps: Sequence[NDArray[np.uint8]]
-) -> Column:
-    """Return a column of strings whose bytes are in three heaps with these in one."""
-    starts = np.cumsum([0, len(heaps[0]), len(heaps[1])]).astype(np.uint64) << np.uint64(REF_LENGTH_BITS)
-    words = np.where(nulls == 0, words, np.uint64(0))
-    return Column(
-        type_,
-        (words & np.uint64(_WITHIN_HEAP)) + starts[words >> np.uint64(HEAP_SHIFT)],
-        nulls,
-        np.concatenate([*heaps, np.zeros(1, np.uint8)]),
-    )
 
 
 def _joined(pieces: Sequence[Column]) -> Column:

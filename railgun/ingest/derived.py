@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from railgun.ingest.accepted import Row, encode_row
 from railgun.ingest.answers import Answers, Rows, StringHeap
+from railgun.ingest.operands import JoinedHeaps, Operands
 from railgun.language.derive import ResolvedDerived
 from railgun.language.evaluator import Evaluator
-from railgun.language.kernels.layout import HEAP_SHIFT
 from railgun.language.program import compile_program
 from railgun.language.types import DECIMAL_DIGITS, Kind, Type
 from railgun.plan.result_block import ResultBlock, ResultForm, slice_or_array
@@ -34,7 +34,6 @@ _LONGS = (-(1 << 63), (1 << 63) - 1)
 _NO_BOUND = np.iinfo(np.int64).min
 _NO_ROWS = slice(0, 0)
 _NO_BYTES = np.zeros(0, np.uint8)
-_HEAP_SHIFT, _WITHIN_HEAP = np.uint64(HEAP_SHIFT), np.uint64((1 << HEAP_SHIFT) - 1)
 
 
 class Recorded(NamedTuple):
@@ -119,7 +118,7 @@ class DerivedProgram:
         self._sources: dict[int, _Source] = {}
         self._decoder: tuple[Schema, Decoder] | None = None
         self._lock = threading.Lock()
-        self._make_room(_ROWS_AT_FIRST)
+        self._operands = Operands(self._evaluator, len(self._columns), _ROWS_AT_FIRST)
 
     def answers(
         self,
@@ -158,56 +157,40 @@ class DerivedProgram:
     ) -> ResultBlock:
         """Return the results of some of the events. Blocks of them keep the program's vectors small."""
         n = rows.stop - rows.start
-        if n > self._words.shape[1]:
-            self._make_room(n)
+        self._operands.reserve(n)
         heap = StringHeap()
-        self._nulls[:, :n] = 1
+        self._operands.nulls[:, :n] = 1
         if self._fields:
             self._take_fields(events, rows, schema, heap)
             if recorded is not None:
                 self._forget_fields(schema, Recorded(recorded.versions[rows], recorded.schemas))
         for block in blocks:
             self._take_results(block, heap, rows)
-        self._words[:, :n] *= self._nulls[:, :n] == 0
+        self._operands.clear_nulls(n)
         return self._evaluated(heap, n)
-
-    def _make_room(self, n: int) -> None:
-        """Make the vectors of the program's columns, with room for n events."""
-        shape = len(self._columns), 1 << (n - 1).bit_length()
-        self._words: NDArray[np.uint64] = np.zeros(shape, np.uint64)
-        self._nulls: NDArray[np.uint8] = np.ones(shape, np.uint8)
-        words, nulls = address(self._words), address(self._nulls)
-        for place in range(shape[0]):
-            self._evaluator.bind(place, words + 8 * place * shape[1], nulls + place * shape[1])
 
     # --- operands
 
     def _take_fields(
         self, events: EventColumns | Sequence[Row], rows: slice, schema: Schema, heap: StringHeap
     ) -> None:
-        n = rows.stop - rows.start
         if isinstance(events, EventColumns):
             for place, name in enumerate(self._fields):
                 index = schema.index(name)
-                if index < 0:
-                    continue
-                column, nulls = events.fields[index], self._nulls[place, :n]
-                nulls[:] = 0 if column.nulls is None else column.nulls[rows]
-                words = column.words[rows]
-                self._words[place, :n] = (
-                    words if column.heap is None else heap.take(words, nulls, column.heap)
-                )
+                if index >= 0:
+                    self._operands.take(place, events.fields[index], rows, heap)
             return
         if self._decoder is None or self._decoder[0] is not schema:
             self._decoder = schema, Decoder([schema], self._fields, None)
         decoded = self._decoder[1].decode(
             Records.of([encode_row(schema.version, row) for row in events[rows]])
         )
-        count = len(self._fields)
-        self._words[:count, :n], self._nulls[:count, :n] = decoded.words[:, :n], decoded.nulls[:, :n]
+        n, count = rows.stop - rows.start, len(self._fields)
+        words, nulls = self._operands.words, self._operands.nulls
+        words[:count, :n], nulls[:count, :n] = decoded.words[:, :n], decoded.nulls[:, :n]
         for place, (_, type_) in enumerate(self._columns[:count]):
             if type_.kind is Kind.STRING:
-                self._words[place, :n] = heap.take(
+                words[place, :n] = heap.take(
                     decoded.words[place, :n], decoded.nulls[place, :n], decoded.buffer
                 )
 
@@ -219,22 +202,25 @@ class DerivedProgram:
                 lacking = [
                     place for place, name in enumerate(self._fields) if schemas[version].index(name) < 0
                 ]
-                self._nulls[np.ix_(np.array(lacking, np.int64), np.flatnonzero(versions == version))] = 1
+                self._operands.nulls[
+                    np.ix_(np.array(lacking, np.int64), np.flatnonzero(versions == version))
+                ] = 1
 
     def _take_results(self, block: ResultBlock, heap: StringHeap, rows: slice) -> None:
         source, n = self._source(block.form), rows.stop - rows.start
         if source.places is _NO_ROWS:
             return
-        self._words[source.columns, :n] = block.low[source.places, rows]
-        self._nulls[source.columns, :n] = block.nulls[source.places, rows]
+        words, nulls = self._operands.words, self._operands.nulls
+        words[source.columns, :n] = block.low[source.places, rows]
+        nulls[source.columns, :n] = block.nulls[source.places, rows]
         for column, row, range_ in source.wide:
-            low = self._words[column, :n].view(np.int64)
+            low = words[column, :n].view(np.int64)
             fits = (
                 (block.high[row, rows].view(np.int64) == low >> 63) & (low >= range_[0]) & (low <= range_[1])
             )
-            self._nulls[column, :n] |= ~fits
+            nulls[column, :n] |= ~fits
         for column in source.strings:
-            self._words[column, :n] = heap.take(self._words[column, :n], self._nulls[column, :n], block.heap)
+            words[column, :n] = heap.take(words[column, :n], nulls[column, :n], block.heap)
 
     def _source(self, form: ResultForm) -> _Source:
         found = self._sources.get(id(form))
@@ -275,23 +261,13 @@ class DerivedProgram:
         for place, root in enumerate(self._roots):
             if root < 0:
                 column = root + len(self._columns)
-                low[place], null[place] = self._words[column, :n], self._nulls[column, :n]
+                low[place], null[place] = self._operands.words[column, :n], self._operands.nulls[column, :n]
         if self._form.strings:
-            joined = self._moved(low, null, joined)
+            heaps = JoinedHeaps((joined, *evaluator.own_heaps))
+            for row in self._form.strings:
+                low[row] = heaps.moved(low[row], null[row])
+            joined = heaps.bytes
         return ResultBlock(self._form, low, np.zeros((0, n), np.uint64), null, joined)
-
-    def _moved(
-        self, low: NDArray[np.uint64], nulls: NDArray[np.uint8], joined: NDArray[np.uint8]
-    ) -> NDArray[np.uint8]:
-        """Join the bytes of all three heaps, and let the strings of results refer to them there."""
-        heaps = (joined, *self._evaluator.own_heaps)
-        starts = np.array(
-            [0, len(joined) << REF_LENGTH_BITS, (len(joined) + len(heaps[1])) << REF_LENGTH_BITS], np.uint64
-        )
-        for row in self._form.strings:
-            refs = np.where(nulls[row] == 0, low[row], np.uint64(0))
-            low[row] = (refs & _WITHIN_HEAP) + starts[refs >> _HEAP_SHIFT]
-        return np.concatenate(heaps)
 
     def _note_warming(self, found: Answers, block: ResultBlock, answers: Iterable[Answers]) -> None:
         warming: NDArray[np.bool_] | None = None

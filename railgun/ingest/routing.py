@@ -14,8 +14,6 @@ from railgun.catalog.model import ALL, StreamDefinition
 from railgun.ingest.computed_values import ComputedValues
 from railgun.wire.columns import Column, EventColumns
 from railgun.wire.partition import NOT_SENT, partition_column, partition_key, partition_of
-from railgun.wire.records import Records
-from reservoir.native.jit import address, copy_bytes, jit, ldi64
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +43,19 @@ class Router:
         self._recorded = [recorded.index(name) if name in recorded else -1 for name in stream.partitioners]
         chosen = [name for name in computed if name in stream.partitioners]
         self._computed = [chosen.index(name) if name in chosen else -1 for name in stream.partitioners]
-        self._values = ComputedValues(
-            [each for each in stream.computed if each.name in chosen],
-            [(each.name, each.type) for each in stream.fields],
-        )
-        self._computes = bool(chosen)
+        self._values: ComputedValues | None = None
+        if chosen:
+            self._values = ComputedValues(
+                [each for each in stream.computed if each.name in chosen],
+                [(each.name, each.type) for each in stream.fields],
+            )
 
     def routed(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the values of the partitioners' fields in one event, in the order of the partitioners; None for `*`.
 
         values: the event's recorded fields in schema order, as the validator gives them.
         """
-        if not self._computes:
+        if self._values is None:
             return tuple([None if place < 0 else values[place] for place in self._recorded])
         computed = [*self._values.of(values), None]
         return tuple(
@@ -99,7 +98,7 @@ class Router:
 
     def columns(self, events: EventColumns) -> list[Column | None]:
         """Return for each partitioner, in order, the values of its field; None for `*`."""
-        computed = [*(self._values.columns(events) if self._computes else ()), None]
+        computed = [*(() if self._values is None else self._values.columns(events)), None]
         return [
             computed[of_computed] if place < 0 else events.fields[place]
             for place, of_computed in zip(self._recorded, self._computed)
@@ -117,31 +116,3 @@ def _shares(column: Column, name: str, count: int) -> list[Share]:
     bounds = np.searchsorted(partitions[order], np.arange(NOT_SENT, count + 1))
     pieces = [(p, order[bounds[p + 1] : bounds[p + 2]]) for p in range(count)]
     return [Share(name, p, None if len(rows) == len(order) else rows) for p, rows in pieces if len(rows)]
-
-
-def take_records(records: Records, rows: NDArray[np.int64] | None) -> Records:
-    """Return some of many records, in the order of `rows`; None returns all of them."""
-    if rows is None:
-        return records
-    lengths = np.diff(records.offsets)[rows]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    buffer = np.empty(max(1, int(offsets[-1])), np.uint8)
-    _gather(
-        address(records.buffer),
-        address(records.offsets),
-        address(rows),
-        len(rows),
-        address(buffer),
-        address(offsets),
-    )
-    return Records(buffer, offsets)
-
-
-@jit
-def _gather(source: Any, starts: Any, rows: Any, n: Any, target: Any, offsets: Any) -> None:
-    """Copy record rows[i] to target + offsets[i], for n of them."""
-    for i in range(n):
-        row = ldi64(rows + 8 * i)
-        start = ldi64(starts + 8 * row)
-        copy_bytes(target + ldi64(offsets + 8 * i), source + start, ldi64(starts + 8 * row + 8) - start)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from railgun.ingest.answers import Answers
-from railgun.ingest.routing import Share, take_records
+from railgun.ingest.routing import Share
+from railgun.ingest.taken_records import take_records
 from railgun.plan.result_block import ResultForm
 from railgun.task.replies import Replies
 from railgun.wire.records import Records

@@ -17,10 +17,8 @@ from railgun.catalog.changes import (
     DropStream,
     PutStream,
 )
-from railgun.catalog.computed_reading import computed_text
-from railgun.catalog.field_reading import field_text
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.stream_reading import shown_definition
+from railgun.catalog.stream_reading import field_texts, shown_definition
 from railgun.registry.origin import Made
 from railgun.wording import counted
 
@@ -107,11 +105,11 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
         for key in dict.fromkeys((*before, *after))
         if key != "fields" and before.get(key) != after.get(key)
     ]
-    added = [f"{each.name} {field_text(each)}" for each in new.fields if each.name not in old.types]
-    added += [f"{each.name} {computed_text(each)}" for each in new.computed if each.name not in old.types]
+    known, present = old.types, field_texts(new)
+    added = [f"{name} {text}" for name, text in present.items() if name not in known]
     if added:
         parts.append(f"fields added: {', '.join(added)}")
-    dropped = [name for name in old.types if name not in new.types]
+    dropped = [name for name in known if name not in present]
     if dropped:
         parts.append(f"fields dropped: {', '.join(dropped)}")
     return "; ".join(parts) or "put again"

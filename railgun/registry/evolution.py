@@ -18,13 +18,13 @@ from railgun.catalog.catalog import (
     next_version,
 )
 from railgun.catalog.changes import AddDerived, AddMetric, Change, DropMetric, DropStream, PutStream
-from railgun.catalog.computed_reading import computed_text, is_computed
+from railgun.catalog.computed_reading import is_computed
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
-from railgun.catalog.field_reading import field_text, fields_from_table
+from railgun.catalog.field_reading import fields_from_table
 from railgun.catalog.input_reading import with_kept_zones
 from railgun.catalog.model import Definitions, OutputDefinition, StreamDefinition
-from railgun.catalog.stream_reading import definition_to_json, stream_from_json
+from railgun.catalog.stream_reading import definition_to_json, field_texts, stream_from_json
 from railgun.registry.errors import (
     DefinitionsError,
     DifferentDefinitionsError,
@@ -190,9 +190,8 @@ def _check_unread(stream: StreamDefinition, dropped: Collection[str]) -> None:
 
 
 def _there_already(stream: StreamDefinition, name: str) -> DefinitionError:
-    texts = {each.name: field_text(each) for each in stream.fields}
-    texts |= {each.name: computed_text(each) for each in stream.computed}
-    return DefinitionError(("fields", name), f"{stream.name} has a field {name} already: {texts[name]}")
+    text = field_texts(stream)[name]
+    return DefinitionError(("fields", name), f"{stream.name} has a field {name} already: {text}")
 
 
 def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutStream:

@@ -110,7 +110,8 @@ def _placed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[st
 def _computed(change: PutStream, known: Mapping[str, StreamDefinition]) -> list[str]:
     """Return the names of the new computed fields. known: the streams before the change."""
     before = known.get(change.stream.name)
-    return [each.name for each in change.stream.computed if before is None or each.name not in before.types]
+    names = {} if before is None else before.types
+    return [each.name for each in change.stream.computed if each.name not in names]
 
 
 def _newly_said(

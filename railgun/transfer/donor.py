@@ -109,7 +109,8 @@ class Donor:
                 if answer.status_code not in (200, 206):
                     answer.read()
                     raise _refused(answer)
-                yield from answer.iter_raw(CHUNK_BYTES)
+                # In pieces as they come: those of a slow line are progress too.
+                yield from answer.iter_raw()
             finally:
                 answer.close()
         except httpx.HTTPError as error:

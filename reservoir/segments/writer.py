@@ -83,13 +83,21 @@ class ChunkWriter:
         self._jobs: deque[tuple[int, Job[None]]] = deque()
         self._copied: deque[PendingChunk] = deque()
         self._written: deque[tuple[PendingChunk, Place]] = deque()
-        self._unsynced_folder = False
+        self._unsynced_folder = self._has_deleted = False
         self.failure: StorageFailedError | None = None
         self._lane = executor.lane("chunk-writer")
 
     def delete(self, path: Path) -> None:
         """Delete a file that nothing reads any more."""
-        self._submit(0, "delete", partial(self._files.delete, path))
+        self._submit(0, "delete", partial(self._delete, path))
+
+    def _delete(self, path: Path) -> None:
+        # After a loss of power some of the deletions may be undone. If an older segment came back and a newer one did
+        # not, one between others would be missing.
+        if self._has_deleted:
+            self._files.sync_folder(self._folder)
+        self._files.delete(path)
+        self._has_deleted = True
 
     def put(self, chunk: PendingChunk) -> None:
         """Take the next chunk. Waits while too many are on their way. Raises StorageFailedError."""

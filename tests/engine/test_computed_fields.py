@@ -15,6 +15,7 @@ from railgun.ingest.routing import Router
 from railgun.language import zones
 from railgun.registry.errors import DefinitionsError
 from tests.engine.conftest import Release
+from tests.engine.faults import Faults
 
 _STREAM = """
 [streams.s]
@@ -42,29 +43,24 @@ def _score(engine: Engine, name: str) -> dict[str, Any]:
 
 def _faults(folder: Path, next_release: Release) -> list[str]:
     """What is not as it has to be."""
-    faults: list[str] = []
-
-    def expect(what: str, found: object, right: object) -> None:
-        if found != right:
-            faults.append(f"{what}: {found!r}, not {right!r}")
-
+    faults = Faults()
     with Engine(folder) as engine:
         engine.apply(_STREAM)
-        expect("at first", _score(engine, "a")["metrics"], {"n": 1, "latest": 12, "of_half": 1})
+        faults.expect("at first", _score(engine, "a")["metrics"], {"n": 1, "latest": 12, "of_half": 1})
         next_release()
         engine.apply(_STREAM)
         engine.add_field("s", "later", {"as": "HOUR(ts IN 'Europe/Lisbon')"})
         engine.add_metrics("s", "SELECT max(later) AS moved FROM s GROUP BY hour OVER INFINITE")
         changed = {"n": 2, "latest": 12, "of_half": 2, "moved": 13}
-        expect("after a change", _score(engine, "b")["metrics"], changed)
-        expect("sent again", _score(engine, "a").get("duplicate"), ["hour"])
+        faults.expect("after a change", _score(engine, "b")["metrics"], changed)
+        faults.expect("sent again", _score(engine, "a").get("duplicate"), ["hour"])
         outdated = {each.name for each in engine.metrics("s") if each.outdated_zones}
-        expect("outdated", outdated, {"n", "latest", "of_half", "moved"})
+        faults.expect("outdated", outdated, {"n", "latest", "of_half", "moved"})
     with Engine(folder) as engine:
-        expect("after a start", _score(engine, "a").get("duplicate"), ["hour"])
-        expect("then", _score(engine, "c")["metrics"], {**changed, "n": 3, "of_half": 3})
+        faults.expect("after a start", _score(engine, "a").get("duplicate"), ["hour"])
+        faults.expect("then", _score(engine, "c")["metrics"], {**changed, "n": 3, "of_half": 3})
         (found,) = engine.values("s", [{"hour": 12, "half": "am"}])
-        expect("asked", found["metrics"]["of_half"], 3)
+        faults.expect("asked", found["metrics"]["of_half"], 3)
         # What is dropped and added again has the tables of today.
         engine.drop_metric("s", "moved")
         engine.drop_metric("s", "of_half")
@@ -73,7 +69,7 @@ def _faults(folder: Path, next_release: Release) -> list[str]:
         engine.add_field("s", "half", {"as": "CAST(HOUR(ts IN 'Europe/Lisbon') AS string)"})
         engine.add_metrics("s", "SELECT count(*) AS now FROM s GROUP BY hour, half OVER INFINITE")
         (found,) = engine.values("s", [{"hour": 12, "half": "13"}])
-        expect("anew", found["metrics"]["now"], 3)
+        faults.expect("anew", found["metrics"]["now"], 3)
     return faults
 
 

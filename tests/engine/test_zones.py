@@ -13,6 +13,7 @@ from railgun.language import zones
 from railgun.language.typed import TypedExpression
 from railgun.plan import hot, program
 from tests.engine.conftest import Release
+from tests.engine.faults import Faults
 
 _STREAM = """
 [streams.s]
@@ -37,30 +38,25 @@ def _score(engine: Engine, minutes: int) -> dict[str, Any]:
 
 def _faults(folder: Path, next_release: Release) -> list[str]:
     """What is not as it has to be."""
-    faults: list[str] = []
-
-    def expect(what: str, found: object, right: object) -> None:
-        if found != right:
-            faults.append(f"{what}: {found!r}, not {right!r}")
-
+    faults = Faults()
     with Engine(folder) as engine:
         engine.apply(_STREAM)
-        expect("at first", _score(engine, 0), {"old": 12, "old_noons": 1})
+        faults.expect("at first", _score(engine, 0), {"old": 12, "old_noons": 1})
         next_release()
         engine.apply(_STREAM)
         engine.add_metrics("s", _NEW)
         engine.add_metrics("s", _NEW_NOONS)
         both = {"old": 12, "old_noons": 2, "new": 13, "new_noons": 0}
-        expect("both", _score(engine, 1), both)
+        faults.expect("both", _score(engine, 1), both)
         outdated = {each.name: each.outdated_zones for each in engine.metrics("s")}
         lisbon = ("Europe/Lisbon",)
-        expect("outdated", outdated, {"old": lisbon, "old_noons": lisbon, "new": (), "new_noons": ()})
+        faults.expect("outdated", outdated, {"old": lisbon, "old_noons": lisbon, "new": (), "new_noons": ()})
     with Engine(folder) as engine:
-        expect("after a start", _score(engine, 2), both | {"old_noons": 3})
+        faults.expect("after a start", _score(engine, 2), both | {"old_noons": 3})
         engine.drop_metric("s", "old")
         engine.apply(_STREAM)
         engine.wait_until_warm("s")
-        expect("added anew", _score(engine, 3), both | {"old_noons": 4, "old": 13})
+        faults.expect("added anew", _score(engine, 3), both | {"old_noons": 4, "old": 13})
     return faults
 
 

@@ -8,6 +8,7 @@ happens, nothing is answered twice. The copies of a task have equal data at the 
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,11 @@ class Node:
             found = units(self.process.pid)
             return found[number] if number < len(found) else None
         return None
+
+    def lose_disk(self) -> None:
+        """Kill the node, and delete its data."""
+        self.kill()
+        shutil.rmtree(self.data)
 
     def said(self) -> str:
         """What this run of the node has logged."""

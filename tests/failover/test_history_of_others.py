@@ -3,7 +3,6 @@
 import os
 import shutil
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from railgun.wire.encode import encode_event
 from railgun.wire.records import Records
 from tests.failover.running_cluster import RunningCluster
 from tests.failover.test_emptied_logs import check_equal
-from tests.failover.test_lost_disks import has_begun_anew
+from tests.failover.test_lost_disks import begin_on_a_new_disk
 from tests.strategies.case import STREAM
 from tests.unit.local_units import SMALL
 
@@ -37,7 +36,7 @@ def _build(cluster: RunningCluster, folder: Path, history: str) -> None:
     past = [[-1 - number, _CUT_MS - 1_000 + number, f"p{number % 7}", 99, 1.0] for number in range(_EVENTS)]
     for partitioner, partition in plan.tasks:
         at = router.partitioners.index(partitioner)
-        of_task = [each for each in past if router.partitions(each)[at] == partition]
+        of_task = [each for each in past if router.partitions(router.routed(each))[at] == partition]
         to = history_folder(folder, STREAM, partitioner, partition)
         to.mkdir(parents=True)
         build = HistoryBuild(to, plan, partitioner, partition, SMALL)
@@ -64,11 +63,7 @@ def test_a_node_without_the_history_loses_its_disk(kafka: str, tmp_path: Path) -
         cluster.await_answers()
         assert all(f"begins anew behind history {history}" in node.said() for node in cluster.nodes.values())
         node = next(iter(cluster.nodes.values()))
-        before = cluster.runs(node.name)
-        node.kill()
-        shutil.rmtree(node.data)
-        node.start()
-        cluster.drive_until(partial(has_begun_anew, cluster, before))
+        begin_on_a_new_disk(cluster, node)
         cluster.await_healed()
         assert f"this node lacks history {history}" in node.said()
         assert "its data up to offset" in node.said()

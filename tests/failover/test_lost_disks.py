@@ -1,6 +1,5 @@
 """Each node in turn loses its disk, where no log reaches back: all copies are there again, and equal."""
 
-import shutil
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -11,7 +10,7 @@ import pytest
 from railgun.cluster.copies import CopyName, CopyState
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
-from tests.failover.running_cluster import RunningCluster
+from tests.failover.running_cluster import Node, RunningCluster
 from tests.failover.test_emptied_logs import check_equal, empty_logs
 
 _CHECKPOINTED_S = 2.0
@@ -46,6 +45,14 @@ def has_begun_anew(cluster: RunningCluster, before: Mapping[CopyName, int]) -> b
     return all(cluster.runs(unit.node)[unit] > run for unit, run in before.items())
 
 
+def begin_on_a_new_disk(cluster: RunningCluster, node: Node) -> None:
+    """Kill a node, delete its data and start it. Returns once its units have begun."""
+    before = cluster.runs(node.name)
+    node.lose_disk()
+    node.start()
+    cluster.drive_until(partial(has_begun_anew, cluster, before))
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", seeds(range(1), range(5)))
 def test_each_node_loses_its_disk(kafka: str, tmp_path: Path, seed: int) -> None:
@@ -58,8 +65,7 @@ def test_each_node_loses_its_disk(kafka: str, tmp_path: Path, seed: int) -> None
             time.sleep(_CHECKPOINTED_S)
             shorten_logs(cluster)
             node, before = cluster.nodes[name], cluster.runs(name)
-            node.kill()
-            shutil.rmtree(node.data)
+            node.lose_disk()
             cluster.await_progress()
             node.start()
             cluster.drive_until(partial(has_begun_anew, cluster, before))
@@ -113,8 +119,7 @@ def test_the_data_of_a_lost_disk_comes_from_two_nodes_at_once(kafka: str, tmp_pa
         shorten_logs(cluster)
         node = next(each for each in cluster.nodes.values() if len(_partners(cluster, each.name)) == 2)
         donors, before = _partners(cluster, node.name), cluster.runs(node.name)
-        node.kill()
-        shutil.rmtree(node.data)
+        node.lose_disk()
         node.start()
         cluster.drive_until(lambda: _giving(cluster, node.name) == donors)
         cluster.drive_until(partial(has_begun_anew, cluster, before))

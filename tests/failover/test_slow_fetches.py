@@ -1,7 +1,6 @@
 """A node loses its disk, and its data comes slowly: it is stopped or overtaken amid that, and it is not replaced."""
 
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,11 +17,11 @@ from railgun.cluster.reports import Fetching
 from railgun.messaging.transport import TopicPartition
 from tests.counts import seeds
 from tests.failover.running_cluster import Node, RunningCluster
-from tests.failover.test_lost_disks import has_begun_anew, shorten_logs
+from tests.failover.test_lost_disks import begin_on_a_new_disk, has_begun_anew, shorten_logs
 
 _CHECKPOINTED_S = 2.0
 _MANY_PER_S, _FEW_PER_S = 1_500, 50
-# The data of a task is some hundred kilobytes.
+# The data of a task is fifty to some hundred kilobytes.
 _SLOWLY = "transfer_rate_bytes = {}\nreplace_after_s = {}"
 _COME = re.compile(
     r"(\S+): its data up to offset \d+ has come from \S+ in ([\d.]+) s: \d+ bytes, and (\d+) were"
@@ -31,13 +30,13 @@ _COME = re.compile(
 
 @contextmanager
 def _cluster(
-    broker: str, folder: Path, seed: int, rate: int, replace_after_s: int
+    broker: str, folder: Path, seed: int, rate: int, replace_after_s: int, loaded_s: float = 2.0
 ) -> Iterator[RunningCluster]:
-    """Three nodes, of whose logs only what is needed is left."""
+    """Three nodes, of whose logs only what is needed is left. loaded_s: for how long many events came before."""
     cluster = RunningCluster(broker, folder, seed, 3, more=_SLOWLY.format(rate, replace_after_s))
     try:
         cluster.rate_per_s = _MANY_PER_S
-        cluster.drive(2.0)
+        cluster.drive(loaded_s)
         cluster.rate_per_s = _FEW_PER_S
         cluster.await_answers()
         time.sleep(_CHECKPOINTED_S)
@@ -52,11 +51,7 @@ def _cluster(
 def _lose_disk(cluster: RunningCluster) -> Node:
     """Kill a node, delete its data and start it. Returns the node once it fetches."""
     node = next(iter(cluster.nodes.values()))
-    before = cluster.runs(node.name)
-    node.kill()
-    shutil.rmtree(node.data)
-    node.start()
-    cluster.drive_until(partial(has_begun_anew, cluster, before))
+    begin_on_a_new_disk(cluster, node)
     cluster.drive_until(lambda: any(each.fetched for each in _fetching(cluster, node)))
     return node
 
@@ -107,7 +102,7 @@ def test_what_takes_longer_than_a_node_is_waited_for_is_made_once_and_not_moved(
     kafka: str, tmp_path: Path, seed: int
 ) -> None:
     replace_after_s = 10
-    with _cluster(kafka, tmp_path, seed, 10_000, replace_after_s) as cluster:
+    with _cluster(kafka, tmp_path, seed, 8_000, replace_after_s, 8.0) as cluster:
         cluster.drive(1.0)
         before = _targets(cluster)
         node = _lose_disk(cluster)
@@ -142,7 +137,7 @@ def test_a_node_that_is_started_again_amid_a_fetch_goes_on_with_it(
 
 @pytest.mark.timeout(300)
 def test_what_the_log_overtakes_is_fetched_again(kafka: str, tmp_path: Path) -> None:
-    with _cluster(kafka, tmp_path, 0, 20_000, 120) as cluster:
+    with _cluster(kafka, tmp_path, 0, 5_000, 120) as cluster:
         node = _lose_disk(cluster)
         cluster.drive(_CHECKPOINTED_S)
         _overtake(cluster, node)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railgun.catalog.definitions import parse_definitions
-from railgun.ingest.routing import Router, take_records
+from railgun.ingest.routing import Router
+from railgun.ingest.taken_records import take_records
 from railgun.wire.encode import encode_columns
 from railgun.wire.partition import NOT_SENT
 from railgun.wire.table_validator import TableValidator

@@ -84,7 +84,7 @@ def test_units_take_over_what_was_built(kafka: str, tmp_path: Path, text: str) -
     made = target(kafka, prefix, node, text=text)
     player = ClusterPlayer(kafka, prefix)
     try:
-        player.registry.change(lambda known: evolution.missing(known, parse_definitions(text)))
+        player.apply(text)
         with local_units(kafka, prefix, node, 2, SETTINGS) as units:
             scored(player, own)
             with pytest.raises(HistoryRefusedError, match="would be missing"):

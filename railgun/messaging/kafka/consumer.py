@@ -236,7 +236,7 @@ class KafkaConsumer:
         for buffer in self._buffers.values():
             buffer.heard_end = self.known_end(buffer.where)
             # The next call that reads the partition assigns it again.
-            self._unassign(buffer)
+            buffer.is_fetched = False
         self._missed.clear()
         self._near, self._far = fresh, None
         for each in old:

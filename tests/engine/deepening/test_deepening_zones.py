@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from railgun.catalog import changes
+from railgun.catalog import computed_reading
 from railgun.history.plan_file import deepening_folder, read_plan, write_plan
 from railgun.language import zones
 from tests.engine.conftest import Release
@@ -87,7 +87,7 @@ def test_a_plan_that_is_written_by_another_release_keeps_them(tmp_path: Path, ne
 
 
 def _tables_of_the_builder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(changes, "zone_from_json", lambda name, table: zones.pinned_zone(name))
+    patch.setattr(computed_reading, "zone_from_json", lambda name, table: zones.pinned_zone(name))
 
 
 @pytest.mark.parametrize("plant", [_tables_of_the_builder])

@@ -108,6 +108,16 @@ def test_a_second_order_changes_nothing() -> None:
     assert not broker.done
 
 
+@pytest.mark.parametrize("topic_id", ["third", None])
+def test_one_that_is_replaced_once_more_is_not_called_accepted_before_copies_notice(
+    topic_id: str | None,
+) -> None:
+    broker = Broker(topic_id)
+    with pytest.raises(ProblemError, match=f"{TOPIC} is gone, or another one.* again in ten seconds"):
+        broker.found([status()], Cut(7, -1, "second", 7))
+    assert not broker.done
+
+
 def test_one_that_is_replaced_once_more_is_accepted_again() -> None:
     broker = Broker("third")
     found = broker.found([_failed(replaced="second")], Cut(7, -1, "second", 7))

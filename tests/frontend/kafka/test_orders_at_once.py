@@ -1,5 +1,6 @@
 """Several orders to one node at once: each is told what became of the one that counts."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,7 @@ import pytest
 
 from frontend.kafka import cluster_state
 from frontend.kafka.cluster_state import ClusterState
+from frontend.kafka.followed_plan import PlanNotReadError
 from frontend.kafka.task_states import TaskStates
 from frontend.problems import ProblemError
 from railgun.cluster.plan import Plan
@@ -87,6 +89,13 @@ def orders(kafka: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Orders]:
             made.close()
 
 
+def _has_read_the_plan(state: ClusterState) -> bool:
+    with state._lock, contextlib.suppress(PlanNotReadError):
+        state._refresh()
+        return True
+    return False
+
+
 def _refused(given: Given) -> str:
     with pytest.raises(ProblemError) as refused:
         given.result(120.0)
@@ -154,6 +163,7 @@ def test_a_refusal_is_told_to_one_that_looks_when_it_is_withdrawn(
     """Whoever gave the newest order withdraws it as soon as it is refused."""
     orders.start(1)
     state = orders.another() if is_of_another else orders.state
+    awaited(lambda: _has_read_the_plan(state))
     waits, may_look, awaits = threading.Event(), threading.Event(), state._await
 
     def await_late(is_decided: Callable[[Plan], bool]) -> Plan:

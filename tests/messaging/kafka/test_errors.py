@@ -25,7 +25,7 @@ _LOST = KafkaError(KafkaError._TRANSPORT, "Connection refused")
         (KafkaError(KafkaError._TIMED_OUT), TransportUnavailableError, "broker runs"),
         (KafkaError(KafkaError._MSG_TIMED_OUT), TransportUnavailableError, "try again"),
         (KafkaError(KafkaError.NOT_ENOUGH_REPLICAS), TransportUnavailableError, "try again"),
-        (KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), TopicMissingError, "Create it"),
+        (KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), TopicMissingError, "accept-cut"),
         (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), TransportRefusedError, "right"),
         (KafkaError(KafkaError.INVALID_REPLICATION_FACTOR), TransportRefusedError, "replicas"),
         (_FENCED, TransportUnavailableError, "try again"),
