@@ -18,7 +18,7 @@ from railgun.catalog.model import ALL, StreamDefinition
 from railgun.ingest.accepted import AcceptedBatch
 from railgun.ingest.intake import JsonText, MalformedEventError
 from railgun.ingest.replies import Reply
-from railgun.telemetry.recording import Recording
+from railgun.telemetry.recording import TOTAL, Recording
 
 
 def placed(accepted: AcceptedBatch, replies: Sequence[Reply | Problem], n: int) -> list[Answer | None]:
@@ -203,7 +203,7 @@ def _give_up(submission: Submission) -> None:
 
 def _note(recording: Recording, submission: Submission, answers: Sequence[Answer | None] | None) -> None:
     record = recording.stream(submission.stream)
-    record.stages["total"].add(perf_counter() - submission.arrived_s)
+    record.stages[TOTAL].add(perf_counter() - submission.arrived_s)
     if answers is None:
         record.refused["timeout"] += len(submission.texts)
 

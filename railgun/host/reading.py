@@ -50,11 +50,6 @@ def _begin_ms(task: TaskProcessor, metric: LiveMetric, start_ms: int, end_ms: in
     return max(oldest_ms, min(start_ms, end_ms - window.size_ms))
 
 
-def _fill_ratio(task: TaskProcessor) -> float:
-    shares = filled(task).values()
-    return sum(shares) / len(shares) if shares else 1.0
-
-
 def _read(task: TaskProcessor) -> TaskReading:
     who, clock_ms = task.identity, task.admission.clock_ms
     rows, pages, reservoir = task.table.stats(), task.pool.stats(), task.reservoir.stats()
@@ -86,5 +81,5 @@ def _read(task: TaskProcessor) -> TaskReading:
         open_bytes=reservoir.open_bytes,
         metrics=len(task.metrics.by_name),
         metrics_warming=len(task.metrics.warming),
-        fill_ratio=_fill_ratio(task),
+        filled=filled(task),
     )

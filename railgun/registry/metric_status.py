@@ -1,6 +1,6 @@
 """The status of registered metrics, as plain data. The engine and front-ends show it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from railgun.catalog.registrations import Registrations
@@ -41,3 +41,16 @@ def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> 
             each.outdated_zones,
         )
     return [by_name[name] for name in registered.names if name in by_name]
+
+
+def filled_with_derived(registered: Registrations, filled: Mapping[str, float]) -> dict[str, float]:
+    """Return how far a stream's warming metrics and derived metrics are, by name, as `with_derived` would say it.
+
+    filled: of the metrics that are warming, how far each is.
+    """
+    found = {name: share for name, share in filled.items() if registered.find(name) is not None}
+    for name, each in registered.derived.items():
+        shares = [found[operand] for operand in each.operands if operand in found]
+        if shares:
+            found[name] = min(shares)
+    return found

@@ -2,6 +2,7 @@
 races. Plain data.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -14,7 +15,7 @@ class TaskReading:
     clock_s: the task's event time in seconds since 1970; 0 before the first event.
     checkpoint_s, checkpoint_bytes: how long the last checkpoint took, and what it wrote.
     chunk_misses: how many decoded chunks a cursor had to wait for.
-    fill_ratio: how much of their history warming metrics have read, on average; 1 if none is warming.
+    filled: how much of its history each warming metric has read, from 0 to 1, by name.
     """
 
     stream: str
@@ -44,7 +45,12 @@ class TaskReading:
     open_bytes: int
     metrics: int
     metrics_warming: int
-    fill_ratio: float
+    filled: Mapping[str, float]
+
+    @property
+    def fill_ratio(self) -> float:
+        """How much of their history warming metrics have read, on average; 1 if none is warming."""
+        return sum(self.filled.values()) / len(self.filled) if self.filled else 1.0
 
 
 @dataclass(frozen=True, slots=True)

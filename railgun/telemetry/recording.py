@@ -4,6 +4,7 @@ Engines and front-ends have one `Recording`. Adding to a histogram costs next to
 may read it at any time.
 """
 
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,35 +14,44 @@ from time import perf_counter
 class Buckets:
     """A histogram: counts of values by growing upper bounds. A last bucket, without a bound, takes greater values.
 
+    shown: those of the bounds that Prometheus is told; None: all.
     Adding takes no lock. A reader may miss the value that is being added.
     """
 
-    __slots__ = ("_counts", "bounds", "total")
+    __slots__ = ("_counts", "_shown", "bounds", "total")
 
-    def __init__(self, bounds: tuple[float, ...]) -> None:
+    def __init__(self, bounds: tuple[float, ...], shown: tuple[float, ...] | None = None) -> None:
         self.bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
+        self._shown = frozenset(bounds if shown is None else shown)
+        self._counts = array("Q", bytes(8 * (len(bounds) + 1)))
         self.total = 0.0
 
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+    def add(self, value: float, times: int = 1) -> None:
+        """Count a value so many times."""
+        self._counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
+    def counts(self) -> bytes:
+        """Return the present counts of all buckets, the last one's too, as unsigned numbers of 64 bits."""
+        return self._counts.tobytes()
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Return (upper bound in Prometheus' form, count of values at or below it) for each bound.
+        """Return (upper bound in Prometheus' form, count of values at or below it) for each bound that is shown.
 
         The last bound is "+Inf".
         """
         found: list[tuple[str, float]] = []
+        counts = self._counts[:]
         sum_ = 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), list(self._counts)):
+        for bound, count in zip(self.bounds, counts):
             sum_ += count
-            found.append((bound, float(sum_)))
-        return found
+            if bound in self._shown:
+                found.append((str(bound), float(sum_)))
+        return [*found, ("+Inf", float(sum_ + counts[-1]))]
 
 
-STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", "total")
+TOTAL = "total"
+STAGES = ("queue", "admission", "publish", "log", "process", "durable", "encode", TOTAL)
 """The stages of an event, in order:
 
 queue: it waits for the scoring thread.  admission: it is checked and made a record.
@@ -55,6 +65,15 @@ SECONDS_BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
+_TENTHS = (*range(100, 250, 10), *range(250, 500, 25), *range(500, 1_000, 50))
+LATENCY_BOUNDS = (
+    *(float(f"{each}e{power}") for power in range(-7, 1) for each in _TENTHS),
+    1_000.0,
+)
+"""The bounds of latencies of requests in seconds, from 10 µs to 1,000 s. Each is at most 10 % above the one before.
+
+`SECONDS_BOUNDS` are among them, so that one histogram has the counts of both.
+"""
 BATCH_BOUNDS = tuple(float(1 << power) for power in range(0, 17, 2))
 
 REASONS = ("malformed", "invalid", "timeout", "full", "unavailable")
@@ -73,7 +92,7 @@ class StreamRecord:
     batches: the numbers of events that were scored together.
     queries: value queries by outcome (answered, refused, timeout, unavailable).
     query_seconds: how long value queries took.
-    stages: by stage, how long batches were in it.
+    stages: by stage, how long batches were in it. `total` has the finer bounds of latencies.
 
     Each member is written by one thread at a time; reading needs no lock.
     """
@@ -86,7 +105,10 @@ class StreamRecord:
     queries: Counter[str] = field(default_factory=Counter)
     query_seconds: Buckets = field(default_factory=lambda: Buckets(SECONDS_BOUNDS))
     stages: dict[str, Buckets] = field(
-        default_factory=lambda: {stage: Buckets(SECONDS_BOUNDS) for stage in STAGES}
+        default_factory=lambda: {
+            stage: Buckets(LATENCY_BOUNDS if stage == TOTAL else SECONDS_BOUNDS, SECONDS_BOUNDS)
+            for stage in STAGES
+        }
     )
 
     def stage_timer(self) -> "StageTimer":

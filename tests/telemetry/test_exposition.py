@@ -13,8 +13,9 @@ from railgun.telemetry.recording import REASONS, STAGES, Recording
 
 # Every number another one, so that none can stand in another's place.
 TASK = TaskReading(
-    "payments", "card", 3, *range(100, 100 + len(fields(TaskReading)) - 3)  # type: ignore[arg-type]
-)  # fmt: skip
+    *("payments", "card", 3, *range(100, 100 + len(fields(TaskReading)) - 4)),  # type: ignore[arg-type]
+    filled={"n": 0.25, "total": 0.5},
+)
 
 
 class Scene:
