@@ -1,7 +1,7 @@
 """Puts numbers of things, lists of names, times and errors of the system into words."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -106,3 +106,18 @@ def seconds_doubt(time_ms: int) -> str | None:
         f"the time {time_ms} of an event is {time_text(time_ms)}, as times are milliseconds since 1970; if it was "
         f"meant as seconds, send {1000 * time_ms}"
     )
+
+
+def gap_text(partitioner: str, partition: int, gap_ms: int) -> str:
+    """Return the words for a task that lacks events of a gap in its log. gap_ms: no such event is later than that."""
+    return (
+        f"{partitioner}-{partition} lacks events of a gap in its log: windows that begin at or before "
+        f"{time_text(gap_ms)} are partial"
+    )
+
+
+def weak_topics_text(topics: Mapping[str, str]) -> str:
+    """Return the words for topics that could lose acknowledged records with a broker. topics: each with a reason."""
+    why = next(iter(topics.values()))
+    named = listed(list(topics), 1)
+    return f"the loss of one broker could lose events that were answered: {named}, as {why}"

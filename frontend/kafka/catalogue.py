@@ -4,14 +4,13 @@ registry.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.task_states import at_a_glance
-from railgun.catalog.catalog import Catalog
+from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import Change
 from railgun.catalog.model import StreamDefinition
 from railgun.explain.analysis import explained
@@ -59,7 +58,10 @@ class KafkaCatalogue:
         return [each for each in await self.metrics(stream) if each.name in names], is_new
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
-        return await self._running.call(partial(_metrics, stream))
+        def metrics(parts: Parts) -> list[MetricStatus]:
+            return metrics_of(evolution.stream_entry(parts.intakes.now.catalog, stream), parts)
+
+        return await self._running.call(metrics)
 
     async def drop_metric(self, stream: str, name: str, origin: Origin) -> None:
         await self._running.change(lambda catalog: [evolution.dropped_metric(catalog, stream, name)], origin)
@@ -86,7 +88,7 @@ class KafkaCatalogue:
                 "name": name,
                 "input": inputs[name].by_topic() if name in inputs else [],
                 "tasks": list(parts.task_states.tasks(entry, logs)),
-                "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
+                "metrics": [dataclasses.asdict(each) for each in metrics_of(entry, parts)],
             }
             for name, entry in known.streams.items()
         ]
@@ -99,7 +101,7 @@ class KafkaCatalogue:
                 parts.unanswered.tasks(),
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
-                {} if self._running.is_away else parts.weak_topics.among(_logs(parts)),
+                {} if self._running.is_away else parts.weak_topics.among(task_topics(parts)),
                 None if self._running.is_away else parts.weak_topics.brokers(),
                 logs,
             ),
@@ -107,13 +109,14 @@ class KafkaCatalogue:
         }
 
 
-def _logs(parts: Parts) -> set[str]:
+def task_topics(parts: Parts) -> set[str]:
+    """Return the topics of all tasks."""
     topics = parts.registry.topics
     return {topics.tasks(task.stream, task.partitioner) for task in parts.tasks}
 
 
-def _metrics(stream: str, parts: Parts) -> list[MetricStatus]:
-    entry = evolution.stream_entry(parts.intakes.now.catalog, stream)
+def metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
+    """Return the metrics of a stream, each with its state. Raises TransportError."""
     warming = parts.task_states.warming(entry)
     metrics = [
         MetricStatus(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
-from frontend.kafka.abandonable_call import call_abandonably
+from frontend.backend.abandonable_call import call_abandonably
 from frontend.problems import ProblemError, refusal
 from railgun.registry.cancellation import CancellationToken
 

@@ -6,7 +6,7 @@
 from dataclasses import dataclass, field
 
 from frontend.exchange.exchange import Limits
-from frontend.exchange.front_end import FrontEnd
+from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.topics.schemas import Schemas
 from railgun.config.settings import InputSettings
@@ -20,7 +20,7 @@ class FrontEndConfiguration:
 
     kafka: the address of the broker, and how its clients connect.
     prefix: the prefix of the names of the cluster's topics.
-    front_end: the identity of the front-end; None makes up a name.
+    front_end: the identity of the front-end; without one, its name is made up.
     limits: how much may wait for answers.
     drop_grace_s: how long the topics of a dropped stream stay before they are deleted.
     log_retention_ms: how long the broker keeps the logs of new streams that do not say it; None: for ever.
@@ -31,7 +31,7 @@ class FrontEndConfiguration:
 
     kafka: KafkaSettings
     prefix: str = PREFIX
-    front_end: FrontEnd | None = None
+    front_end: FrontEnd = field(default_factory=made_up)
     limits: Limits = field(default_factory=Limits)
     drop_grace_s: float = 60.0
     log_retention_ms: int | None = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from frontend.exchange.exchange import Exchange
-from frontend.exchange.front_end import made_up
 from frontend.exchange.streams import StreamIntakes
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.configuration import FrontEndConfiguration
@@ -87,7 +86,7 @@ def open_parts(
             )
         )
         transport = opening.enter_context(KafkaTransport(cluster.kafka))
-        front_end = cluster.front_end or made_up()
+        front_end = cluster.front_end
         # This comes before its reply topic is made, by which others see that the front-end lives.
         opening.callback(introduce(front_end, transport, registry.topics, is_away))
         task_states = TaskStates(transport, registry.topics, is_away, cluster.deadlines.silent_s)

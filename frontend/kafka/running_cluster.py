@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TypeVar
 
+from frontend.backend.abandonable_call import call_abandonably
 from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
-from frontend.kafka.abandonable_call import call_abandonably
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts, open_parts

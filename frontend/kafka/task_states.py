@@ -5,6 +5,7 @@ It tells whether metrics answer yet, and gives a summary of the cluster: nodes, 
 
 import logging
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from railgun.messaging.tail import Tail, TailThread, each_record, logged
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.cluster_topics import OVERWRITTEN
 from railgun.registry.topics import Topics
+from railgun.wording import gap_text
 
 
 def at_a_glance(
@@ -103,6 +105,7 @@ class TaskStates:
         # are those that answer everywhere.
         self._due: dict[MetricName, dict[TaskKey, int]] = {}
         self._warm: set[MetricName] = set()
+        self._due_lock = threading.Lock()
         for where in (reports, assignment):
             transport.create_topic(where.topic, 1, OVERWRITTEN)
         self._tail = Tail(transport, {reports: each_record(self._take, logged(_log))})
@@ -126,25 +129,8 @@ class TaskStates:
 
         While the broker is away, a new metric is among them.
         """
-        stream, found, asks = entry.stream, set(), not self._is_away()
-        for name, add in entry.metrics.items():
-            metric = (stream.name, name, add.place)
-            if metric in self._warm:
-                continue
-            if metric not in self._due:
-                ends = self._ends(entry, add.metric.home) if asks else None
-                if ends is None:
-                    # The broker would not answer for the next metric either.
-                    asks = False
-                    found.add(name)
-                    continue
-                self._due[metric] = ends
-            if all(self._answers(name, task, end) for task, end in self._due[metric].items()):
-                self._warm.add(metric)
-                del self._due[metric]
-            else:
-                found.add(name)
-        return found
+        with self._due_lock:
+            return self._warming(entry)
 
     def forget(self, catalog: Catalog) -> None:
         """Forget metrics that are not registered any more."""
@@ -153,8 +139,9 @@ class TaskStates:
             for name, entry in catalog.streams.items()
             for metric, add in entry.metrics.items()
         }
-        self._warm &= living
-        self._due = {metric: due for metric, due in self._due.items() if metric in living}
+        with self._due_lock:
+            self._warm &= living
+            self._due = {metric: due for metric, due in self._due.items() if metric in living}
 
     def tasks(self, entry: StreamEntry, logs: Mapping[TaskKey, LogRoom]) -> Iterable[dict[str, Any]]:
         """Yield the state of each task of a stream, for people. A task that no unit runs is `unknown` or `stopped`, and
@@ -199,6 +186,40 @@ class TaskStates:
             else:
                 shares.append(0.0 if heard is None else heard.status.filled.get(name, 0.0))
         return min(shares)
+
+    def gaps(self, entry: StreamEntry) -> list[str]:
+        """Return which tasks of a stream lack events of a gap in their logs, in words."""
+        found = []
+        for task in entry.task_keys:
+            heard = self._heard(task)
+            if heard is not None and heard.status.gap_ms is not None:
+                found.append(gap_text(task.partitioner, task.partition, heard.status.gap_ms))
+        return found
+
+    def _warming(self, entry: StreamEntry) -> set[str]:
+        stream, found, asks = entry.stream, set(), not self._is_away()
+        ends_of: dict[str, dict[TaskKey, int] | None] = {}
+        for name, add in entry.metrics.items():
+            metric, home = (stream.name, name, add.place), add.metric.home
+            if metric in self._warm:
+                continue
+            if metric not in self._due:
+                if asks and home not in ends_of:
+                    # One look serves all metrics of a partitioner.
+                    ends_of[home] = self._ends(entry, home)
+                ends = ends_of[home] if asks else None
+                if ends is None:
+                    # The broker would not answer for the next metric either.
+                    asks = False
+                    found.add(name)
+                    continue
+                self._due[metric] = ends
+            if all(self._answers(name, task, end) for task, end in self._due[metric].items()):
+                self._warm.add(metric)
+                del self._due[metric]
+            else:
+                found.add(name)
+        return found
 
     def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
         """Return the copies of a task that have reported lately, in the words that nodes use among themselves."""

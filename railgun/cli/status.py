@@ -8,7 +8,7 @@ from typing import Any
 from railgun.cli.parser import Command
 from railgun.cli.server_url import add_server, client_of
 from railgun.cli.wording import behind_text, fetching_text, log_columns, size_text, table_lines
-from railgun.wording import counted, listed, seconds_doubt, time_text
+from railgun.wording import counted, gap_text, listed, seconds_doubt, time_text, weak_topics_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
@@ -61,14 +61,9 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     if cluster.get("weak_topics"):
         # One broker alone, as `railgun broker start` makes it, is meant so.
         is_sole = cluster.get("brokers") == 1
-        parts.append("one broker, without replicas" if is_sole else _weak(cluster["weak_topics"]))
+        weak = f"WARNING: {weak_topics_text(cluster['weak_topics'])}"
+        parts.append("one broker, without replicas" if is_sole else weak)
     return f"cluster: {'; '.join(parts)}"
-
-
-def _weak(topics: Mapping[str, str]) -> str:
-    why = next(iter(topics.values()))
-    named = listed(list(topics), 1)
-    return f"WARNING: the loss of one broker could lose events that were answered: {named}, as {why}"
 
 
 def _unanswered(tasks: Sequence[Mapping[str, Any]]) -> str:
@@ -83,8 +78,7 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         lines.append(_deepening(stream["deepening"]))
     lines += [f"  WARNING: {doubt}" for doubt in _time_doubts(tasks)]
     lines += [
-        f"  {task['partitioner']}-{task['partition']} lacks events of a gap in its log: windows that begin at or "
-        f"before {time_text(task['gap_ms'])} are partial"
+        f"  {gap_text(task['partitioner'], task['partition'], task['gap_ms'])}"
         for task in tasks
         if task.get("gap_ms") is not None
     ]

@@ -1,6 +1,6 @@
 """Runs a call to the broker in a thread that the caller can abandon, since a broker that is away may never answer.
 
-A front-end's start, its end and its changes of the catalogue are such calls (running_cluster.py, changes.py).
+The start of a cluster's front-end, its end, its changes of the catalogue and looks at the cluster are such calls.
 """
 
 import asyncio
@@ -24,5 +24,5 @@ async def call_abandonably(call: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             made.set_exception(error)
 
-    threading.Thread(target=run, name="starting", daemon=True).start()
+    threading.Thread(target=run, name="abandonable", daemon=True).start()
     return await asyncio.wrap_future(made)
