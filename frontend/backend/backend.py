@@ -6,9 +6,10 @@ from typing import Any, Protocol
 from frontend.backend.catalogue import StreamCatalogue
 from frontend.backend.cluster import ClusterOperations
 from frontend.backend.deepenings import DeepeningOperations
+from frontend.backend.live_figures import LiveFigures
 from frontend.backend.readiness import Readiness
 from frontend.scoring.scoring import Scoring
-from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 
 
@@ -33,6 +34,10 @@ class Backend(Protocol):
     @property
     def deepenings(self) -> DeepeningOperations | None:
         """The deepenings of streams; None if the units of a cluster are asked for them."""
+
+    @property
+    def live_figures(self) -> LiveFigures:
+        """The figures of `GET /v1/live`."""
 
     def readiness(self) -> Readiness:
         """Return whether events are taken now."""
@@ -62,6 +67,3 @@ class ServedBackend(Backend, Protocol):
 
     def reading(self) -> EngineReading | None:
         """Return the latest state of the tasks in this process; None if there are none here."""
-
-    def disk(self) -> DiskReading | None:
-        """Return what is on the disk now; None if nothing is. It looks at each file."""

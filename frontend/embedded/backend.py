@@ -9,12 +9,11 @@ from typing import Any
 from frontend.backend.readiness import Readiness
 from frontend.embedded.catalogue import EmbeddedCatalogue
 from frontend.embedded.deepenings import EmbeddedDeepenings
+from frontend.embedded.live_figures import EmbeddedLiveFigures
 from frontend.embedded.running_engine import RunningEngine
 from frontend.embedded.scoring import EmbeddedScoring
 from railgun.engine.engine import Engine
-from railgun.engine.folder import LOG
-from railgun.host.disk_usage import measure_disk
-from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 
 
@@ -38,6 +37,7 @@ class EmbeddedBackend:
         self.scoring = EmbeddedScoring(self.running)
         self.catalogue = EmbeddedCatalogue(self.running)
         self.deepenings = EmbeddedDeepenings(self.running)
+        self.live_figures = EmbeddedLiveFigures(self.running)
 
     async def start(self) -> None:
         """Open the engine and take requests. Raises EngineError; CompilingStoppedError after `stop_starting`."""
@@ -61,10 +61,6 @@ class EmbeddedBackend:
     def reading(self) -> EngineReading | None:
         engine = self.running.engine
         return None if engine is None else engine.reading
-
-    def disk(self) -> DiskReading | None:
-        engine = self.running.engine
-        return None if engine is None else measure_disk(engine.folder, engine.folder / LOG)
 
     async def close(self) -> None:
         self.running.end()

@@ -12,6 +12,7 @@ from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.embedded.problems import as_problem
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
+from railgun.catalog.catalog import StreamEntry
 from railgun.engine.engine import Engine
 from railgun.registry.errors import EngineError
 from railgun.telemetry.recording import Recording
@@ -26,6 +27,7 @@ class RunningEngine:
     open_engine: opens the engine, in a thread.
     engine: None before it is open and once it is closed.
     views: each stream as the scoring route needs it.
+    entries: the streams in the catalogue, as of the last change.
     recording: the engine's notes for monitoring; empty before it is open.
     """
 
@@ -33,6 +35,7 @@ class RunningEngine:
         self._open_engine = open_engine
         self.engine: Engine | None = None
         self.views: dict[str, StreamView] = {}
+        self.entries: dict[str, StreamEntry] = {}
         self.recording = Recording()
         # Changes wait in the event loop. If they waited in its few threads, calls that only read would find none free.
         self._changing, self._turns = threading.Lock(), asyncio.Lock()
@@ -110,7 +113,7 @@ class RunningEngine:
         engine = self.engine
         if engine is None:
             return
-        entries = engine.catalog().streams
+        entries = self.entries = engine.catalog().streams
         self.views = {name: StreamView(entry.stream, entry.names) for name, entry in entries.items()}
 
     async def close(self) -> None:

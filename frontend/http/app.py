@@ -1,6 +1,7 @@
 """The HTTP application: decides who may ask, hands requests to scoring, probes or pages, and answers errors.
 
-Every error is answered with a problem object. Probes are the routes for monitoring: health, readiness, `/metrics`.
+Every error is answered with a problem object. Probes are the routes for monitoring: health, readiness, `/metrics`, and
+`/v1/live`, which is asked for too often to go through the framework.
 """
 
 import asyncio
@@ -32,7 +33,9 @@ from frontend.http.in_flight import InFlight
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.scoring_route import ScoringRoute
 from frontend.http.single_events import SingleEvents
+from frontend.live.live import Live
 from frontend.problems import ProblemError, no_route, of_defect, refusal, refused, uncertain, wrong_method
+from frontend.url_query import pairs_of, wrong_parameter
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
@@ -60,6 +63,7 @@ class Application:
     telemetry: the text of `/metrics`; if None, that route answers 404.
     single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
+    live: the answers of `/v1/live`. Its `tick` is to be called about once a second.
     Raises ConfigError, TokenFileError and OSError if the configured tokens cannot be read, or contradict each other.
     """
 
@@ -71,10 +75,16 @@ class Application:
         self.guard = guard_of(settings)
         self._scoring = ScoringRoute(backend.scoring, settings, self.in_flight, self.stopping, self.guard)
         self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard)
+        self.live = Live(
+            backend.live_figures,
+            backend.readiness,
+            lambda: (self.in_flight.events, self.in_flight.size_bytes),
+        )
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
         self._probes = ROUTES.bind(
-            ServedBy.PROBES, {"alive": self._alive, "ready": self._ready, "metrics": self._metrics}
+            ServedBy.PROBES,
+            {"alive": self._alive, "ready": self._ready, "metrics": self._metrics, "live": self._live},
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,6 +157,11 @@ class Application:
         if shown:
             said["unanswered"] = shown
         await answer(send, 200, encoder.encode(said))
+
+    async def _live(self, scope: Scope, send: Send) -> None:
+        for name, _ in pairs_of(scope["query_string"]):
+            raise wrong_parameter(name[:80], "there is no such parameter; this route takes none")
+        await answer(send, 200, await self.live.answer(caller_of(scope).scopes))
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page. The framework would read a body of any length, so it is given one that was read here."""

@@ -34,7 +34,7 @@ def exposition(backend: ServedBackend, in_flight: InFlight, more: Sequence[Colle
         RailgunCollector(
             lambda: backend.recording,
             backend.reading,
-            backend.disk,
+            backend.live_figures.measure_disk,
             lambda: (in_flight.events, in_flight.size_bytes),
             lambda: backend.readiness().ready,
             railgun.__version__,

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.http.score_options import ON_TIMEOUT
+from frontend.live.models import Live
 from frontend.pages.cluster.models import Drain, GapOrder, OneTask
 from frontend.pages.registry import models
 from frontend.pages.values.models import KeyValues, ValueQuery
@@ -138,6 +139,7 @@ _MODELS = (
     Drain,
     OneTask,
     GapOrder,
+    Live,
     models.Problem,
     models.Reply,
 )
@@ -174,6 +176,17 @@ def _raw() -> dict[str, Any]:
             },
         ),
         "metrics": _probe("For Prometheus"),
+        "live": _probe(
+            "How the process, the cluster and each stream stand now, as far as the token may see it",
+            {
+                "200": {
+                    "description": "at most a second old",
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Live"}}},
+                },
+                "401": _problem("a token is needed"),
+                "422": _problem("an unknown parameter"),
+            },
+        ),
     }
 
 

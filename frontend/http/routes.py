@@ -59,6 +59,7 @@ ROUTES = Routes((
     Route("GET",    "/healthz",                               "alive",             ServedBy.PROBES, PROBE),
     Route("GET",    "/readyz",                                "ready",             ServedBy.PROBES, PROBE),
     Route("GET",    "/metrics",                               "metrics",           ServedBy.PROBES, METRICS),
+    Route("GET",    "/v1/live",                               "live",              ServedBy.PROBES, TOKEN),
 ))
 # fmt: on
 

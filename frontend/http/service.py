@@ -201,14 +201,17 @@ class Service:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which also sweeps its connections, speaks TLS, and stops if the backend has failed."""
+    """uvicorn's server, which also sweeps its connections, speaks TLS, and stops if the backend has failed.
+
+    Once a second it has the counts kept that `/v1/live` shows.
+    """
 
     def __init__(
         self, config: uvicorn.Config, backend: ServedBackend, application: Application, tls: Tls | None
     ) -> None:
         super().__init__(config)
         self._backend, self._stopping, self._guard = backend, application.stopping, application.guard
-        self._tls = tls
+        self._tls, self._live = tls, application.live
 
     def stop(self) -> None:
         """Take no more connections, answer requests under way, and end a start that is under way."""
@@ -256,6 +259,7 @@ class _Server(uvicorn.Server):
             now_s = asyncio.get_running_loop().time()
             for connection in self._connections():
                 connection.sweep(now_s)
+            self._live.tick()
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)

@@ -10,6 +10,7 @@ from frontend.backend.readiness import Readiness
 from frontend.exchange.exchange import Exchange
 from frontend.kafka.catalogue import KafkaCatalogue
 from frontend.kafka.configuration import FrontEndConfiguration
+from frontend.kafka.live_figures import KafkaLiveFigures
 from frontend.kafka.operations import KafkaOperations
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.scoring import KafkaScoring
@@ -17,7 +18,7 @@ from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.unanswered import UnansweredTasks, listed
 from frontend.topics.inputs import Inputs
 from railgun.catalog.model import Definitions
-from railgun.telemetry.reading import DiskReading, EngineReading
+from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
 
 
@@ -46,6 +47,7 @@ class KafkaBackend:
         self.scoring = KafkaScoring(self.running, now_ms)
         self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording)
         self.cluster = KafkaOperations(self.running)
+        self.live_figures = KafkaLiveFigures(self.running, cluster.front_end.name, self.scoring.recording)
 
     async def start(self) -> None:
         """Reach the broker, read the catalogue, and make the reply topic. Raises EngineError."""
@@ -68,10 +70,6 @@ class KafkaBackend:
 
     def reading(self) -> EngineReading | None:
         """Return None: the tasks are in units, and are measured there."""
-        return None
-
-    def disk(self) -> DiskReading | None:
-        """Return None: a front-end keeps nothing on a disk."""
         return None
 
     @property

@@ -99,6 +99,7 @@ class AsyncClient(Connected):
 
     whoami = _awaited(calls.whoami)
     status = _awaited(calls.status)
+    live = _awaited(calls.live)
     is_ready = _awaited(calls.is_ready)
     change_log = _awaited(operations.change_log)
     cluster = _awaited(operations.cluster)

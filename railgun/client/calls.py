@@ -191,6 +191,13 @@ def status(session: Session) -> Steps[dict[str, Any]]:
     return read_table(session, "/v1/status")
 
 
+def live(session: Session) -> Steps[dict[str, Any]]:
+    """Return how the server stands now: rates, latencies and warming metrics of each stream that the token may read,
+    and with the scope `metrics` the process and the cluster. Ask once a second at most: it does not change sooner.
+    """
+    return read_table(session, "/v1/live")
+
+
 def is_ready(session: Session) -> Steps[bool]:
     """Return True if the server is ready: it has recovered and compiled. Asks once.
 

@@ -89,6 +89,7 @@ class Client(Connected):
 
     whoami = _blocking(calls.whoami)
     status = _blocking(calls.status)
+    live = _blocking(calls.live)
     is_ready = _blocking(calls.is_ready)
     change_log = _blocking(operations.change_log)
     cluster = _blocking(operations.cluster)

@@ -5,4 +5,7 @@ from typing import cast
 
 from frontend.backend.backend import Backend
 
-NO_BACKEND = cast(Backend, SimpleNamespace(scoring=None, catalogue=None, cluster=None, deepenings=None))
+_PARTS = {"scoring": None, "catalogue": None, "cluster": None, "deepenings": None, "readiness": None}
+NO_BACKEND = cast(
+    Backend, SimpleNamespace(**_PARTS, live_figures=SimpleNamespace(look_at_cluster=lambda: None))
+)

@@ -57,6 +57,7 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "alive", None, 200),
     ("GET", "ready", None, 200),
     ("GET", "metrics", None, 200),
+    ("GET", "live", None, 200),
 ]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 DESCRIBES_ITSELF = ("openapi", "docs", "docs_style")

@@ -61,6 +61,7 @@ ALLOWED: dict[str, Any] = {
     "alive": OPEN,
     "ready": OPEN,
     "metrics": METRICS,
+    "live": EVERY_TOKEN,
 }
 TOKENS = (
     "read-own",

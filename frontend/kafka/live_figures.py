@@ -1,0 +1,117 @@
+"""The figures of a cluster for `GET /v1/live`: what this front-end counts and hears, and the last look at the nodes."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
+from frontend.kafka.catalogue import metrics_of, task_topics
+from frontend.kafka.parts import Parts
+from frontend.kafka.running_cluster import RunningCluster
+from frontend.problems import ProblemError
+from railgun.messaging.errors import TransportError
+from railgun.registry.errors import EngineError
+from railgun.telemetry.recording import Recording, StreamRecord
+from railgun.wording import weak_topics_text
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a look at the cluster has found.
+
+    streams: by name and place of creation, the warming metrics and the warnings of each stream.
+    """
+
+    cluster: ClusterStanding
+    streams: Mapping[tuple[str, int], tuple[Warming, list[str]]] = field(default_factory=dict)
+
+
+class KafkaLiveFigures:
+    """`LiveFigures` of a cluster. recording: the counts of the events that came over HTTP."""
+
+    has_cluster = True
+
+    def __init__(self, running: RunningCluster, name: str, recording: Recording) -> None:
+        self._running, self.name, self._recording = running, name, recording
+        self._looked = _Looked(ClusterStanding(()))
+
+    def records(self) -> Iterable[tuple[str, Way, StreamRecord]]:
+        found = [(name, Way.HTTP, record) for name, record in self._recording.streams()]
+        parts = self._running.parts
+        inputs = {} if parts is None else parts.inputs.running
+        return found + [(name, Way.TOPICS, each.record) for name, each in inputs.items()]
+
+    def streams(self) -> dict[str, StreamStanding]:
+        parts = self._running.parts
+        if parts is None:
+            return {}
+        inputs, unanswered = parts.inputs.running, parts.unanswered.by_stream()
+        found = {}
+        for name, entry in parts.intakes.now.catalog.streams.items():
+            warming, warnings = self._looked.streams.get((name, entry.created), (None, []))
+            found[name] = StreamStanding(
+                len(entry.names), warming, name in inputs, unanswered.get(name, 0), warnings
+            )
+        return found
+
+    def waiting(self) -> Waiting:
+        parts = self._running.parts
+        if parts is None:
+            return Waiting(0, 0, 0.0)
+        table = parts.exchange.pending_table
+        return Waiting(table.events, table.size_bytes, table.oldest_s())
+
+    def cluster(self) -> ClusterStanding:
+        parts = self._running.parts
+        unanswered = [] if parts is None else parts.unanswered.tasks()
+        return replace(self._looked.cluster, unanswered=[str(task) for task in unanswered])
+
+    def look_at_cluster(self) -> None:
+        """Look at the nodes, the copies and the metrics. What was seen last stays if that fails, with the reason."""
+        parts = self._running.parts
+        if parts is None:
+            return
+        try:
+            self._looked = _looked(parts, is_away=self._running.is_away)
+        except (TransportError, EngineError, ProblemError) as error:
+            failure = f"the cluster cannot be looked at: {error}"
+            self._looked = replace(self._looked, cluster=replace(self._looked.cluster, warnings=(failure,)))
+
+    def measure_disk(self) -> None:
+        """Return None: a front-end keeps nothing on a disk."""
+
+
+def _looked(parts: Parts, *, is_away: bool) -> _Looked:
+    """Look at a cluster. Raises TransportError, EngineError and ProblemError."""
+    catalog = parts.intakes.now.catalog
+    shown = parts.cluster_state.overview(catalog, parts.unanswered.tasks(), parts.task_logs.rooms())
+    at_s = time.monotonic()
+    streams = {}
+    for name, entry in catalog.streams.items():
+        filled = {each.name: each.filled for each in metrics_of(entry, parts) if each.warming}
+        streams[name, entry.created] = Warming(filled, at_s), parts.task_states.gaps(entry)
+    warnings = [*shown["warnings"], *([] if is_away else _weak_topics(parts))]
+    return _Looked(_standing(shown, warnings, at_s), streams)
+
+
+def _standing(shown: Mapping[str, Any], warnings: list[str], at_s: float) -> ClusterStanding:
+    """Return the numbers of an overview of a cluster, from `overview`."""
+    states = Counter(copy["state"] or "unheard" for task in shown["tasks"] for copy in task["copies"])
+    return ClusterStanding(
+        unanswered=(),
+        at_s=at_s,
+        leader=shown["leader"],
+        wanted=shown["copies"],
+        moves=shown["moves"],
+        nodes=dict(Counter(node["state"] for node in shown["nodes"])),
+        copies=dict(states),
+        warnings=warnings,
+    )
+
+
+def _weak_topics(parts: Parts) -> list[str]:
+    """Return a warning of topics that one broker's loss could harm. One broker alone is meant so."""
+    weak = parts.weak_topics.among(task_topics(parts))
+    return [weak_topics_text(weak)] if weak and parts.weak_topics.brokers() != 1 else []
