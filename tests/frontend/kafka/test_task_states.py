@@ -1,7 +1,10 @@
 """What a front-end says of tasks that no unit runs any more, and of metrics that some tasks answer already."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.task_states import TaskStates
 from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
+from railgun.catalog.task_key import TaskKey
 from railgun.cluster.plan import Plan
 from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import encode_plan
@@ -165,6 +169,27 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(reported: Reported) ->
     assert known.filled(stream, "n") == 0.75
     say(0, warming=[], filled={})
     assert known.warming(stream) == set()
+
+
+def test_several_threads_may_ask_which_metrics_warm(
+    reported: Reported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks for consoles asks every few seconds, beside whoever asks for the status."""
+    known, stream = reported.known, reported.stream
+    assert known.warming(stream) == {"n"}
+    both, answers = threading.Barrier(2), known._answers
+    for partition in range(2):
+        reported.say(partition)
+
+    def at_once(metric: str, task: TaskKey, end: int) -> bool:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        return answers(metric, task, end)
+
+    monkeypatch.setattr(known, "_answers", at_once)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(known.warming, stream) for _ in range(2)]
+        assert [each.result() for each in asked] == [set(), set()]
 
 
 def test_reports_are_heard_while_the_plan_cannot_be_read(
