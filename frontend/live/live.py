@@ -51,16 +51,15 @@ class Live:
         self._cluster_look = Look(figures.look_at_cluster, CLUSTER_S, now_s)
         self._disk_look = Look(self._measure_disk, DISK_S, now_s)
         self._disk: tuple[DiskReading, float] | None = None
-        # Of the last tick: its time, and what was made for those who have asked since.
-        self._tick_s: float | None = None
-        self._tick_ms = 0
+        # The time of the last tick, and what was made for those who have asked since.
+        self._tick_ms: int | None = None
         self._streams: Mapping[str, StreamStanding] | None = None
         self._parts: dict[str, bytes] = {}
 
     def tick(self) -> None:
         """Keep the present counts. To be called about once a second, whether somebody asks or not."""
-        self._tick_s, self._tick_ms = self._now_s(), self._now_ms()
-        self._traffic.tick(self._figures.records(), self._tick_s)
+        self._tick_ms = self._now_ms()
+        self._traffic.tick(self._figures.records(), self._now_s())
         self._streams = None
         self._parts.clear()
 
@@ -71,7 +70,7 @@ class Live:
             await self._cluster_look.recent()
         if sees_all:
             await self._disk_look.recent()
-        if self._tick_s is None:
+        if self._tick_ms is None:
             self.tick()
         if self._streams is None:
             self._streams = self._figures.streams()
