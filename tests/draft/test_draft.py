@@ -41,6 +41,10 @@ def of_values(name: str, values: list[Any]) -> str:
         ("created", [S, S + 1], "timestamp"),
         ("created", [S, 12], "double"),
         ("a", [S, S + 1], "double"),
+        ("a", [f"{S}.5", str(S)], "string"),
+        ("created", [f"{S}.5", "never"], "string"),
+        ("created", [str(S), "12"], "string"),
+        ("user_id", [10**9 * S, 10**9 * S + 1], "long"),
         ("a", [Decimal("1.50"), Decimal("2.345")], "decimal(18,3)"),
         ("amount", ["1.50", "2.345"], "decimal(18,3)"),
         ("a", ["1.50", "2.345"], "string"),
@@ -83,6 +87,9 @@ def test_what_no_field_can_be_is_a_comment(values: list[Any], why: str) -> None:
         ([JsonNumber(f"{S}000.5")], "ms"),
         ([10**6 * S], "us"),
         ([10**9 * S], "ns"),
+        ([f"{S}.123", str(S)], "s"),
+        ([f"{S}000"], "ms"),
+        ([f"{S}.123", S, JsonNumber(f"{S}.5")], "s"),
     ],
 )
 def test_the_unit_of_times(values: list[Any], unit: str) -> None:
