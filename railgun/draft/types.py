@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from railgun.draft.kinds import Kind, is_date
+from railgun.draft.kinds import Kind, is_date, kind_of
 from railgun.draft.naming import words_of
 from railgun.draft.observed import Place
 from railgun.draft.vocabulary import AMOUNT, COUNT_OR_ID, ENTITY, TIME
@@ -48,8 +48,49 @@ def share_text(count: int, total: int) -> str:
     return f"{percent:.1f} %" if 1 <= percent <= 99 else f"{count:,} of {total:,}"
 
 
+def fitting(place: Place) -> tuple[Choice, Place]:
+    """Return the type for the values of a place, and the place with these values: a few may be of another kind."""
+    if not TIME.isdisjoint(_words(place.path.steps)):
+        for is_time in (_is_time_text, _is_counted):
+            found = _without_misfits(place, is_time)
+            if found is not None and found[0].type == "timestamp":
+                return found
+    choice = choice_of(place)
+    if choice.type or len(place.kinds) == 1 or place.is_map:
+        return choice, place
+    for these, _ in _CHOOSERS:
+        found = _without_misfits(place, lambda value, these=these: kind_of(value) in these)  # type: ignore[misc]
+        if found is not None and found[0].type:
+            return found
+    return choice, place
+
+
+def _without_misfits(place: Place, fits: Callable[[Any], bool]) -> tuple[Choice, Place] | None:
+    """Return the type and the place for the values that fit; None if too many do not."""
+    found = place.without_misfits(fits)
+    if found is None:
+        return None
+    choice, misfits = choice_of(found), len(place.rows) - len(found.rows)
+    if misfits:
+        share = share_text(misfits, len(place.rows))
+        choice = replace(choice, why=f"{choice.why}; another kind in {share}: such events are refused")
+    return choice, found
+
+
+def _is_time_text(value: Any) -> bool:
+    return kind_of(value) is Kind.TIME_TEXT
+
+
+def _is_counted(value: Any) -> bool:
+    """Return whether a value is a number, or text that is one."""
+    kind = kind_of(value)
+    return kind in (Kind.INTEGER, Kind.NUMBER) or (
+        kind is Kind.TEXT and _NUMBER_TEXT.fullmatch(str(value)) is not None
+    )
+
+
 def choice_of(place: Place) -> Choice:
-    """Return the type for the values of a place."""
+    """Return the type for the values of a place, which has to be that of all."""
     kinds = set(place.kinds)
     if not kinds:
         return Choice("", why="null wherever it is there")

@@ -46,6 +46,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("-P", dest="writes", action="store_true")
     parser.add_argument("-C", dest="reads", action="store_true")
+    parser.add_argument("-u", dest="unbuffered", action="store_true")
     parser.add_argument("-b", dest="broker", required=True)
     parser.add_argument("-t", dest="topic", required=True)
     parser.add_argument("-f", dest="pattern", default=r"%s\n")
