@@ -128,6 +128,9 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
     assert {right.name for right in secured.denied("frontend")} == {INPUT}
 
     secured.grant("frontend", [*OUT, "--input", INPUT])
+    with KafkaTransport(KafkaSettings(secured.broker.open_address)) as log:
+        # The front-end makes them.
+        until(lambda: {OUTPUT, DEAD} <= log.topics().keys())
     replies = read(secured, OUTPUT, len(values))
     assert [json.loads(each.value() or b"") for each in replies] == [reply(n) for n in range(len(values))]
     assert [each.key() for each in replies] == [b"%d" % number for number in range(len(values))]
