@@ -16,7 +16,7 @@ _REPORT_S, _BEHIND_S, _AGAIN_S, _ASKED_S = 1.0, 0.02, 5.0, 0.5
 _log = logging.getLogger("railgun.frontend")
 
 
-class Positions:
+class InputPositions:
     """The positions of one stream's input. One thread uses it.
 
     created: the place of the stream's creation.
@@ -38,9 +38,11 @@ class Positions:
         topic = self._topics[where.topic]
         heard = self._reports.of(self._created, topic, where.partition)
         settled = -1 if heard is None else heard.report.position
+        begin = topic.starts[where.partition] if where.partition < len(topic.starts) else None
         if topic.is_remade and settled < 0:
-            # A front-end that has not noticed yet may have committed a position of the topic before.
-            return None
+            # The group's position may be of the topic before, or of the stream before. A front-end that has not noticed
+            # yet may still commit such a one.
+            return begin
         if committed >= 0:
             if committed < settled:
                 _log.warning(
@@ -61,7 +63,7 @@ class Positions:
                 settled,
             )
             return settled
-        return topic.starts[where.partition] if where.partition < len(topic.starts) else None
+        return begin
 
     def is_due(self, *, is_awaited: bool) -> bool:
         """Return whether a report is due. is_awaited: whether any partition is behind, or a front-end asks."""
