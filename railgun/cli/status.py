@@ -111,6 +111,8 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _input(topic: Mapping[str, Any]) -> str:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
+    if "not_read" in topic:
+        return f"  input {topic['topic']} is not read: {topic['not_read']}"
     skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
     return (
         f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
