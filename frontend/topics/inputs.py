@@ -165,6 +165,7 @@ class Inputs:
             self._means,
             self._reports,
             self._ends(self._reports, route, topics, partitions),
+            self._present_ends,
             self._output(route.stream),
         )
 
@@ -177,7 +178,7 @@ class Inputs:
             for topic in topics
             for each in range(partitions[topic.name])
         }
-        ends = {where: end for where, (_, end) in self._transport.bounds_of(list(wheres)).items()}
+        ends = self._present_ends(list(wheres))
         if None in wheres.values():
             # Front-ends of an earlier release read, and report nothing. Nobody waits for them.
             remade = {topic.name for topic in topics if topic.is_remade}
@@ -188,6 +189,9 @@ class Inputs:
                 if wheres[where] is not None or where not in read or where.topic in remade
             }
         return ends
+
+    def _present_ends(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: end for where, (_, end) in self._transport.bounds_of(wheres).items()}
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()
