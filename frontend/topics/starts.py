@@ -5,7 +5,7 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 
-# Other streams wait for their beginning meanwhile.
+# How long leaders have to answer. Other streams wait for their beginning meanwhile.
 _WITHIN_S = 5.0
 
 

@@ -179,7 +179,7 @@ class KafkaRegistry:
         self.snapshot()
         known = {each.name for each in self._numbers(created).values()}
         missing = self._without_numbers(created, found)
-        # Before changes wait: a partition without a leader is waited for.
+        # Before other changes wait for this one: a leader may take long to answer.
         begins = {name: tuple(starts(name)) for name, _ in missing if name not in known}
         with self._changing:
             for attempt in range(_ATTEMPTS):

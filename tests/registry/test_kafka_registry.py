@@ -539,7 +539,7 @@ def test_of_two_writers_of_one_name_the_later_one_writes(kafka: str, prefix: str
 
 
 def test_changes_go_on_while_starts_of_topics_are_looked_up(opened: Callable[..., KafkaRegistry]) -> None:
-    """A partition without a leader is waited for."""
+    """A leader may take long to answer."""
     registry = opened()
     registry.change(create())
     created = registry.snapshot().catalog.streams["s"].created

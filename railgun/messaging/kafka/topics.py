@@ -147,8 +147,7 @@ class KafkaTopics:
     ) -> dict[TopicPartition, tuple[int, int]]:
         """Return `bounds` of many partitions, asked for together. Those whose leader does not say are left out.
 
-        While a partition has no leader, the answer comes when the time is over.
-        within_s: the time limit; None: `answer_timeout_s`.
+        within_s: how long leaders have to answer; None: `answer_timeout_s`.
         """
         found = self._offsets_of(wheres, (_FIRST, _AFTER_LAST), within_s)
         return {where: (start, end) for where, (start, end) in found.items()}

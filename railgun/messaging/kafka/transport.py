@@ -102,8 +102,7 @@ class KafkaTransport:
     ) -> Mapping[TopicPartition, tuple[int, int]]:
         """Return (start, end) of many partitions, asked for together. Those whose leader does not say are left out.
 
-        While a partition has no leader, the answer comes when the time is over.
-        within_s: the time limit; None: `answer_timeout_s`.
+        within_s: how long leaders have to answer; None: `answer_timeout_s`.
         """
         self._check_open()
         return self._topics.bounds_of(wheres, within_s)
