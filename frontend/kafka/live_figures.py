@@ -21,7 +21,7 @@ from railgun.wording import weak_topics_text
 class _Looked:
     """What a look at the cluster has found.
 
-    streams: by name and place of creation, the warming metrics and the warnings of each stream.
+    streams: by name and place of creation, the warming metrics of each stream, and the gaps in its logs in words.
     """
 
     cluster: ClusterStanding
@@ -50,7 +50,8 @@ class KafkaLiveFigures:
         inputs, unanswered = parts.inputs.running, parts.unanswered.by_stream()
         found = {}
         for name, entry in parts.intakes.now.catalog.streams.items():
-            warming, warnings = self._looked.streams.get((name, entry.created), (None, []))
+            warming, gaps = self._looked.streams.get((name, entry.created), (None, []))
+            warnings = [*_unread_topics(parts, name), *gaps]
             found[name] = StreamStanding(
                 len(entry.names), warming, name in inputs, unanswered.get(name, 0), warnings
             )
@@ -81,6 +82,18 @@ class KafkaLiveFigures:
 
     def measure_disk(self) -> None:
         """Return None: a front-end keeps nothing on a disk."""
+
+
+def _unread_topics(parts: Parts, stream: str) -> list[str]:
+    """Return a warning of each input topic that a stream names and that is not read.
+
+    The reason is left out: it may be an error of the broker, which not everybody who may read the stream is told.
+    """
+    return [
+        f"the topic {each['topic']} is not read: /v1/status says why"
+        for each in parts.inputs.by_topic(stream)
+        if "not_read" in each
+    ]
 
 
 def _looked(parts: Parts, *, is_away: bool) -> _Looked:

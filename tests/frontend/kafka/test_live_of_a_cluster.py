@@ -118,6 +118,24 @@ def test_metrics_that_warm(cluster: LocalCluster, event: Event) -> None:
     until(lambda: stream(served)["warming"]["count"] == 0)
 
 
+def test_topics_that_are_not_read_are_named_without_the_reason(cluster: LocalCluster) -> None:
+    define(
+        cluster,
+        """
+        [streams.named]
+        partitioners = ["card"]
+        [streams.named.input]
+        topics = ["nowhere"]
+        [streams.named.fields]
+        card = "string"
+        """,
+    )
+    served = cluster.serve()
+    until(lambda: bool(stream(served, "named")["warnings"]))
+    assert stream(served, "named")["warnings"] == ["the topic nowhere is not read: /v1/status says why"]
+    assert stream(served)["warnings"] == []
+
+
 def test_a_token_of_one_stream(cluster: LocalCluster, event: Event) -> None:
     """Nothing of another stream shows, its tasks that nobody answers and its warming metrics included."""
     with front_end(cluster.where, tokens=tokens()) as served:
