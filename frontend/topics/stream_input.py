@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic, perf_counter
@@ -277,7 +277,7 @@ class StreamInput:
         read_s = perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
-        for where, own in _by_partition(messages, len(self._topics) > 1):
+        for where, own in by_partition(messages):
             window = self.windows.of(where)
             if window is not None:
                 self._take_of(_ReadTogether(window, own, read_s))
@@ -443,14 +443,11 @@ _partition: Any = Message.partition
 _offset: Any = Message.offset
 
 
-def _by_partition(
-    messages: Sequence[Message], may_differ: bool
-) -> Iterator[tuple[TopicPartition, Sequence[Message]]]:
-    """Yield the messages of each partition, in order. may_differ: whether they may be of several topics."""
+def by_partition(messages: Sequence[Message]) -> Iterator[tuple[TopicPartition, list[Message]]]:
+    """Yield the messages of each partition, in order."""
     # Python's own code for each message would cost several times as much.
-    by_topic: Iterable[tuple[str, Iterable[Message]]] = [(_topic(messages[0]), messages)]
-    if may_differ:
-        by_topic = groupby(sorted(messages, key=_topic), _topic)
-    for topic, of_topic in by_topic:
+    if len(set(map(_topic, messages))) > 1:
+        messages = sorted(messages, key=_topic)
+    for topic, of_topic in groupby(messages, _topic):
         for partition, own in groupby(sorted(of_topic, key=_partition), _partition):
             yield TopicPartition(topic, partition), list(own)
