@@ -64,6 +64,7 @@ class StreamInput:
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
+    refused: how many records were read that are no events of the stream, and get a dead letter, by topic.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class StreamInput:
         self._positions = InputPositions(route.stream, route.created, self._topics, reports)
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
         self._backlog = Backlog(route.created, self._topics, ends, ends_of, self.windows, reports)
-        self.skipped = Counter[str]()
+        self.skipped, self.refused = Counter[str](), Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
@@ -131,6 +132,7 @@ class StreamInput:
                 "partitions": own[topic],
                 "lag": sum(records for where, records in lags.items() if where.topic == topic),
                 "skipped": self.skipped[topic],
+                "refused": self.refused[topic],
             }
             for topic in self._topics
         ]
@@ -347,7 +349,20 @@ class StreamInput:
         return is_any
 
     def _publish(self, run: Run) -> None:
-        self.skipped[run.window.where.topic] += run.skipped
+        where = run.window.where
+        self.skipped[where.topic] += run.skipped
+        if run.letters:
+            if not self.refused:
+                # The reason may have values of an event, so it is in the letter alone.
+                _log.warning(
+                    "%s: a record of %s-%d is no event of the stream, and gets a letter in %s, with the reason; "
+                    "others are counted, as in railgun status",
+                    self.route.stream,
+                    where.topic,
+                    where.partition,
+                    self.route.output.dead,
+                )
+            self.refused[where.topic] += len(run.letters)
         note_refused(self.record, run.accepted.refused.values())
         self.windows.add(run)
         if run.values is None and (self._unpublished or not self._ask(run)):

@@ -113,10 +113,12 @@ def _input(topic: Mapping[str, Any]) -> str:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
     if "not_read" in topic:
         return f"  input {topic['topic']} is not read: {topic['not_read']}"
-    skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
+    others = (
+        f", {counted(topic[what], 'record')} {what}" for what in ("skipped", "refused") if topic.get(what)
+    )
     return (
         f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
-        f"{counted(topic['lag'], 'record')} to be read{skipped}"
+        f"{counted(topic['lag'], 'record')} to be read{''.join(others)}"
     )
 
 

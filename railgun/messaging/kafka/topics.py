@@ -260,7 +260,10 @@ class KafkaTopics:
         return found
 
     def described(self, topics: Collection[str]) -> dict[str, Described | TransportError]:
-        """Return those of the topics that exist, with one request; for a topic that this user may not see, why."""
+        """Return those of the topics that exist, with one request; for a topic that this user may not see, why.
+
+        The right that the reason names is Read, which includes Describe: they are asked for to be read.
+        """
         if not topics:
             return {}
         answers = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout_s)
@@ -273,7 +276,7 @@ class KafkaTopics:
                 if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 self._client.poll(0)
-                raised = as_transport_error(topic, cause, self.client_errors.last, "Describe")
+                raised = as_transport_error(topic, cause, self.client_errors.last, "Read")
                 if not is_denied(cause):
                     raise raised from error
                 found[topic] = raised
