@@ -7,6 +7,7 @@ from time import monotonic
 
 from frontend.topics.input_reports import InputReports
 from frontend.topics.route import Means, Route
+from frontend.topics.same_topics import SameTopics
 from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
 from frontend.topics.stream_output import StreamOutput
@@ -78,6 +79,7 @@ class Inputs:
     def _look(self) -> None:
         streams = self._means.intakes.now.catalog.streams
         wanted = {name: self._topics_of(name, entry) for name, entry in streams.items()}
+        looked_s = monotonic()
         found = self._transport.described({topic for own in wanted.values() for topic in own})
         self._log_unread(wanted, found)
         there = {
@@ -91,6 +93,9 @@ class Inputs:
             if own:
                 output = StreamOutput.of(entry.stream, self._means.topics)
                 requested[name] = Route(name, entry.created, own, output)
+        for running in self._running.values():
+            if running.same_topics.are(found):
+                running.same_topics.see(looked_s)
         for name, running in list(self._running.items()):
             if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
@@ -141,6 +146,7 @@ class Inputs:
             self._means,
             self._reports,
             self._ends(self._reports, route, topics, partitions),
+            SameTopics(dict(route.topics), self._transport),
             self._output(route.stream),
         )
 
