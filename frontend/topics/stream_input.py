@@ -19,6 +19,7 @@ from frontend.topics.answers import AnswerThread
 from frontend.topics.backlog import Backlog
 from frontend.topics.errors import SchemaPendingError
 from frontend.topics.input_reports import InputReports
+from frontend.topics.path_misses import PathMisses
 from frontend.topics.positions import Positions
 from frontend.topics.route import Means, Route
 from frontend.topics.same_topics import SameTopics
@@ -65,6 +66,7 @@ class StreamInput:
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
+    path_misses: how often the paths of fields met nothing.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class StreamInput:
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
         self._backlog = Backlog(route.created, self._topics, ends, self.windows, reports)
         self.skipped = Counter[str]()
+        self.path_misses = PathMisses()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
@@ -136,6 +139,7 @@ class StreamInput:
                 "partitions": own[topic],
                 "lag": sum(records for where, records in lags.items() if where.topic == topic),
                 "skipped": self.skipped[topic],
+                "missed": self.path_misses.shares(topic),
             }
             for topic in self._topics
         ]
@@ -375,6 +379,7 @@ class StreamInput:
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
+        self.path_misses.look(window.where.topic, found.texts, intake.incoming)
         skipped = found.skipped + len(found.texts) - len(accepted) - len(accepted.refused)
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
