@@ -113,11 +113,15 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _input(topic: Mapping[str, Any]) -> list[str]:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
-    skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
+    if "not_read" in topic:
+        return [f"  input {topic['topic']} is not read: {topic['not_read']}"]
+    others = [
+        f", {counted(topic[what], 'record')} {what}" for what in ("skipped", "refused") if topic.get(what)
+    ]
     missed = sorted((topic.get("missed") or {}).items(), key=lambda each: -each[1])[:_MISSED_SHOWN]
     here, left = counted(topic["partitions"], "partition"), counted(topic["lag"], "record")
     return [
-        f"  input {topic['topic']}: {here} here, {left} to be read{skipped}",
+        f"  input {topic['topic']}: {here} here, {left} to be read{''.join(others)}",
         *(f"    the path of {name} met nothing in {100 * share:.1f} % of a sample" for name, share in missed),
     ]
 

@@ -52,17 +52,21 @@ def test_input_topics_are_shown() -> None:
             "partitions": 1,
             "lag": 1,
             "skipped": 7,
+            "refused": 1,
             "missed": {"amount": 0.004, "card": 1.0},
         },
+        {"topic": "prod.other", "not_read": "it does not exist"},
     ]
     stream = {"name": "s", "input": topics, "metrics": [], "tasks": []}
     lines = as_text({**STATUS, "streams": [stream]}).splitlines()
     assert "  input prod.payments: 3 partitions here, 1,200 records to be read" in lines
-    at = lines.index("  input prod.refunds: 1 partition here, 1 record to be read, 7 records skipped")
-    assert lines[at + 1 :] == [
+    at = lines.index(
+        "  input prod.refunds: 1 partition here, 1 record to be read, 7 records skipped, 1 record refused"
+    )
+    assert lines[at + 1 : at + 4] == [
         "    the path of card met nothing in 100.0 % of a sample",
         "    the path of amount met nothing in 0.4 % of a sample",
-        *lines[at + 3 :],
+        "  input prod.other is not read: it does not exist",
     ]
 
 
