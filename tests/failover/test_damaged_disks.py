@@ -32,11 +32,12 @@ _KINDS = (
 
 
 def _folders(cluster: RunningCluster, node: Node) -> Iterator[tuple[TaskKey, Path]]:
-    """The tasks that a node has data of, with its folders."""
+    """The tasks that a node has a copy of, with its folders."""
+    states = cluster.states()
     for key in cluster.player.registry.snapshot().catalog.task_keys:
-        folder = task_folder(node.data, key.stream, key.created, key.partitioner, key.partition)
-        if folder.is_dir():
-            yield key, folder
+        copies = states[key.partitioner, key.partition]
+        if any(copy.node == node.name and state is not CopyState.CLOSED for copy, state in copies.items()):
+            yield key, task_folder(node.data, key.stream, key.created, key.partitioner, key.partition)
 
 
 def _start(cluster: RunningCluster, node: Node) -> None:
@@ -56,8 +57,8 @@ def test_files_of_each_node_are_damaged(kafka: str, tmp_path: Path) -> None:
             cluster.await_answers()
             time.sleep(_CHECKPOINTED_S)
             shorten_logs(cluster)
-            assert node.stop() == 0
             folders = [folder for _, folder in _folders(cluster, node)]
+            assert node.stop() == 0
             for folder in folders:
                 DAMAGES[next(kinds)](folder)
             cluster.await_progress()
@@ -87,9 +88,9 @@ def test_both_copies_are_damaged_and_one_is_restored(kafka: str, tmp_path: Path)
         cluster.await_answers()
         time.sleep(_CHECKPOINTED_S)
         first, second = cluster.nodes.values()
-        assert [first.stop(), second.stop()] == [0, 0]
         key, folder = next(_folders(cluster, first))
         other = dict(_folders(cluster, second))[key]
+        assert [first.stop(), second.stop()] == [0, 0]
         shutil.copytree(other, tmp_path / "kept")
         for each in (folder, other):
             DAMAGES["MANIFEST gone"](each)
@@ -99,11 +100,13 @@ def test_both_copies_are_damaged_and_one_is_restored(kafka: str, tmp_path: Path)
         for failure in _failures(cluster, key):
             assert failure.startswith("DataDamagedError: ")
             assert "start the node that had it" in failure or "start that node" in failure
-        # All others are answered meanwhile.
-        states = cluster.states()
-        assert [task for task, copies in states.items() if CopyState.ANSWERING not in copies.values()] == [
-            (key.partitioner, key.partition)
-        ]
+
+        def are_others_answered() -> bool:
+            states = cluster.states()
+            waiting = [task for task, copies in states.items() if CopyState.ANSWERING not in copies.values()]
+            return waiting == [(key.partitioner, key.partition)]
+
+        cluster.drive_until(are_others_answered)
         assert second.stop() == 0
         shutil.rmtree(other)
         shutil.copytree(tmp_path / "kept", other)
