@@ -14,6 +14,7 @@ from railgun.cluster.copies import CopyState
 from railgun.host.place import task_folder
 from railgun.messaging.transport import TopicPartition
 from tests.failover.running_cluster import Node, RunningCluster
+from tests.failover.test_emptied_logs import check_equal
 from tests.failover.test_lost_disks import has_begun_anew, keep_logs_for_an_hour, shorten_logs
 from tests.halting import halted
 from tests.host.test_damaged_folders import DAMAGES
@@ -68,7 +69,10 @@ def test_files_of_each_node_are_damaged(kafka: str, tmp_path: Path) -> None:
             assert "is stopped" not in node.said()
         cluster.await_answers()
         cluster.check_replies()
-        cluster.check_copies()
+        time.sleep(_CHECKPOINTED_S)
+        copies = cluster.states()
+        assert [node.stop() for node in cluster.nodes.values()] == [0, 0, 0]
+        check_equal(cluster, tmp_path, copies)
     finally:
         cluster.close()
 

@@ -4,6 +4,7 @@ Copies are made of the copies of other nodes. All replies are the oracle's, and 
 equal.
 """
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -66,25 +67,46 @@ def lose_a_disk(simulation: Simulation) -> bool:
     return True
 
 
-def damage_a_copy(simulation: Simulation) -> bool:
+class DamageFound(logging.Handler):
+    """Keeps what units say of damaged data, and which folders were damaged. Any other damage is a mistake."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said, self.planted = list[str](), set[Path]()
+        logging.getLogger("railgun.unit").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "its data is damaged" in record.getMessage():
+            self.said.append(record.getMessage())
+
+    def check(self) -> None:
+        """Raises Broken."""
+        for each in self.said:
+            if not any(f"{folder}/" in each for folder in self.planted):
+                raise Broken(f"nobody has damaged that: {each}")
+
+    def end(self) -> None:
+        logging.getLogger("railgun.unit").removeHandler(self)
+
+
+def damage_a_copy(simulation: Simulation, found: DamageFound) -> None:
     """A file of a copy is damaged, unless no other node has what is needed. Its node comes back soon."""
     chance = simulation.chance
     node, task = chance.choice(simulation.nodes), chance.choice(simulation.tasks)
     start = simulation.broker.logs[simulation.where(task)].start
     if max(committed(each, task) for each in simulation.nodes if each is not node) < max(start, 1):
-        return False
+        return
     if node.is_up:
         node.kill()
     folder = task_folder(node.folder, *task)
     damaged = folder / "state" / chance.choice(_FOUND)
-    has_data = damaged.exists()
-    if has_data:
+    if damaged.exists():
         damaged.write_bytes(chance.randbytes(damaged.stat().st_size))
         (folder / DAMAGED).touch()
+        found.planted.add(folder)
     simulation.run(chance.choice((0.0, 0.5, 3.0)), _EVENTS_PER_S)
     if not node.is_up:
         node.start()
-    return has_data
 
 
 def crash_amid_a_fetch(simulation: Simulation) -> None:
@@ -103,7 +125,7 @@ def play(folder: Path, seed: int) -> tuple[int, int]:
     """Returns how many fetches came to their end, and how many replies were compared. Raises Broken."""
     folder.mkdir()
     simulation = Simulation(folder, seed, units=(1,))
-    fetches, chance = 0, simulation.chance
+    fetches, chance, found = 0, simulation.chance, DamageFound()
     try:
         for node in simulation.nodes:
             node.start()
@@ -116,7 +138,7 @@ def play(folder: Path, seed: int) -> tuple[int, int]:
             elif kind < 0.4:
                 lose_a_disk(simulation)
             elif kind < 0.5:
-                damage_a_copy(simulation)
+                damage_a_copy(simulation, found)
             elif kind < 0.6:
                 crash_amid_a_fetch(simulation)
             else:
@@ -138,11 +160,13 @@ def play(folder: Path, seed: int) -> tuple[int, int]:
         check_plans(simulation)
         check_derived(simulation)
         _check_nothing_is_left(simulation)
+        found.check()
         fetches = sum(node.fetched for node in up(simulation.nodes))
         return fetches, check_replies(simulation)
     except Exception as error:
         raise Broken(f"seed {seed}: {type(error).__name__}: {error}") from error
     finally:
+        found.end()
         simulation.close()
 
 
