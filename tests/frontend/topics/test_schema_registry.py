@@ -242,6 +242,36 @@ def test_a_defect_is_told_of_and_keeps_no_other_schema_from_being_had(
     assert "a defect keeps schema 1 from being had" in caplog.messages
 
 
+def test_a_registry_that_is_away_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked now and then, and what is there is had meanwhile. Then the schema is there."""
+    now_s, asked, seen = [0.0], list[int](), set[object]()
+
+    def ask(schema_id: int) -> WrittenSchema:
+        if schema_id == 1 and now_s[0] < 3_600:
+            asked.append(schema_id)
+            raise TransportUnavailableError("there", "schema 1: away", "Wait")
+        return WrittenSchema(AVRO, f"schema {schema_id}")
+
+    def sleep(pause_s: float) -> None:
+        until_s = now_s[0] + pause_s
+        while now_s[0] < until_s:
+            # As the thread that reads does.
+            seen.add(state(schemas, 1))
+            assert state(schemas, 2) == "schema 2"
+            now_s[0] += 0.5
+
+    with schema_registry({}) as running:
+        schemas = FetchedSchemas(SchemaRegistry(running.url))
+        monkeypatch.setattr(schemas._registry, "ask", ask)
+        until(lambda: state(schemas, 2) == "schema 2")
+        until(lambda: is_ended(schemas))
+        monkeypatch.setattr("frontend.topics.schemas.monotonic", lambda: now_s[0])
+        monkeypatch.setattr("frontend.topics.schemas.sleep", sleep)
+        until(lambda: state(schemas, 1) == "schema 1")
+    assert 350 < len(asked) < 370
+    assert seen == {("there: schema 1: away. Wait",)}
+
+
 def test_how_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frontend.topics.schemas._KNOWN_MAX", 2)
     asked: list[int] = []
