@@ -14,13 +14,13 @@ from typing import TypeVar
 from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
+from frontend.formats.format_checks import with_usable_formats
 from frontend.kafka.abandonable_call import call_abandonably
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
-from frontend.topics.format_checks import with_usable_formats
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions
