@@ -44,8 +44,8 @@ class Standing:
 
     heard: the newest reports of copies that are heard, on nodes that live.
     away: those of other copies.
-    silent_disks: the nodes that have data of the task, and no copy that has said how far it came; with whether each
-        runs.
+    silent_disks: the nodes that may have a checkpoint of the task, and no copy that has said how far it came; with
+        whether each runs.
     accepted: the gap that an operator has accepted last.
     """
 
@@ -89,7 +89,9 @@ def standing_of(observed: ObservedCluster, task: TaskKey, now_s: float) -> Stand
     copies = list(observed.reports.copies(task))
     heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
     disks = {
-        name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
+        name
+        for name, record in observed.nodes.items()
+        if any(disk.task == task and disk.has_checkpoint for disk in record.disk)
     }
     silent = disks - {each.copy.node for each in copies if _has_said_how_far(each)}
     return Standing(

@@ -8,10 +8,13 @@ from typing import Any, cast
 import pytest
 
 from frontend.backend.cluster import GapOrder
-from frontend.kafka.accepted_gaps import FoundGap, Standing, found_gap, told_gap
+from frontend.kafka.accepted_gaps import FoundGap, Standing, found_gap, standing_of, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Gap, LogPoint
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.cluster.report_table import ReportedCopy
 from railgun.cluster.reports import LeftBehind
 from railgun.messaging.transport import TopicPartition, Transport
@@ -181,6 +184,16 @@ def test_another_gap_or_state_needs_another_order(broker: Broker, heard: Reporte
 
 def test_a_state_behind_the_gap_that_has_not_crossed_it_may_go_on_without_a_loss() -> None:
     """All that had crossed it are gone for good."""
+def test_a_folder_without_a_checkpoint_has_nothing_that_could_be_newer() -> None:
+    """It is left of a copy that has moved before it took one."""
+    task, observed = TaskKey(**TASK), ObservedCluster(ClusterPolicy(), 0.0)  # type: ignore[arg-type]
+    for name, has_checkpoint in (("b", True), ("c", False)):
+        disk = [DiskCopy(**TASK, size_bytes=100, has_checkpoint=has_checkpoint)]  # type: ignore[arg-type]
+        record = NodeRecord(name=name, folder=name, incarnation=1, host="h", units=1, release="1", disk=disk)
+        observed.take_statement(record, 0.0)
+    assert standing_of(observed, task, 0.0).silent_disks == {"b": False}
+
+
     found = Broker(start=105, end=105).found(Standing([_behind("c", 105)], [], accepted=ACCEPTED))
     assert isinstance(found, FoundGap)
     assert (found.offset, found.shown()["records"]) == (105, 0)
