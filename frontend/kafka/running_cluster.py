@@ -105,6 +105,16 @@ class RunningCluster:
         """Whether the broker is known not to answer."""
         return self._wait.reason is not None
 
+    @property
+    def away_s(self) -> float | None:
+        """How long ago the broker answered last, in seconds, if it is known not to answer now; else None."""
+        return self._wait.away_s
+
+    def check_reached(self) -> None:
+        """Raise ProblemError (503) if the broker is known not to answer."""
+        if (reason := self._wait.reason) is not None:
+            raise unfinished(False, reason)
+
     def readiness(self) -> Readiness:
         """Return whether requests are taken now, and whether any task is answered."""
         standing, waits, parts = self._own_standing(), self._wait.reason, self.parts
