@@ -197,6 +197,6 @@ class _Answering:
         if message["type"] == "http.response.start":
             headers = message["headers"]
             if not any(name == NO_STORE[0] for name, _ in headers):
-                message = {**message, "headers": [*headers, NO_STORE]}
+                message = {**message, "headers": [NO_STORE, *headers]}
         await self._send(message)
         self.is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -41,7 +41,7 @@ sql = "SELECT count(*) AS failed_1h FROM logins WHERE NOT succeeded GROUP BY acc
 
 @contextmanager
 def shown(browser: Browser, running: Server, place: str, height: int, scheme: str) -> Iterator[Tab]:
-    more = {"viewport": {"width": 1120, "height": height}, "color_scheme": scheme}
+    more = {"viewport": {"width": 1240, "height": height}, "color_scheme": scheme}
     with tab(browser, running.service.url, timezone_id="Europe/Berlin", **more) as made:
         made.open(place)
         yield made
@@ -76,7 +76,7 @@ def main() -> None:
             for name, place, height, scheme, text in (
                 ("streams", "streams", 420, "light", "logins"),
                 ("stream", "streams/payments", 800, "light", "card_payments_10m"),
-                ("cluster", "cluster", 1_300, "dark", "merchant/2"),
+                ("cluster", "cluster", 1_200, "dark", "merchant/2"),
                 ("changes", "changes", 600, "light", "retention"),
             ):
                 with shown(browser, running, place, height, scheme) as made:

@@ -327,7 +327,7 @@ def test_changes(browser: Browser, tmp_path: Path) -> None:
             shown.give(secret("all"))
             shown.sees("Older changes")
             first = shown.cells("Changes")[0]
-            assert first[2:] == ["all", "127.0.0.1", "s", "", "stream", logged[0]["what"]]
+            assert first[2:] == ["all", "127.0.0.1", "s", f"stream {logged[0]['what']}"]
             local, utc = re.fullmatch(
                 r"[\d-]+ (\d\d:\d\d):\d\d [\d-]+ (\d\d:\d\d):\d\d UTC", first[1]
             ).groups()

@@ -129,7 +129,8 @@ function registered({ origin, hasToken }, stream) {
     `    --data "$2" && echo`,
     "}",
     `post /v1/streams ${quoted(written(stream))}`,
-    `post /v1/streams/${stream.name}/metrics ${quoted(spaced({ sql: query(stream.name) }))}`,
+    `post /v1/streams/${stream.name}/metrics \\`,
+    `  ${quoted(spaced({ sql: query(stream.name) }))}`,
   ].filter(Boolean);
 }
 

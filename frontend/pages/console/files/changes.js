@@ -20,8 +20,8 @@ const KINDS = {
   deepen: "deepened",
 };
 const COLUMNS = [
-  ...[["Place", "number"], ["When", "short"], ["Who", "name"], ["From", "name"]],
-  ...[["Stream", "name"], ["Metric", "name"], ["Change"], ["What", "sql"]],
+  ...[["Place", "number"], ["When", "short"], ["Who", "name"]],
+  ...[["From", "name"], ["Stream, metric", "name"], ["Change", "sql"]],
 ];
 
 class Changes extends Page {
@@ -108,10 +108,8 @@ function row({ place, at_ms, who, from, kind, stream, name, what }) {
     at_ms === null ? quiet("not kept") : when(at_ms),
     who ?? quiet("no token"),
     from === null ? quiet("a command") : h("code", null, from),
-    h("code", null, stream),
-    name === null ? "" : h("code", null, name),
-    KINDS[kind] ?? kind,
-    h("code", null, what),
+    [h("code", null, stream), name !== null && h("div", null, h("code", null, name))],
+    [h("div", null, KINDS[kind] ?? kind), h("code", null, what)],
   ];
 }
 

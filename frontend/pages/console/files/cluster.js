@@ -21,7 +21,7 @@ const NODES = [
   ["Rack", "name"],
   ["Host", "name"],
   ["Release", "name"],
-  [""],
+  ["Order"],
 ];
 const MOVING = [
   ...[["Task", "name"], ["Copy", "name"], ["State"]],

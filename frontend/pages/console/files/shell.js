@@ -27,7 +27,7 @@ class Shell extends HTMLElement {
     this.append(
       h("a", { class: "skip", href: "#main" }, "Skip to the page"),
       h("nav", { class: "bar", "aria-label": "Pages" }),
-      h("div", { class: "banner" }, h("strong", { role: "status" })),
+      h("div", { class: "banner", role: "region", "aria-label": "Connection" }, h("strong", { role: "status" })),
       h("main", { id: "main", tabindex: -1 }),
     );
     this.querySelector(".skip").addEventListener("click", (event) => {
