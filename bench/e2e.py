@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bench.backlog import backlog
 from bench.command_line import Case, measure
 from bench.e2e_run import Cluster
 from bench.http import Scaled
@@ -113,7 +114,13 @@ def _killed(report: Report) -> None:
     report.note("unit_back_after_kill_s", found, 3, f"   {cluster.sent_events:,} events")
 
 
-CASES: dict[str, Case] = {"unit_topic": unit_topic, "in_out": _in_out, "bulk": _bulk, "killed": _killed}
+CASES: dict[str, Case] = {
+    "unit_topic": unit_topic,
+    "in_out": _in_out,
+    "bulk": _bulk,
+    "killed": _killed,
+    "backlog": backlog,
+}
 
 
 if __name__ == "__main__":

@@ -1,32 +1,33 @@
 """Decides how far the partitions of a stream may be read while some are behind their end. Does no I/O, reads no clock.
 
 A task's clock is the greatest event time that it has accepted. If one partition of a backlog were read far ahead of
-another one, the events of the other would be late. So no partition is read further than a part of the stream's
+another one, the events of the other would be late. So no partition is read further than half of the stream's
 `lateness` ahead of the slowest one that has not reached its end yet.
 """
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+K = TypeVar("K")
 
 SILENT_S = 30.0
-"""A partition that was not heard of for so long holds up no other one."""
+"""A partition that was not heard of for so long, or whose position is not known for so long, holds up no other one."""
 NOTHING_COMES_S = 3.0
-"""So long after its last record a partition counts as read to its end: what is left may be no records, or has no
-leader."""
+"""So long after its last record a partition holds up no other one, until its next record: what is left may be no
+records, or has no leader."""
 
 
 class Standing(NamedTuple):
     """How a partition stands.
 
-    time_ms: the event time up to which its events are in the tasks' logs, or that of its next event if nothing is on
-        its way there; None: not known yet.
-    is_behind: whether it has not reached its end yet.
+    time_ms: the event time up to which its events are settled, or that of its next event if nothing is on its way;
+        None: not known yet.
+    is_behind: whether others have to wait for it: it has not reached its end yet, and records come.
     heard_s: when this was so, in seconds of a monotonic clock.
     """
 
@@ -35,20 +36,47 @@ class Standing(NamedTuple):
     heard_s: float
 
 
-def limit_ms(standings: Iterable[Standing], slack_ms: int, now_s: float) -> float:
-    """Return the latest event time that may be published: infinity if no partition is behind, −infinity if it is not
-    known yet how one stands.
+@dataclass(frozen=True, slots=True)
+class Limits(Generic[K]):
+    """Up to which event times, in ms, partitions may be published, and which of them is the slowest.
 
-    slack_ms: how far ahead of the slowest partition the others may be.
+    others_ms: of all partitions but the slowest.  slowest_ms: of that one, which waits for the others alone.
     """
-    limit = math.inf
-    for each in standings:
+
+    slowest: K | None
+    slowest_ms: float
+    others_ms: float
+
+    def of(self, partition: K) -> float:
+        """Return the limit of a partition."""
+        return self.slowest_ms if partition == self.slowest else self.others_ms
+
+
+def limits(standings: Mapping[K, Standing], lateness_ms: int, now_s: float) -> Limits[K]:
+    """Return the limits: infinity if no partition is behind, −infinity if it is not known yet how one stands.
+
+    A partition may be half of the stream's lateness ahead of the slowest one. The other half is for the disorder within
+    a partition.
+    """
+    slowest: K | None = None
+    least = second = math.inf
+    for where, each in standings.items():
         if not each.is_behind or now_s - each.heard_s > SILENT_S:
             continue
-        if each.time_ms is None:
-            return -math.inf
-        limit = min(limit, each.time_ms + slack_ms)
-    return limit
+        limit = -math.inf if each.time_ms is None else each.time_ms + lateness_ms // 2
+        if slowest is None or limit < least:
+            slowest, least, second = where, limit, least
+        else:
+            second = min(second, limit)
+    return Limits(slowest, second, least)
+
+
+def late_before_ms(standings: Iterable[Standing], lateness_ms: int) -> float:
+    """Return the time before which all events are late already, as a partition is past its end: its events are later
+    by more than the lateness. −infinity if none is.
+    """
+    times = [each.time_ms for each in standings if not each.is_behind and each.time_ms is not None]
+    return max(times) - lateness_ms if times else -math.inf
 
 
 class Acknowledged(NamedTuple):
@@ -83,19 +111,31 @@ class Chunk(Generic[T, R]):
 class Partition(Generic[T, R]):
     """A partition that this process reads, and the records that wait because others are behind.
 
-    begin: the offset of the first record that is read.
-    read_s: when a record last came, or waited.
+    assigned_s: since when it is read.
+    begin: the offset of the first record that is read; None while it is not known.
     end: the offset that has to be reached; negative while it is not known.
+    read_s: when a record last came, or waited.
+    time_ms: the event time up to which its events are settled, or that of its next event if nothing is on its way.
+    published_ms: the greatest event time of what was taken to be published.
+    is_at_end: whether it has reached its end.
+    is_late: whether all that comes of it now is late, whoever waits for it.
     size_bytes: what waiting records hold in memory, about.
     """
 
-    begin: int
-    read_s: float
+    assigned_s: float
+    begin: int | None = None
     end: int = -1
+    read_s: float = -math.inf
     time_ms: int | None = None
-    is_behind: bool = True
+    published_ms: int | None = None
+    is_at_end: bool = False
+    is_late: bool = False
     chunks: deque[Chunk[T, R]] = field(default_factory=deque)
     size_bytes: int = 0
+
+    def start(self, begin: int, now_s: float) -> None:
+        """Note the offset of the first record that is read."""
+        self.begin, self.read_s = begin, now_s
 
     def add(self, chunk: Chunk[T, R], now_s: float) -> None:
         """Hold records that were read."""
@@ -103,24 +143,40 @@ class Partition(Generic[T, R]):
         self.size_bytes += chunk.size_bytes
         self.read_s = now_s
 
-    def look(self, settled: Acknowledged, end: int, now_s: float) -> None:
-        """Take in how far records are settled, and where the partition ends as far as is known (else negative)."""
-        if self.end < 0:
-            self.end = end
-        if settled.time_ms is not None:
-            self._reach(settled.time_ms)
+    def rested(self, pause_s: float) -> None:
+        """Leave out a time in which nothing was read of any partition."""
+        self.read_s += pause_s
+
+    def look(self, settled: Acknowledged, now_s: float, late_ms: float = -math.inf) -> None:
+        """Take in how far records are settled. late_ms: events before that are late already."""
+        self.time_ms = _later(self.time_ms, settled.time_ms)
         if settled.is_waiting or self.chunks:
             self.read_s = now_s
-            if not settled.is_waiting and (next_ms := self._next_ms()) is not None:
-                self._reach(next_ms)
-            return
-        is_at_end = self.end >= 0 and max(self.begin, settled.position) >= self.end
-        if is_at_end or now_s - self.read_s > NOTHING_COMES_S:
-            self.is_behind = False
+        if not settled.is_waiting and self.chunks:
+            self.time_ms = _later(self.time_ms, self._next_ms())
+        if self.begin is not None and 0 <= self.end <= max(self.begin, settled.position):
+            self.is_at_end = True
+        here_ms = self._here_ms()
+        self.is_late = here_ms is not None and here_ms < late_ms
 
     def standing(self, now_s: float) -> Standing:
-        """Return how it stands."""
-        return Standing(self.time_ms, self.is_behind, now_s)
+        """Return how it stands for other front-ends."""
+        return Standing(self.time_ms, self._is_behind(now_s), now_s)
+
+    def standing_here(self, now_s: float) -> Standing:
+        """Return how it stands for what this front-end publishes: that keeps its order in the tasks' logs, so what is
+        on its way counts.
+        """
+        return Standing(self._here_ms(), self._is_behind(now_s), now_s)
+
+    def _is_behind(self, now_s: float) -> bool:
+        if self.begin is None:
+            return now_s - self.assigned_s <= SILENT_S
+        is_over = self.is_at_end or self.is_late
+        return not is_over and (bool(self.chunks) or now_s - self.read_s <= NOTHING_COMES_S)
+
+    def _here_ms(self) -> int | None:
+        return _later(_later(self.time_ms, self.published_ms), self._next_ms())
 
     def take(self, limit: float) -> Iterator[tuple[Sequence[T], R | None]]:
         """Take the records, in order, that may be published up to a time: with what was made of them, if that is of
@@ -129,6 +185,8 @@ class Partition(Generic[T, R]):
         while self.chunks:
             chunk = self.chunks[0]
             upto = _before(chunk.times, limit)
+            times = [time for time in chunk.times[:upto] if time is not None]
+            self.published_ms = _later(self.published_ms, max(times, default=None))
             if upto == len(chunk.records):
                 self.chunks.popleft()
                 self.size_bytes -= chunk.size_bytes
@@ -143,11 +201,13 @@ class Partition(Generic[T, R]):
                 yield chunk.records[:upto], None
             return
 
-    def _reach(self, time_ms: int) -> None:
-        self.time_ms = time_ms if self.time_ms is None else max(self.time_ms, time_ms)
-
     def _next_ms(self) -> int | None:
         return next((time for chunk in self.chunks for time in chunk.times if time is not None), None)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """Return the later of two times, of which either may not be known."""
+    return other if one is None else one if other is None else max(one, other)
 
 
 def _before(times: Sequence[int | None], limit: float) -> int:

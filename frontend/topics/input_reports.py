@@ -35,8 +35,8 @@ class InputReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     created: the place of the stream's creation.
     id: of the topic, whose name is only for people.
     position: events before it are settled; −1: it is not known of any.
-    time_ms: the event time up to which events are in the tasks' logs, or that of the next event; None: not known yet.
-    behind: whether the partition has not reached its end since it was given to the front-end.
+    time_ms: the event time up to which events are settled, or that of the next event; None: not known yet.
+    behind: whether others have to wait for it: it has not reached its end since it was given to the front-end.
     asks: whether the front-end waits to hear of partitions that others read. They say again how these stand.
     """
 
@@ -69,17 +69,19 @@ class InputReports:
     """Reads all reports, in a thread of its own, and writes some. Any thread may call every method.
 
     It has read all that there is when it is made. Raises TransportError.
+    count: how many reports were read so far.
     """
 
     def __init__(self, transport: KafkaTransport, topics: Topics) -> None:
         self._transport, self._where = transport, TopicPartition(topics.inputs, 0)
         # By the place of the stream's creation and the id of the topic, then by partition.
         self._known: dict[tuple[int, str], dict[int, Heard]] = {}
-        self._sent: Future[list[int]] | None = None
+        self._sent: dict[str, Future[list[int]]] = {}
         self._sending = threading.Lock()
         transport.create_topic(topics.inputs, 1, OVERWRITTEN)
         self._decoder = msgspec.json.Decoder(InputReport)
         self._is_read = False
+        self.count = 0
         self._tail = Tail(transport, {self._where: each_record(self._take, logged(_log))})
         self._tail.read_to_the_end()
         self._is_read = True
@@ -104,17 +106,18 @@ class InputReports:
         # A copy, as the thread that reads adds to it.
         return dict(self._known.get((created, topic.id), {}))
 
-    def write(self, reports: Iterable[InputReport]) -> bool:
-        """Write reports, unless earlier ones are still on their way. Return whether they are."""
+    def write(self, stream: str, reports: Iterable[InputReport]) -> bool:
+        """Write reports of a stream; return False, and write none, while its earlier ones are on their way."""
         with self._sending:
-            if self._sent is not None and not self._sent.done():
+            sent = self._sent.get(stream)
+            if sent is not None and not sent.done():
                 return False
             entries = list(reports)
             if not entries:
                 return True
             records = Records.of([msgspec.json.encode(each) for each in entries])
             try:
-                self._sent = self._transport.submit(
+                self._sent[stream] = self._transport.submit(
                     [Entry(self._where, records, [each.key for each in entries])]
                 )
             except TransportError as error:
@@ -132,3 +135,4 @@ class InputReports:
         heard_s = time.monotonic() if self._is_read else float("-inf")
         own = self._known.setdefault((report.created, report.id), {})
         own[report.partition] = Heard(report, heard_s)
+        self.count += 1

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 
 from frontend.topics.input_reports import InputReports
@@ -141,6 +141,7 @@ class Inputs:
             self._means,
             self._reports,
             self._ends(self._reports, route, topics, partitions),
+            self._present_ends,
             self._output(route.stream),
         )
 
@@ -153,7 +154,7 @@ class Inputs:
             for topic in topics
             for each in range(partitions[topic.name])
         }
-        ends = {where: end for where, (_, end) in self._transport.bounds_of(list(wheres)).items()}
+        ends = self._present_ends(list(wheres))
         if None in wheres.values():
             # Front-ends of an earlier release read, and report nothing. Nobody waits for them.
             read = self._transport.committed(self._means.topics.input(route.stream))
@@ -161,6 +162,9 @@ class Inputs:
                 where: end for where, end in ends.items() if wheres[where] is not None or where not in read
             }
         return ends
+
+    def _present_ends(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: end for where, (_, end) in self._transport.bounds_of(wheres).items()}
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()

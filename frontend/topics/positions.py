@@ -9,9 +9,11 @@ from frontend.topics.input_reports import InputReport, InputReports
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
 
-# How often positions are recorded, at most: at the end of the topics, and behind it, where others wait for them. What
-# has not moved is said again after a while, as others give up a partition that they do not hear of, and if they ask.
-_REPORT_S, _BEHIND_S, _AGAIN_S, _ASKED_S = 1.0, 0.02, 5.0, 0.5
+# How often positions are recorded, at most: at the end of the topics, and behind it, where others wait for them.
+_REPORT_S, _BEHIND_S = 1.0, 0.02
+# When what has not moved is said again: as others give up a partition that they do not hear of, if they ask, and with a
+# question to them that has no answer yet.
+_AGAIN_S, _ANSWER_S, _QUESTION_S = 5.0, 0.5, 1.0
 
 _log = logging.getLogger("railgun.frontend")
 
@@ -84,22 +86,25 @@ class Positions:
         asks: whether other front-ends are to say how their partitions stand.
         is_asked: whether one of them wants to know how these stand.
         """
-        self._reported_s = now_s = monotonic()
+        now_s = monotonic()
         reports = {
             where: self._report(where, standing, committed.get(where, -1), asks=asks)
             for where, standing in standings.items()
         }
         is_behind = any(each.is_behind for each in standings.values())
-        is_again = (is_asked and now_s - self._again_s > _ASKED_S) or (
-            is_behind and now_s - self._again_s > _AGAIN_S
+        rested_s = now_s - self._again_s
+        is_again = (
+            (is_asked and rested_s > _ANSWER_S)
+            or (asks and rested_s > _QUESTION_S)
+            or (is_behind and rested_s > _AGAIN_S)
         )
-        if is_again:
-            self._again_s = now_s
         moved = {
             where: each for where, each in reports.items() if is_again or self._reported.get(where) != each
         }
-        if self._reports.write(moved.values()):
-            self._reported = reports
+        if self._reports.write(self._stream, moved.values()):
+            self._reported, self._reported_s = reports, now_s
+            if is_again:
+                self._again_s = now_s
 
     def _report(self, where: TopicPartition, standing: Standing, position: int, *, asks: bool) -> InputReport:
         topic = self._topics[where.topic]
@@ -114,8 +119,7 @@ class Positions:
             id=topic.id,
             partition=where.partition,
             position=position if position >= 0 else max(known, default=-1),
-            # At the end nobody waits for it.
-            time_ms=standing.time_ms if standing.is_behind else None,
+            time_ms=standing.time_ms,
             behind=standing.is_behind,
             asks=asks,
         )

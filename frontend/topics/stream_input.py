@@ -1,7 +1,6 @@
 """Reads one stream's events from its input topics, publishes them, and hands them to the thread that writes answers."""
 
 import logging
-import math
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
 from frontend.topics.answers import AnswerThread
-from frontend.topics.backlog import Backlog
+from frontend.topics.backlog import Backlog, EndsOf
 from frontend.topics.errors import SchemaPendingError
 from frontend.topics.input_reports import InputReports
 from frontend.topics.positions import Positions
@@ -60,6 +59,7 @@ class StreamInput:
     topics: the topics, with their numbers.
     reports: of how far topics are read.
     ends: where the topics' partitions end, of those that have a leader, and whose reader reports how far it is.
+    ends_of: returns where some of them end now, of those that have a leader. Raises TransportError.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
@@ -72,6 +72,7 @@ class StreamInput:
         means: Means,
         reports: InputReports,
         ends: Mapping[TopicPartition, int],
+        ends_of: EndsOf,
         make_output: Callable[[Callable[[], bool]], Output],
     ) -> None:
         self.route, self._means, self._make_output = route, means, make_output
@@ -81,7 +82,7 @@ class StreamInput:
         self._topics = {each.name: each for each in topics}
         self._positions = Positions(route.stream, route.created, self._topics, reports)
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
-        self._backlog = Backlog(route.created, self._topics, ends, self.windows, reports)
+        self._backlog = Backlog(route.created, self._topics, ends, ends_of, self.windows, reports)
         self.skipped = Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
@@ -201,11 +202,11 @@ class StreamInput:
                 full_since_s = 0.0
                 answers.pace()
                 messages = reading.poll(self._patience_s(), _RECORDS)
-                self._backlog.look(reading, self._slack_ms())
                 if messages:
                     self._take(messages)
-                self._publish_held()
+                self._align(reading)
                 continue
+            self._backlog.look(reading, self._lateness_ms(), is_resting=True)
             full_since_s = full_since_s or monotonic()
             if monotonic() - full_since_s > _REST_AFTER_S:
                 reading.pause()
@@ -216,7 +217,7 @@ class StreamInput:
     def _report(self) -> None:
         """Record how far the partitions are read, now and then."""
         backlog = self._backlog
-        if self._positions.is_due(is_awaited=backlog.limit < math.inf or backlog.is_asked):
+        if self._positions.is_due(is_awaited=backlog.is_held_up or backlog.is_asked):
             self._positions.report(
                 backlog.standings(), self.windows.settled(), asks=backlog.asks, is_asked=backlog.is_asked
             )
@@ -227,13 +228,10 @@ class StreamInput:
             return _HELD_S
         return _COMMIT_S if self.windows.uncommitted() else _POLL_S
 
-    def _slack_ms(self) -> int | None:
-        """Return how far partitions may be ahead of one that is behind; None: any, if events have no time."""
+    def _lateness_ms(self) -> int | None:
+        """Return the stream's lateness; None if its events have no time of their own."""
         entry = self._means.intakes.now.catalog.streams.get(self.route.stream)
-        if entry is None or entry.stream.time is None:
-            return None
-        # The other half is for the disorder within a partition.
-        return entry.stream.lateness_ms // 2
+        return None if entry is None or entry.stream.time is None else entry.stream.lateness_ms
 
     def _finish(self, reading: GroupMember) -> None:
         deadline = monotonic() + self._means.finish_s
@@ -329,18 +327,26 @@ class StreamInput:
             self._pending_why = None
             _log.info("%s is read on", self._group)
 
-    def _publish_held(self) -> None:
-        """Publish what was held back and need not be any more, as far as there is room."""
+    def _align(self, reading: GroupMember) -> None:
+        """Publish what was held back and need not be any more. What is published lets others go on at once."""
+        self._backlog.look(reading, self._lateness_ms())
+        while self._publish_held():
+            self._backlog.look(reading, self._lateness_ms())
+
+    def _publish_held(self) -> bool:
+        """Publish what need not be held back. Return whether there was any, and is room for more."""
         if self._pending:
-            return
+            return False
+        is_any = False
         for where, messages, made in self._backlog.take():
-            window = self.windows.of(where)
+            window, is_any = self.windows.of(where), True
             assert window is not None
             run = made or self._run_or_pending(_Read(window, messages, perf_counter(), was_held=True))
             if run is not None:
                 self._publish(run)
             if self._pending or self._unpublished or self.windows.is_full:
-                return
+                return False
+        return is_any
 
     def _publish(self, run: Run) -> None:
         self.skipped[run.window.where.topic] += run.skipped

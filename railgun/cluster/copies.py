@@ -156,6 +156,8 @@ class CopyReport:
     topic_id: the id of the topic of its log, if an operator has accepted that topic in place of another one.
     checkpoint: the position of its last durable checkpoint; 0 if it has none.
     gives: whether its release gives data to other nodes.
+    replaced: the id of the topic that its data was made of, if another one has taken that one's place and nobody has
+        accepted that; empty if the id is not known; None else.
     """
 
     copy: CopyName
@@ -170,6 +172,7 @@ class CopyReport:
     topic_id: str = ""
     checkpoint: int = 0
     gives: bool = True
+    replaced: str | None = None
 
     @property
     def is_departing(self) -> bool:

@@ -3,7 +3,7 @@
 A unit, the process that runs the copy that lacks it, asks (`railgun/unit/copies.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -33,15 +33,17 @@ class Donors:
     known: those that may give their data, in order of preference.
     may_come: whether more may be heard soon, because this unit has not listened for long.
     last: the copy that had the latest checkpoint when it was last heard, whatever has become of it; None if none had.
+    made_of: the ids of the topics that data of the task was made of whose place another topic has taken.
     """
 
     known: tuple[Donor, ...] = ()
     may_come: bool = False
     last: Donor | None = None
+    made_of: frozenset[str] = frozenset()
 
 
 def donors_of(
-    task: TaskKey, node: str, heard: Iterable[tuple[bool, CopyReport]], *, may_come: bool
+    task: TaskKey, node: str, heard: Collection[tuple[bool, CopyReport]], *, may_come: bool
 ) -> Donors:
     """Return the donors of a task for a node.
 
@@ -50,6 +52,7 @@ def donors_of(
     A silent copy comes before one that answers, which has more to do. Among equals, a hash of task and node decides, so
     that a node that needs many tasks gets them from many nodes.
     """
+    made_of = frozenset(report.replaced for fresh, report in heard if fresh and report.replaced)
     others = [
         (fresh, report) for fresh, report in heard if report.copy.node != node and report.checkpoint > 0
     ]
@@ -60,7 +63,7 @@ def donors_of(
     ]
     able.sort(key=lambda report: (report.state is CopyState.ANSWERING, _turn(task, report.copy.node)))
     last = max((report for _, report in others), key=lambda report: report.checkpoint, default=None)
-    return Donors(tuple(map(_donor, able)), may_come, None if last is None else _donor(last))
+    return Donors(tuple(map(_donor, able)), may_come, None if last is None else _donor(last), made_of)
 
 
 def _donor(report: CopyReport) -> Donor:

@@ -23,6 +23,7 @@ from railgun.cluster.records import (
     Statement,
 )
 from railgun.cluster.report_table import ReportedCopy, ReportTable
+from railgun.cluster.reports import CopyStatus
 from railgun.cluster.silence import ADVANCES_S, WELL_AGAIN
 from railgun.cluster.view import ClusterView, CopyView, NodeView, TaskView
 
@@ -259,11 +260,12 @@ class ObservedCluster:
         lag = {node: behind for node, behind in self._lag(name).items() if node in self.nodes}
         has_nothing = not lag and not is_new
         waits = has_nothing and now_s - self._began_s < self.policy.replace_after_s
+        of_logs = {copy.copy for copy in copies if _is_failed_by_its_log(copy.status)}
         lost = losses.find(
             planned,
             plan.lost.get(name, {}),
             unable,
-            lambda copy: now_s - self._well_s(name, copy),
+            lambda copy: 0.0 if copy in of_logs else now_s - self._well_s(name, copy),
             lambda copy: (
                 (copy in heard and heard[copy].state is CopyState.FAILED)
                 or self._flaps_everywhere(name, planned, heard)
@@ -307,6 +309,13 @@ class ObservedCluster:
                 positions[node] = max(status.position, positions.get(node, 0))
         end = max([status.end for _, status in copies] + list(positions.values()), default=0)
         return {node: end - position for node, position in positions.items()}
+
+
+def _is_failed_by_its_log(status: CopyStatus) -> bool:
+    """Whether a copy has failed as its log is another one, or has lost its end. A copy without data would not notice
+    that: it would begin from this log, and answer, before anybody has accepted the loss.
+    """
+    return status.state is CopyState.FAILED and (status.replaced is not None or status.lost is not None)
 
 
 def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:

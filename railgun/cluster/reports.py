@@ -155,6 +155,7 @@ class UnitReport(msgspec.Struct, kw_only=True, omit_defaults=True):
                     status.topic_id,
                     status.checkpoint,
                     gives,
+                    status.replaced,
                 ),
             )
 

@@ -3,6 +3,7 @@ copy of another node. `TaskHost` has one `DataSource`.
 """
 
 import logging
+from collections.abc import Set
 
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.fetched import take_fetched
@@ -79,7 +80,7 @@ class DataSource:
                 return None
             if is_new and not able and self._is_far(begin) and self._may_come(donors, least):
                 return None
-            task = self._recovered(sync_log)
+            task = self._recovered(sync_log, donors.made_of)
         except (LogCutError, LogReplacedError):
             raise
         except LogGapError as gap:
@@ -96,9 +97,33 @@ class DataSource:
             return None
         return task
 
-    def _recovered(self, sync_log: SyncLog) -> TaskProcessor:
+    def _check_first_log(self, made_of: Set[str]) -> None:
+        """Raise LogReplacedError if data of the task was made of another topic than the present one, and nobody has
+        accepted that: a copy without data would begin in the present one, and answer.
+
+        made_of: the ids of the topics that copies on other nodes say of their data.
+        """
+        cut, present = self._place.cut, self._log.topic_id
+        if not present or (cut is not None and cut.topic_id):
+            return
+        for topic_id in sorted(made_of - {present}):
+            reason = (
+                f"there is no data, and that of another node was made of another topic (id {topic_id}) than the one "
+                f"that has its name now (id {present}): the topic was deleted and made anew"
+            )
+            raise LogReplacedError(str(self._place.identity), reason, topic_id)
+
+    def _recovered(self, sync_log: SyncLog, made_of: Set[str] = frozenset()) -> TaskProcessor:
         self._place.folder.mkdir(parents=True, exist_ok=True)
-        return recovered(self._place, self._log, self._settings, sync_log)
+        task = recovered(self._place, self._log, self._settings, sync_log)
+        try:
+            if not task.position:
+                self._check_first_log(made_of)
+        except BaseException:
+            task.close()
+            self._log.release()
+            raise
+        return task
 
     def _better(self, able: tuple[Donor, ...], position: int) -> tuple[Donor, ...]:
         """Return the donors that are so far ahead of data at a position that a fetch is quicker than the log, or all if

@@ -167,6 +167,16 @@ def test_an_error_of_the_task_does_not_wander(cluster: Cluster) -> None:
     assert "node-4" not in cluster.nodes
 
 
+@pytest.mark.parametrize("said", [{"replaced": "id"}, {"lost": (9, 1)}])
+def test_a_copy_whose_log_is_another_one_or_was_cut_is_not_made_elsewhere(
+    cluster: Cluster, said: Mapping[str, object]
+) -> None:
+    """A copy without data would not notice that, and answer."""
+    failed = {**FAILED, **said}
+    cluster.pass_s(700, {"node-1": failed, "node-2": failed})
+    assert (cluster.nodes, cluster.lost) == (["node-1", "node-2"], {})
+
+
 def test_a_loss_is_forgotten_when_the_node_is_started_again(cluster: Cluster) -> None:
     cluster.pass_s(320, {"node-1": WELL, "node-2": FAILED})
     cluster.pass_s(5, {"node-1": WELL, "node-3": SILENT})

@@ -12,7 +12,7 @@ import pytest
 from railgun.engine.engine_streams import EngineStreams
 from railgun.ingest import replies as reply_forms
 from railgun.ingest.answers import Answers
-from railgun.ingest.intake import Intake, ParsedEvent
+from railgun.ingest.intake import ParsedEvent, SingleTexts
 from railgun.ingest.routing import Router
 from railgun.language.resolve import ResolvedMetric
 from railgun.plan.program import ProgramBuilder
@@ -61,10 +61,10 @@ def node_excludes(
 
 def said_by_the_client(patch: pytest.MonkeyPatch) -> None:
     """The door takes a computed field from the event, where that has a key of its name."""
-    admit, routed = Intake._admit, Router.routed
+    admit, routed = SingleTexts.admit, Router.routed
     said: dict[str, Any] = {}
 
-    def read(self: Intake, text: Any, *more: Any) -> Any:
+    def read(self: SingleTexts, text: Any, *more: Any) -> Any:
         said.clear()
         said.update(text.event if isinstance(text, ParsedEvent) else msgspec.json.decode(text))
         return admit(self, text, *more)
@@ -75,7 +75,7 @@ def said_by_the_client(patch: pytest.MonkeyPatch) -> None:
             for name, computed, each in zip(self.partitioners, self._computed, routed(self, values))
         )
 
-    patch.setattr(Intake, "_admit", read)
+    patch.setattr(SingleTexts, "admit", read)
     patch.setattr(Router, "routed", by_the_client)
 
 

@@ -12,14 +12,16 @@ from railgun.cluster.copies import CopyName, Cut
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.data_folder import fetching_folder
 from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
+from railgun.host.log_ids import LogIds
 from railgun.host.place import Place
 from railgun.host.source import MOST_FETCHES, PAUSES_S, DataSource
+from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
 from railgun.state.errors import StoreCorruptionError
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogGapError
+from railgun.task.errors import LogGapError, LogReplacedError
 from tests.host.fetched_folder import mark_verified
 from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import SMALL
@@ -264,3 +266,53 @@ def test_after_vain_fetches_it_does_with_what_it_has(copy: _Copy) -> None:
     copy.log.trim(*_WHERE, 30)
     with pytest.raises(LogGapError, match="there is no room"):
         source.open(_donors(40), _no_replies)
+
+
+class _Ids(LogIds):
+    """The topic has this id."""
+
+    def __init__(self, topic_id: str) -> None:
+        self._topic_id = topic_id
+
+    def of(self, topic: str) -> str:
+        return self._topic_id
+
+    ask = of
+
+
+@pytest.mark.parametrize("has_empty_folder", [False, True])
+@pytest.mark.parametrize(
+    ("made_of", "cut", "stops"),
+    [
+        ({"before"}, None, True),
+        ({"before", "now"}, Cut(9, 1), True),
+        ({"now"}, None, False),
+        ({"before"}, Cut(0, -1, "now", 0), False),
+        (set(), None, False),
+    ],
+)
+def test_a_copy_without_data_does_not_begin_in_another_topic_than_others_have_data_of(
+    copy: _Copy, made_of: set[str], cut: Cut | None, stops: bool, has_empty_folder: bool
+) -> None:
+    if has_empty_folder:
+        begun = copy.source().open(None, _no_replies)
+        assert begun is not None
+        begun.checkpoints.take()
+        begun.close()
+    assert has_state(copy.place.folder) is has_empty_folder
+    place = replace(copy.place, cut=cut)
+    log = TaskLog(copy.log, _WHERE, TaskEnvironment(), ids=_Ids("now"))
+    source, donors = (
+        DataSource(place, log, SMALL, FetchRule(_MANY, _WAIT_S)),
+        Donors(made_of=frozenset(made_of)),
+    )
+    if stops:
+        with pytest.raises(
+            LogReplacedError, match=r"id before.* than the one that has its name now"
+        ) as raised:
+            source.open(donors, _no_replies)
+        assert raised.value.topic_id == "before"
+        return
+    task = source.open(donors, _no_replies)
+    assert task is not None
+    task.close()

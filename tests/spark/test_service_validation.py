@@ -388,7 +388,7 @@ def test_a_clusters_replies_are_equal_but_for_the_one_that_is_wrong(
         [found] = [line for line in lines if ": recorded " in line]
         assert found.startswith("total: ")
         assert f", id {wrong}: recorded " in found
-        assert unasked == 4
+        assert unasked >= 4
         assert f"110 replies ({unasked} events without one)" in last
         assert last.endswith(" equal, 1 WRONG")
 
@@ -418,14 +418,22 @@ def plant(topic: InputTopic, wrong: str) -> None:
 
 
 def redeliver(topic: InputTopic) -> int:
-    """Have some records in the tasks' logs again, as a front-end that took over would. How many of them cannot be told
-    from events of their own, since they came over HTTP: nobody asked for a reply to these."""
+    """Have some records in the tasks' logs again, as a front-end that took over would. Nobody asked for replies to some
+    of them: how many. They cannot be told from events of their own: those that came over HTTP, and those that were
+    committed to be answered before the end of the task's log.
+    """
     tasks, unasked = topic.topics.tasks("s", "card"), 0
     for partition in range(2):
         events = [value for value in values(topic, tasks, partition) if value[:1] == EVENT]
-        again = [events[0], events[-1], events[-1]]
-        topic._transport.append(tasks, partition, again)
-        unasked += sum(msgspec.msgpack.decode(record[1:])[6] is None for record in again)
+        positions = [msgspec.msgpack.decode(record[1:])[6] for record in events]
+        committed: dict[int, int] = defaultdict(int)
+        for position in positions:
+            if position is not None:
+                committed[position[0]] = max(committed[position[0]], position[2])
+        again = [0, -1, -1]
+        topic._transport.append(tasks, partition, [events[place] for place in again])
+        for position in (positions[place] for place in again):
+            unasked += position is None or position[1] < committed[position[0]]
     return unasked
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.frontend.serving import server
 
 PAGE = Path(__file__).parents[3] / "docs" / "http.md"
-EXAMPLE = re.compile(r"```sh\n(.*?)```\n\n```json\n(.*?)```", re.DOTALL)
+EXAMPLE = re.compile(r"```sh\n((?:(?!```).)*)```\n\n```json\n(.*?)```", re.DOTALL)
 URL = "http://127.0.0.1:8080"
 
 

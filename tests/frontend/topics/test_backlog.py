@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.broker.own_topics import own_prefix
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.topics.from_task_logs import Expected
 from tests.frontend.topics.input_topic import InputTopic
@@ -79,6 +80,39 @@ def play(kafka: str, folder: Path, partitions: int, count: int) -> list[dict[str
         assert read[0] | read[1] == set(range(partitions))
         assert all(read)
         return replies
+
+
+def sparse(count: int, begin_ms: int) -> list[dict[str, Any]]:
+    """Events an hour apart."""
+    return [
+        {"tx": f"{begin_ms}-{n}", "ts": begin_ms + n * 3_600_000, "card": "c", "shop": 1, "amount": 1}
+        for n in range(count)
+    ]
+
+
+def test_sparse_events_and_old_ones_of_another_topic(kafka: str, tmp_path: Path) -> None:
+    """A partition that is alone waits for nothing, however far apart its events are: 4,000 steps of an answer each
+    would take minutes. Nor do live events wait for a topic whose events are years older, and late.
+    """
+    old = own_prefix("old")
+    with (
+        LocalCluster(kafka, tmp_path) as cluster,
+        InputTopic(kafka, cluster.prefix, STREAM) as topic,
+        InputTopic(kafka, cluster.prefix, STREAM, name=old) as history,
+    ):
+        cluster.start_units(1)
+        topic.send(sparse(4_000, _BEGIN_MS))
+        history.send(sparse(4_000, _BEGIN_MS // 2))
+        served = cluster.serve()
+        define(cluster, _DEFINITIONS)
+        replies = topic.await_replies(4_000, 40.0)
+        assert [each["metrics"]["n_shop"] for each in replies] == list(range(1, 4_001))
+        changed = {"input": {"topics": [topic.input, old]}}
+        assert served.client.patch(f"/v1/streams/{STREAM}", json=changed).status_code == 200
+        topic.send(sparse(10, _BEGIN_MS + 4_001 * 3_600_000))
+        replies = topic.await_replies(8_010, 40.0)
+        late = {each["id"] for each in replies if "late" in each}
+        assert late == {each["tx"] for each in sparse(4_000, _BEGIN_MS // 2)}
 
 
 def test_no_event_of_a_backlog_becomes_late(kafka: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """How partitions count that other front-ends read: by what is heard of them, and by what was recorded before."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from railgun.registry.input_topics import InputTopic
 TOPIC = InputTopic("t", "id", 1, (0, 0, 30))
 OWN, OTHER, BEGUN_AT_ITS_END = (TopicPartition("t", each) for each in range(3))
 ENDS = {OWN: 10, OTHER: 20, BEGUN_AT_ITS_END: 30}
-SLACK_MS = 100
+LATENESS_MS = 200
 
 
 class Elsewhere:
@@ -28,14 +29,15 @@ class Elsewhere:
         self.heard: dict[int, Heard] = {}
         self.held: set[TopicPartition] = set()
         windows, own = Windows({"t": TOPIC}, 10, len), self
-        reports: Any = type("Reports", (), {"of_topic": lambda *_: own.heard})()
-        self.backlog = Backlog(7, {"t": TOPIC}, ENDS, windows, reports)
+        reports: Any = type("Reports", (), {"of_topic": lambda *_: own.heard, "count": 0})()
+        self.backlog = Backlog(7, {"t": TOPIC}, ENDS, self.ends_of, windows, reports)
         windows.assigned([OWN])
         self.backlog.start(OWN, 10)
         self.backlog.assigned([OWN])
 
-    def end(self, where: TopicPartition) -> int:
-        return ENDS[where]
+    @staticmethod
+    def ends_of(wheres: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: ENDS[where] for where in wheres}
 
     def hold(self, partitions: set[TopicPartition]) -> None:
         self.held = partitions
@@ -45,11 +47,12 @@ class Elsewhere:
         report = InputReport(stream="s", created=7, topic="t", id="id", partition=1, **said)
         self.heard[1] = Heard(report, self.now_s if heard_s is None else heard_s)
 
-    def limit(self, slack_ms: int | None = SLACK_MS) -> float:
+    def limit(self, lateness_ms: int | None = LATENESS_MS) -> float:
+        """Of its own partition, which is not behind."""
         self.now_s += 10.0
         reading: Any = self
-        self.backlog.look(reading, slack_ms)
-        return self.backlog.limit
+        self.backlog.look(reading, lateness_ms)
+        return self.backlog._limits.of(OWN)
 
 
 @pytest.fixture
@@ -100,4 +103,6 @@ def test_a_partition_that_was_given_up_is_one_of_others(front_end: Elsewhere) ->
     front_end.hears(behind=False)
     assert front_end.limit() == math.inf
     front_end.backlog.gone([OWN])
-    assert front_end.limit() == -math.inf
+    front_end.backlog.assigned([BEGUN_AT_ITS_END])
+    front_end.limit()
+    assert front_end.backlog._limits.of(BEGUN_AT_ITS_END) == -math.inf

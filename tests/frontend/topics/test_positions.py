@@ -39,7 +39,8 @@ class Reports:
             -math.inf,
         )
 
-    def write(self, reports: Any) -> bool:
+    def write(self, stream: str, reports: Any) -> bool:
+        assert stream == "s"
         if self.takes:
             self.written += reports
         return self.takes
@@ -112,7 +113,7 @@ def test_what_has_changed_is_recorded(
     own.report(standings, {second: 9})
     assert [(each.topic, each.position, each.time_ms, each.behind) for each in reports.written] == [
         ("plain", -1, 70, True),
-        ("begun", 9, None, False),
+        ("begun", 9, 80, False),
     ]
     assert not own.is_due(is_awaited=False)
     now_s += 0.03
