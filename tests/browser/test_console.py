@@ -82,6 +82,7 @@ def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:
             keys.press("Shift+Tab")
         keys.press("Enter")
         shown.sees("Streams", "h1")
+        shown.sees("payments")
         keys.press("Tab")
         keys.press("Tab")
         expect(shown.page.get_by_role("link", name="payments")).to_be_focused()
@@ -286,7 +287,7 @@ def test_a_stream_that_is_not_there(browser: Browser, opened: Server) -> None:
 
 
 def test_hostile_texts_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
-    """Of queries, paths and a very long query. A zero byte is in none: the language takes none."""
+    """Of queries and paths, and the longest query that there is. A zero byte is in none: the language takes none."""
     text = HOSTILE.replace("\0", "").replace("'", "''")
     with server(tmp_path / "data") as running, tab(browser, running.service.url) as shown:
         fields = {
@@ -294,7 +295,7 @@ def test_hostile_texts_are_shown_as_text(browser: Browser, tmp_path: Path) -> No
             "b": {"type": "string", "from": "x['<script>window.ran = 1</script>\u202e']"},
         }
         assert running.post("/v1/streams", {"name": "hostile", "fields": fields}).status_code == 201
-        for name, literal in (("one", text), ("long", "x" * 100_000)):
+        for name, literal in (("one", text), ("long", "x" * 16_000)):
             sql = f"SELECT count(*) AS {name} FROM hostile WHERE a = '{literal}' OVER INFINITE"
             response = running.post("/v1/streams/hostile/metrics", {"sql": sql})
             assert response.status_code == 201, response.text
@@ -305,7 +306,7 @@ def test_hostile_texts_are_shown_as_text(browser: Browser, tmp_path: Path) -> No
         shown.open("streams/hostile")
         shown.sees("<img src=x onerror=")
         shown.sees("\\u202egnp.exe")
-        shown.sees(re.compile("and 80,[0-9]{3} characters more"))
+        shown.sees("x" * 16_000)
         assert "\u202e" not in shown.page.inner_text("body")
         assert shown.page.locator("main img, main script").count() == 0
         assert shown.page.evaluate("typeof window.ran") == "undefined"
