@@ -65,13 +65,8 @@ def test_nodes_and_figures(shown: Tab) -> None:
     }
     first, second, third = shown.cells("Nodes")
     assert first == [
-        "node-1",
-        "live",
-        *("2", "3", "4", "1", "48,000", "1"),
-        "a",
-        "node-1.example.com",
-        "0.1.0",
-        "Drain …",
+        *("node-1", "live", "3", "4", "1", "48,000", "1", "Drain …"),
+        *("2", "a", "node-1.example.com", "0.1.0"),
     ]
     assert second[1] == "live The last order to drain it was refused: 1 node would be left for 2 copies"
     assert third[1] == "away 2 tasks get no copy here until it is started again"

@@ -10,18 +10,9 @@ import { sentence, shown, table } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NODES = [
-  ["Node", "name"],
-  ["State"],
-  ["Units", "number"],
-  ["Answers", "number"],
-  ["Copies", "number"],
-  ["Behind", "number"],
-  ["By at most", "number"],
-  ["Failed", "number"],
-  ["Rack", "name"],
-  ["Host", "name"],
-  ["Release", "name"],
-  ["Order"],
+  ...[["Node", "name"], ["State"], ["Answers", "number"], ["Copies", "number"]],
+  ...[["Behind", "number"], ["By at most", "number"], ["Failed", "number"], ["Order"]],
+  ...[["Units", "number"], ["Rack", "name"], ["Host", "name"], ["Release", "name"]],
 ];
 const MOVING = [
   ...[["Task", "name"], ["Copy", "name"], ["State"]],
@@ -121,21 +112,21 @@ function nodeRow(node, copies, mayOrder) {
   return [
     h("code", null, node.name),
     [state(node), ...remarks(node).map((each) => h("p", { class: "remark" }, each))],
-    number(node.units),
     number(node.active),
     number(node.copies),
     h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
     h("span", { class: lag > 0 && "off" }, number(lag)),
     h("span", { class: failed > 0 && "bad" }, number(failed)),
-    node.rack,
-    node.host,
-    node.release,
     mayOrder &&
       h(
         "button",
         { type: "button", "data-action": order, "data-node": node.name, "aria-label": `${order} ${node.name}` },
         isEmptied ? "Undrain …" : "Drain …",
       ),
+    number(node.units),
+    node.rack,
+    node.host,
+    node.release,
   ];
 }
 
