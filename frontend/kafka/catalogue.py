@@ -80,11 +80,10 @@ class KafkaCatalogue:
 
     def _status(self, parts: Parts) -> dict[str, Any]:
         known, logs = parts.intakes.now.catalog, parts.task_logs.rooms()
-        inputs = parts.inputs.running
         streams: list[dict[str, Any]] = [
             {
                 "name": name,
-                "input": inputs[name].by_topic() if name in inputs else [],
+                "input": parts.inputs.by_topic(name),
                 "tasks": list(parts.task_states.tasks(entry, logs)),
                 "metrics": [dataclasses.asdict(each) for each in _metrics(name, parts)],
             }

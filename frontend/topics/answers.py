@@ -10,7 +10,7 @@ from time import monotonic, perf_counter
 from frontend.exchange.pending import PendingRequest
 from frontend.problems import ProblemError
 from frontend.topics.late_letters import late_letters
-from frontend.topics.places import PlaceHeaders
+from frontend.topics.reply_headers import ReplyHeaders
 from frontend.topics.route import Means, Route
 from frontend.topics.stream_output import ReplyEncoder, fitting_key
 from frontend.topics.windows import ASK_MOST_MS, Run, Windows
@@ -225,7 +225,7 @@ class AnswerThread:
         made = []
         for run in runs:
             if run.values:
-                places = PlaceHeaders(*run.window.where, run.offsets)
+                places = ReplyHeaders(*run.window.where, run.offsets)
                 made.append(Outgoing(self._to.topic, run.values, run.keys, places))
         if letters:
             made.append(

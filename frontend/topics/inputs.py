@@ -4,14 +4,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
+from typing import Any
 
 from frontend.topics.input_reports import InputReports
 from frontend.topics.route import Means, Route
 from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
 from frontend.topics.stream_output import StreamOutput
-from railgun.catalog.catalog import StreamEntry
-from railgun.messaging.errors import TransportClosedError, TransportError, TransportRefusedError
+from railgun.catalog.model import StreamDefinition
+from railgun.messaging.errors import TransportClosedError, TransportError
 from railgun.messaging.kafka.output import Output, PlainOutput, TransactionalOutput
 from railgun.messaging.kafka.topics import Described
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -52,6 +53,18 @@ class Inputs:
         """The inputs that run now, by stream."""
         return dict(self._running)
 
+    def by_topic(self, stream: str) -> list[dict[str, Any]]:
+        """Return how each topic of a stream stands, for people: also of those that are not read, with the reason."""
+        running, trouble = self._running.get(stream), self._troubles.get(stream)
+        read = [] if running is None else running.by_topic()
+        not_read = {topic: why for (of, topic), why in self._unread.items() if of == stream}
+        if running is None and trouble is not None:
+            not_read = dict.fromkeys(trouble.topics, trouble.why) | not_read
+        known = {each["topic"] for each in read}
+        return read + [
+            {"topic": topic, "not_read": why} for topic, why in not_read.items() if topic not in known
+        ]
+
     def close(self) -> None:
         """End all inputs, after what is under way. An input that waits for the broker too long is not waited for."""
         self._stopped.set()
@@ -66,18 +79,22 @@ class Inputs:
 
     def _run(self) -> None:
         while True:
+            pause_s = _LOOK_S
             try:
                 self._look()
             except TransportClosedError:
                 return
             except (TransportError, RegistryError) as error:
                 _log.warning("input topics cannot be looked for now: %s", error)
-            if self._stopped.wait(_LOOK_S):
+            except Exception:  # noqa: BLE001 - nobody else would begin an input again
+                _log.exception("a defect keeps input topics from being looked for now")
+                pause_s = _AGAIN_MAX_S
+            if self._stopped.wait(pause_s):
                 return
 
     def _look(self) -> None:
         streams = self._means.intakes.now.catalog.streams
-        wanted = {name: self._topics_of(name, entry) for name, entry in streams.items()}
+        wanted = {name: self._means.topics.inputs_of(entry.stream) for name, entry in streams.items()}
         found = self._transport.described({topic for own in wanted.values() for topic in own})
         self._log_unread(wanted, found)
         there = {
@@ -91,51 +108,58 @@ class Inputs:
             if own:
                 output = StreamOutput.of(entry.stream, self._means.topics)
                 requested[name] = Route(name, entry.created, own, output)
+        for name in self._troubles.keys() - requested.keys():
+            del self._troubles[name]
         for name, running in list(self._running.items()):
             if running.is_over or running.route != requested.get(name):
                 self._end(name, running)
         for name, route in requested.items():
             trouble = self._troubles.get(name)
-            if name not in self._running and (trouble is None or trouble.again_s <= monotonic()):
+            is_due = trouble is None or trouble.again_s <= monotonic()
+            if name not in self._running and is_due and not self._stopped.is_set():
                 self._begin(route, {topic: there[topic].partitions for topic, _ in route.topics})
-
-    def _topics_of(self, name: str, entry: StreamEntry) -> tuple[str, ...]:
-        """Return the topics that a stream's events come from, whether they exist or not."""
-        return entry.stream.input.topics or (self._means.topics.input(name),)
 
     def _log_unread(
         self, wanted: Mapping[str, tuple[str, ...]], found: Mapping[str, Described | TransportError]
     ) -> None:
         """Log which named topics are not read, and why, when that has changed."""
-        before, self._unread = self._unread, {}
+        unread: dict[tuple[str, str], str] = {}
         for name, topics in wanted.items():
             for topic in topics:
                 why = _why_unread(found.get(topic))
                 # Few streams have the topic that is not named.
                 if why is not None and (topic in found or topic != self._means.topics.input(name)):
-                    self._unread[name, topic] = why
-                    if before.get((name, topic)) != why:
+                    unread[name, topic] = why
+                    if self._unread.get((name, topic)) != why:
                         _log.warning("%s: the topic %s is not read: %s", name, topic, why)
+        self._unread = unread
 
     def _begin(self, route: Route, partitions: Mapping[str, int]) -> None:
+        """Begin an input. What keeps it from that is about this stream: others begin."""
         entry = self._means.intakes.now.catalog.streams.get(route.stream)
         if entry is None or entry.created != route.created:
             return
         try:
-            route.output.make_topics(self._transport, max(partitions.values()))
-        except TransportRefusedError as error:
-            # It is about this stream's topics. Others begin.
+            self._running[route.stream] = self._input(route, entry.stream, partitions)
+        except TransportClosedError:
+            raise
+        except (TransportError, RegistryError) as error:
             self._failed(route.stream, partitions, str(error))
-            return
-        start = entry.stream.input.start
+        except Exception as error:  # noqa: BLE001 - it is begun again
+            _log.exception("a defect keeps %s from being read", route.stream)
+            self._failed(route.stream, partitions, f"a defect: {type(error).__name__}")
+
+    def _input(self, route: Route, stream: StreamDefinition, partitions: Mapping[str, int]) -> StreamInput:
+        """Return an input that has begun. Raises TransportError, RegistryError."""
+        route.output.make_topics(self._transport, max(partitions.values()))
         topics = self._means.registry.number_topics(
             route.created,
             route.topics,
-            lambda topic: start_offsets(self._transport, topic, partitions[topic], start),
+            lambda topic: start_offsets(self._transport, topic, partitions[topic], stream.input.start),
         )
         self._reports = self._reports or InputReports(self._transport, self._means.topics)
         _log.info("events are read from %s", listed([each.name for each in topics]))
-        self._running[route.stream] = StreamInput(
+        return StreamInput(
             route,
             topics,
             self._means,
@@ -146,7 +170,7 @@ class Inputs:
         )
 
     def _ends(
-        self, reports: InputReports, route: Route, topics: Iterable[InputTopic], partitions: Mapping[str, int]
+        self, reports: InputReports, route: Route, topics: Sequence[InputTopic], partitions: Mapping[str, int]
     ) -> dict[TopicPartition, int]:
         """Return where partitions end: of those that have a leader, and that a front-end reads which reports it."""
         wheres = {
@@ -157,9 +181,12 @@ class Inputs:
         ends = self._present_ends(list(wheres))
         if None in wheres.values():
             # Front-ends of an earlier release read, and report nothing. Nobody waits for them.
+            remade = {topic.name for topic in topics if topic.is_remade}
             read = self._transport.committed(self._means.topics.input(route.stream))
             ends = {
-                where: end for where, end in ends.items() if wheres[where] is not None or where not in read
+                where: end
+                for where, end in ends.items()
+                if wheres[where] is not None or where not in read or where.topic in remade
             }
         return ends
 
@@ -177,7 +204,7 @@ class Inputs:
 
     def _failed(self, name: str, topics: Iterable[str], why: str) -> None:
         """Note that the topics of a stream are not read, and that this begins again soon."""
-        self._troubles.setdefault(name, _Trouble()).failed()
+        self._troubles.setdefault(name, _Trouble()).failed(topics, why)
         _log.error("%s is not read for now, and again soon: %s", listed(list(topics)), why)
 
     def _output(self, stream: str) -> Callable[[Callable[[], bool]], Output]:
@@ -200,14 +227,20 @@ def _why_unread(found: Described | TransportError | None) -> str | None:
 
 
 class _Trouble:
-    """The delay after the last failures of an input, and when the input may begin again."""
+    """The delay after the last failures of an input, and when the input may begin again.
+
+    topics: those that were to be read.
+    why: why the input failed the last time.
+    """
 
     def __init__(self) -> None:
         self._delay_s = 0.0
         self.again_s = 0.0
+        self.topics, self.why = list[str](), ""
 
-    def failed(self) -> None:
+    def failed(self, topics: Iterable[str], why: str) -> None:
         """Note that the input failed now."""
+        self.topics, self.why = list(topics), why
         now_s = monotonic()
         is_new = now_s - self.again_s > _HEALTHY_S
         self._delay_s = _AGAIN_S if is_new else min(2 * self._delay_s, _AGAIN_MAX_S)

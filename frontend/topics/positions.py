@@ -18,7 +18,7 @@ _AGAIN_S, _ANSWER_S, _QUESTION_S = 5.0, 0.5, 1.0
 _log = logging.getLogger("railgun.frontend")
 
 
-class Positions:
+class InputPositions:
     """The positions of one stream's input. One thread uses it.
 
     created: the place of the stream's creation.
@@ -40,9 +40,11 @@ class Positions:
         topic = self._topics[where.topic]
         heard = self._reports.of(self._created, topic, where.partition)
         settled = -1 if heard is None else heard.report.position
+        begin = topic.starts[where.partition] if where.partition < len(topic.starts) else None
         if topic.is_remade and settled < 0:
-            # A front-end that has not noticed yet may have committed a position of the topic before.
-            return None
+            # The group's position may be of the topic before, or of the stream before. A front-end that has not noticed
+            # yet may still commit such a one.
+            return begin
         if committed >= 0:
             if committed < settled:
                 _log.warning(
@@ -63,7 +65,7 @@ class Positions:
                 settled,
             )
             return settled
-        return topic.starts[where.partition] if where.partition < len(topic.starts) else None
+        return begin
 
     def is_due(self, *, is_awaited: bool) -> bool:
         """Return whether a report is due. is_awaited: whether any partition is behind, or a front-end asks."""

@@ -21,6 +21,8 @@ SIZE_LIMIT_BYTES = 4 << 20
 
 # A schema with all that it refers to.
 _REFERENCES_MAX, _TIMEOUT_S = 200, 10.0
+# Of a subject, which is in a URL, and of a name.
+_NAME_MAX = 1_000
 # Of other formats than Protobuf it changes nothing.
 _QUERY = {"format": "serialized"}
 
@@ -122,6 +124,10 @@ class _Question:
     def _reference(self, said: object) -> tuple[str, str, int]:
         match said:
             case {"name": str(name), "subject": str(subject), "version": int(version)}:
+                if not (_is_name(name) and _is_name(subject)):
+                    raise self._unusable(
+                        f"a reference has a name or subject that is longer than {_NAME_MAX} characters, or no Unicode"
+                    )
                 return name, subject, version
         raise self._unusable("a reference has no name, subject and version")
 
@@ -167,3 +173,8 @@ class _Question:
     def _away(self, why: str) -> TransportUnavailableError:
         remedy = "Check that the schema registry runs and input.schema_registry_url is right"
         return TransportUnavailableError(self._place, f"schema {self._id}: {why}", remedy)
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be in a URL. One with half of a surrogate pair cannot be encoded."""
+    return len(text) <= _NAME_MAX and not any("\ud800" <= each <= "\udfff" for each in text)

@@ -1,6 +1,7 @@
 """Has the schemas of records by the ids that they name: of a schema registry, or of one file for all ids."""
 
 import json
+import logging
 import threading
 from pathlib import Path
 from time import monotonic, sleep
@@ -19,6 +20,8 @@ _AGAIN_S, _AGAIN_MAX_S = 0.5, 10.0
 # What nobody has asked for during this time is not looked for any more.
 _WANTED_S = 5.0
 _KNOWN_MAX, _KNOWN_CHARACTERS = 1_000, 64 << 20
+
+_log = logging.getLogger("railgun.frontend")
 
 
 class Schemas(Protocol):
@@ -94,6 +97,9 @@ class FetchedSchemas:
                 sleep(again_s)
                 again_s = min(2 * again_s, _AGAIN_MAX_S)
                 continue
+            except Exception as error:  # noqa: BLE001 - without this thread no schema would come any more
+                _log.exception("a defect keeps schema %s from being had", schema_id)
+                self._note_unknown(schema_id, f"schema {schema_id}: a defect: {type(error).__name__}")
             else:
                 self._note(schema_id, found)
             again_s = _AGAIN_S

@@ -5,6 +5,9 @@ from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
 
+# How long leaders have to answer. Other streams wait for their beginning meanwhile.
+_WITHIN_S = 5.0
+
 
 def start_offsets(transport: KafkaTransport, topic: str, partitions: int, start: str | int) -> list[int]:
     """Return the offset of each partition that there is now; none if all begin at their oldest record.
@@ -16,12 +19,13 @@ def start_offsets(transport: KafkaTransport, topic: str, partitions: int, start:
         return []
     wheres = [TopicPartition(topic, each) for each in range(partitions)]
     if isinstance(start, int):
-        return [transport.offset_at(*where, start) for where in wheres]
-    assert start == LATEST
-    bounds = transport.bounds_of(wheres)
+        found = transport.offsets_at(wheres, start, _WITHIN_S)
+    else:
+        assert start == LATEST
+        found = {where: end for where, (_, end) in transport.bounds_of(wheres, _WITHIN_S).items()}
     for where in wheres:
-        if where not in bounds:
+        if where not in found:
             raise TransportUnavailableError(
-                str(where), "its leader does not say where it ends", "It is asked again soon"
+                str(where), "its leader does not say where it is to be begun", "It is asked again soon"
             )
-    return [bounds[where][1] for where in wheres]
+    return [found[where] for where in wheres]

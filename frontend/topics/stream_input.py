@@ -5,8 +5,9 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -18,14 +19,14 @@ from frontend.topics.answers import AnswerThread
 from frontend.topics.backlog import Backlog, EndsOf
 from frontend.topics.errors import SchemaPendingError
 from frontend.topics.input_reports import InputReports
-from frontend.topics.positions import Positions
+from frontend.topics.positions import InputPositions
 from frontend.topics.route import Means, Route
 from frontend.topics.values import RecordValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupMember, leave, where_of
+from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.output import Output
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
@@ -44,7 +45,7 @@ _log = logging.getLogger("railgun.frontend")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadTogether:
     """Records of one partition that were read together. was_held: whether they were held back before."""
 
     window: Window
@@ -63,6 +64,7 @@ class StreamInput:
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
+    refused: how many records were read that are no events of the stream, and get a dead letter, by topic.
     """
 
     def __init__(
@@ -80,10 +82,10 @@ class StreamInput:
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
         self._topics = {each.name: each for each in topics}
-        self._positions = Positions(route.stream, route.created, self._topics, reports)
+        self._positions = InputPositions(route.stream, route.created, self._topics, reports)
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
         self._backlog = Backlog(route.created, self._topics, ends, ends_of, self.windows, reports)
-        self.skipped = Counter[str]()
+        self.skipped, self.refused = Counter[str](), Counter[str]()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
@@ -93,7 +95,7 @@ class StreamInput:
         self._ends: dict[TopicPartition, int] = {}
         self._values = RecordValues(means.schemas)
         # What was read and waits for a schema, and why that is not there.
-        self._pending: list[_Read] = []
+        self._pending: list[_ReadTogether] = []
         self._pending_why: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"input-{route.stream}", daemon=True)
         self._thread.start()
@@ -130,6 +132,7 @@ class StreamInput:
                 "partitions": own[topic],
                 "lag": sum(records for where, records in lags.items() if where.topic == topic),
                 "skipped": self.skipped[topic],
+                "refused": self.refused[topic],
             }
             for topic in self._topics
         ]
@@ -276,15 +279,12 @@ class StreamInput:
         read_s = perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
-        by_partition: dict[TopicPartition, list[Message]] = {}
-        for message in messages:
-            by_partition.setdefault(where_of(message), []).append(message)
-        for where, own in by_partition.items():
+        for where, own in _by_partition(messages, len(self._topics) > 1):
             window = self.windows.of(where)
             if window is not None:
-                self._take_of(_Read(window, own, read_s))
+                self._take_of(_ReadTogether(window, own, read_s))
 
-    def _take_of(self, read: "_Read") -> None:
+    def _take_of(self, read: _ReadTogether) -> None:
         run, window = self._run_or_pending(read), read.window
         if run is None:
             return
@@ -303,7 +303,7 @@ class StreamInput:
         else:
             self._publish(run)
 
-    def _run_or_pending(self, read: "_Read") -> Run | None:
+    def _run_or_pending(self, read: _ReadTogether) -> Run | None:
         """Return the run of records; None if they wait for a schema."""
         try:
             return self._run_of(read.window, read.messages, self._means.now_ms(), read.read_s)
@@ -341,7 +341,7 @@ class StreamInput:
         for where, messages, made in self._backlog.take():
             window, is_any = self.windows.of(where), True
             assert window is not None
-            run = made or self._run_or_pending(_Read(window, messages, perf_counter(), was_held=True))
+            run = made or self._run_or_pending(_ReadTogether(window, messages, perf_counter(), was_held=True))
             if run is not None:
                 self._publish(run)
             if self._pending or self._unpublished or self.windows.is_full:
@@ -349,7 +349,20 @@ class StreamInput:
         return is_any
 
     def _publish(self, run: Run) -> None:
-        self.skipped[run.window.where.topic] += run.skipped
+        where = run.window.where
+        self.skipped[where.topic] += run.skipped
+        if run.letters:
+            if not self.refused:
+                # The reason may have values of an event, so it is in the letter alone.
+                _log.warning(
+                    "%s: a record of %s-%d is no event of the stream, and gets a letter in %s, with the reason; "
+                    "others are counted, as in railgun status",
+                    self.route.stream,
+                    where.topic,
+                    where.partition,
+                    self.route.output.dead,
+                )
+            self.refused[where.topic] += len(run.letters)
         note_refused(self.record, run.accepted.refused.values())
         self.windows.add(run)
         if run.values is None and (self._unpublished or not self._ask(run)):
@@ -404,6 +417,8 @@ class StreamInput:
     def start(self, where: TopicPartition, committed: int) -> int | None:
         offset = self._positions.start(where, committed)
         self._backlog.start(where, offset)
+        if offset is not None:
+            self.windows.start(where, offset)
         return offset
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
@@ -437,5 +452,20 @@ class StreamInput:
         return True
 
 
-# A message without an error has one.
+# A message without an error has each of them.
+_topic: Any = Message.topic
+_partition: Any = Message.partition
 _offset: Any = Message.offset
+
+
+def _by_partition(
+    messages: Sequence[Message], may_differ: bool
+) -> Iterator[tuple[TopicPartition, Sequence[Message]]]:
+    """Yield the messages of each partition, in order. may_differ: whether they may be of several topics."""
+    # Python's own code for each message would cost several times as much.
+    by_topic: Iterable[tuple[str, Iterable[Message]]] = [(_topic(messages[0]), messages)]
+    if may_differ:
+        by_topic = groupby(sorted(messages, key=_topic), _topic)
+    for topic, of_topic in by_topic:
+        for partition, own in groupby(sorted(of_topic, key=_partition), _partition):
+            yield TopicPartition(topic, partition), list(own)

@@ -38,7 +38,7 @@ class Window:
     where: the partition.
     place: a name of the partition that no other partition has ever had.
     number: identifies the partition to tasks. It differs from that in a deleted topic of the same name.
-    position: the offset of the next record to be published; −1 before the first.
+    position: the offset of the next record to be published; −1 while it is not known where the reading begins.
     read: the offset after the last record that was read; −1 before the first.
     written: the replies to records before this offset are durable; −1 if none are.
     committed: the offset at which the group would continue.
@@ -142,6 +142,8 @@ class Windows:
         self._topics = topics
         self._limit_events, self._commit = limit_events, commit
         self._windows: dict[TopicPartition, Window] = {}
+        # Where partitions are begun that have no window yet.
+        self._begins: dict[TopicPartition, int] = {}
         self.changed = threading.Condition()
         self.events = self.held_bytes = 0
         self.rebalances = 0
@@ -240,14 +242,23 @@ class Windows:
 
     # --- rebalances ------------------------------------------------------------------------------------
 
+    def start(self, where: TopicPartition, offset: int) -> None:
+        """Note where the reading of a partition begins: before it is assigned, or after that if the broker was slow."""
+        with self.changed:
+            window = self._windows.get(where)
+            if window is None:
+                self._begins[where] = offset
+            elif window.position < 0:
+                window.position = offset
+
     def assigned(self, partitions: list[TopicPartition]) -> None:
         """Begin windows for partitions that the group has assigned to this front-end."""
         with self.changed:
             self.rebalances += 1
             for where in partitions:
                 topic = self._topics[where.topic]
-                number = topic.partition_number(where.partition)
-                self._windows[where] = Window(where, f"{topic.id} {where.partition}", number)
+                number, begin = topic.partition_number(where.partition), self._begins.pop(where, -1)
+                self._windows[where] = Window(where, f"{topic.id} {where.partition}", number, begin)
 
     def revoked(self, partitions: list[TopicPartition]) -> None:
         """Wait for the runs of partitions to be written, then let the partitions go."""

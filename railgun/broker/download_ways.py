@@ -1,8 +1,7 @@
-"""Three ways to download the Kafka broker's jars: from a configured repository, by Maven, by the Ivy of PySpark."""
+"""Three ways to download the Kafka broker's jars: from a configured repository, by Maven, or from the public one."""
 
 import base64
 import http.client
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from railgun.broker.errors import FetchError
 from railgun.urls import address_of, shown_url, with_shown_urls
 
 REPOSITORY_VARIABLE = "RAILGUN_MAVEN_REPOSITORY"
+PUBLIC_REPOSITORY = "https://repo.maven.apache.org/maven2"
 # The values of `mirrorOf` with which a mirror stands for the public repository. Maven calls that `central`.
 _STANDS_FOR_CENTRAL = {"*", "central", "external:*"}
 
@@ -59,31 +59,27 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 _POM_DEPENDENCY = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
-_IVY = """<ivy-module version="2.0"><info organisation="railgun" module="broker"/>
-<configurations><conf name="default"/></configurations>
-<dependencies>{dependencies}</dependencies></ivy-module>
-"""
-_IVY_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->default,runtime"/>'
 
 
-def download_ways(java: Path, jars: Sequence[Jar], repository: str | None) -> list[Way]:
-    """Return the ways that this machine has, the fastest first.
+def download_ways(jars: Sequence[Jar], repository: str | None) -> list[Way]:
+    """Return the ways that this machine has, in the order in which they are tried.
 
-    A configured repository comes first. Maven knows the public repository and its own configuration. Ivy knows the
-    public one.
+    A configured repository comes first, and stands for the public one. Maven knows the public one and its own
+    configuration.
     """
     found: list[Way] = []
     if repository is not None:
-        found.append(
-            (f"download from {shown_url(repository)}", lambda out, work: _download(repository, jars, out))
-        )
+        found.append(_from(repository, jars))
     maven = shutil.which("mvn")
     if maven is not None:
         found.append(("Maven", lambda out, work: _maven(maven, out, work)))
-    ivy = _ivy_jar()
-    if ivy is not None:
-        found.append(("Ivy", lambda out, work: _ivy(java, ivy, out, work)))
+    if repository is None:
+        found.append(_from(PUBLIC_REPOSITORY, jars))
     return found
+
+
+def _from(repository: str, jars: Sequence[Jar]) -> Way:
+    return f"download from {shown_url(repository)}", lambda out, work: _download(repository, jars, out)
 
 
 def _request(repository: str, jar: Jar) -> urllib.request.Request:
@@ -124,26 +120,6 @@ def _maven(maven: str, out: Path, work: Path) -> None:
         [
             *(maven, "-q", "-B", f"-Dmaven.repo.local={work / 'repository'}", "-f", str(pom)),
             *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={out}"),
-        ]
-    )
-
-
-def _ivy_jar() -> Path | None:
-    spark = importlib.util.find_spec("pyspark")
-    if spark is None or spark.origin is None:
-        return None
-    return next(iter(sorted((Path(spark.origin).parent / "jars").glob("ivy-*.jar"))), None)
-
-
-def _ivy(java: Path, ivy: Path, out: Path, work: Path) -> None:
-    description = work / "ivy.xml"
-    dependencies = "".join(_IVY_DEPENDENCY.format(*root) for root in ROOTS)
-    description.write_text(_IVY.format(dependencies=dependencies), encoding="ascii")
-    # Types are split at spaces. Some of the jars are published as bundles.
-    _run(
-        [
-            *(str(java), "-jar", str(ivy), "-ivy", str(description), "-types", "jar", "bundle"),
-            *("-cache", str(work / "cache"), "-retrieve", f"{out}/[artifact]-[revision].[ext]"),
         ]
     )
 

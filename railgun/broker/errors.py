@@ -44,6 +44,20 @@ class AlreadyRunningError(BrokerError):
         )
 
 
+class NotRunningError(BrokerError):
+    """The broker of the data folder is not running."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder, "its broker is not running", "start it with `railgun broker start`")
+
+
+class TopicError(BrokerError):
+    """A topic could not be made."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, f"the topic could not be made ({reason})", "name another one")
+
+
 class StartError(BrokerError):
     """The broker ended while it was starting, or did not answer in time."""
 

@@ -25,7 +25,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "railgun"
 
 
-def install(java: Path, say: Say) -> Path:
+def install(say: Say) -> Path:
     """Return the folder with the jars. Fetches them if they are missing. Several processes may call this at once.
 
     say: is told what takes long.
@@ -37,7 +37,7 @@ def install(java: Path, say: Say) -> Path:
         # The folder gets this name only when it is complete. If somebody deleted single files, their number tells.
         if folder.is_dir() and len(list(folder.glob("*.jar"))) == len(jars):
             return folder
-        found = download_ways(java, jars, configured_repository(Path.home()))
+        found = download_ways(jars, configured_repository(Path.home()))
         _fetch(found, jars, folder, say)
     return folder
 
@@ -65,9 +65,9 @@ def _fetch(found: Sequence[Way], jars: Sequence[Jar], folder: Path, say: Say) ->
             return
     raise FetchError(
         str(folder),
-        f"Kafka {KAFKA_VERSION} could not be fetched: {' / '.join(failures) or 'no way to fetch it'}",
-        "check the network; a Maven repository can be named in ~/.m2/settings.xml (a mirror) or "
-        f"{REPOSITORY_VARIABLE}, without one it takes Maven or the package pyspark",
+        f"Kafka {KAFKA_VERSION} could not be fetched: {' / '.join(failures)}",
+        "check the network; another Maven repository can be named in ~/.m2/settings.xml (a mirror) or "
+        f"{REPOSITORY_VARIABLE}",
     )
 
 

@@ -14,10 +14,18 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from railgun.broker import pid_file
 from railgun.broker.commands import HOST, Ports, find_java, format_command, properties, serve_command
-from railgun.broker.errors import AlreadyRunningError, PortInUseError, StartError, StopError
+from railgun.broker.errors import (
+    AlreadyRunningError,
+    NotRunningError,
+    PortInUseError,
+    StartError,
+    StopError,
+    TopicError,
+)
 from railgun.broker.installation import Say, install
 from railgun.broker.pid_file import Running, reap, spawn
 from railgun.exclusive import exclusive
@@ -84,7 +92,7 @@ class LocalBroker:
                 raise AlreadyRunningError(str(self.folder), _address(running.port), running.pid)
             pid_file.remove(self.folder)
             ports = _free_ports(port)
-            jars = install(java, say)
+            jars = install(say)
             self._prepare(java, jars, ports)
             say(f"starting a broker at {_address(ports.client)}, its data in {self.folder}")
             command = serve_command(java, jars, self._properties, self._java_options)
@@ -104,6 +112,20 @@ class LocalBroker:
         """Return the status of the broker; None if it is not running."""
         running = self._running()
         return None if running is None else self._status(running)
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        """Make a topic on the broker, which runs."""
+        running = self._running()
+        if running is None:
+            raise NotRunningError(str(self.folder))
+        client = AdminClient({"bootstrap.servers": _address(running.port), "log_level": 0})
+        wanted = NewTopic(name, partitions, 1)
+        try:
+            client.create_topics([wanted], operation_timeout=_ANSWER_S, request_timeout=_READY_S)[
+                name
+            ].result()
+        except KafkaException as error:
+            raise TopicError(name, error.args[0].str().rstrip(".")) from error
 
     def _running(self) -> Running | None:
         noted = pid_file.read(self.folder)

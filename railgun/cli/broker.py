@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from railgun.cli.failures import EXIT_NO
+from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
 
 if TYPE_CHECKING:
     from railgun.broker.local import Status
 
-ACTIONS = ("start", "stop", "status")
-_PORT = 9092
+ACTIONS = ("start", "stop", "status", "topic")
+_PORT, _PARTITIONS_MAX = 9092, 1_000
 
 
 def _default_folder() -> Path:
@@ -32,9 +32,20 @@ def _port(text: str) -> int:
 _port.__name__ = "port"
 
 
+def _partitions(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= _PARTITIONS_MAX:
+        raise ValueError(text)
+    return number
+
+
+_partitions.__name__ = "number of partitions"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `railgun broker`."""
     parser.add_argument("action", choices=ACTIONS, help="what to do")
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="the topic to make, for `topic`")
     parser.add_argument(
         "--port",
         type=_port,
@@ -44,16 +55,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DIR", help=f"its topics, log and pid file (default: {_default_folder()})"
     )
+    parser.add_argument(
+        "--partitions", metavar="N", type=_partitions, default=1, help="of a topic to make (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Start the broker, stop it, or show its status. Returns 1 if the status is asked for and no broker answers.
+    """Start the broker, stop it, make a topic, or show the status. Returns 1 if the status is asked for and no broker
+    answers.
 
-    Raises BrokerError, OSError.
+    Raises UsageError, BrokerError, OSError.
     """
     from railgun.broker.local import LocalBroker
 
+    if (arguments.action == "topic") != (arguments.topic is not None):
+        raise UsageError("name a topic with `topic`, and with nothing else: railgun broker topic shop.orders")
     broker = LocalBroker(Path(arguments.data) if arguments.data else _default_folder())
     if arguments.action == "start":
         _show(broker.start(arguments.port, _say), arguments.json)
@@ -65,6 +82,8 @@ def execute(arguments: argparse.Namespace) -> int:
         else:
             print("stopped" if stopped else f"no broker of {broker.folder} is running")
         return 0
+    if arguments.action == "topic":
+        broker.make_topic(arguments.topic, arguments.partitions)
     status = broker.status()
     if status is None:
         if arguments.json:
@@ -116,13 +135,13 @@ def _show(status: "Status", as_json: bool) -> None:
 
 BROKER = Command(
     name="broker",
-    summary="start, stop or see a local Kafka broker for development",
+    summary="start, stop or see a local Kafka broker for development, or make a topic there",
     description=(
         "A Kafka broker of one node on loopback, made of Kafka's own artifacts, for development. The first\n"
         "start fetches them into the cache (RAILGUN_CACHE_DIR, or ~/.cache/railgun): 44 MB. It needs Java 17.\n\n"
         "`start` returns when the broker answers; it runs on until `stop`. Topics stay in the data folder.\n"
         "`status` says the address, the process, the data folder and the topics; the exit code is 1 where\n"
-        "none is running."
+        "none is running. `topic` makes a topic, as clients cannot by writing to it."
     ),
     example="railgun broker start --port 9092",
     configure=configure,

@@ -97,12 +97,15 @@ def _of_topic(arguments: argparse.Namespace) -> "Sample":
 
 
 def _next_lines(arguments: argparse.Namespace, made: "Draft", events: int) -> list[str]:
-    """Return what was made, and the two commands that come next."""
+    """Return what was made, and the two commands that come next; of a topic also where replies will be."""
+    from railgun.config.loading import settings_of
+    from railgun.registry.topics import Topics
     from railgun.wording import counted
 
     file = shlex.quote(arguments.output or _OUTPUT)
     what = f"stream {made.stream} with {counted(made.fields, 'field')}, of {counted(events, 'event')}"
-    lines = [f"railgun init: {what}; look it through, then:"]
+    beside = f"; {counted(made.refused, 'record')} would not be taken" if made.refused else ""
+    lines = [f"railgun init: {what}{beside}; look it through, then:"]
     if arguments.topic is None:
         bad = " --skip-bad" if made.refused else ""
         lines.append(f"  railgun run {file} {shlex.quote(arguments.sample)} --out scores.parquet{bad}")
@@ -112,6 +115,9 @@ def _next_lines(arguments: argparse.Namespace, made: "Draft", events: int) -> li
     config = "" if arguments.config is None else f" --config {shlex.quote(arguments.config)}"
     lines.append(f"  railgun node --data data{broker}{config}")
     lines.append(f"  railgun frontend{broker}{config} --definitions {file}")
+    topics = Topics(settings_of(arguments.config, arguments.broker).cluster.topic_prefix)
+    replies, dead = topics.output(made.stream), topics.dead(made.stream)
+    lines.append(f"Replies come to the topic {replies}, and what cannot be used to {dead}.")
     return lines
 
 
@@ -128,7 +134,7 @@ INIT = Command(
         "by Debezium, and Connect's envelope. The topic is read without a group, and nothing is committed.\n"
         "An id stays a comment there: where one comes twice, the second event would not count.\n\n"
         "The file is new: what is there is not overwritten. The last lines, on standard error, are the two\n"
-        "commands that come next."
+        "commands that come next, and for a topic where replies will be."
     ),
     example="railgun init events.ndjson --output definitions.toml\n"
     "  railgun init --broker 127.0.0.1:9092 --topic prod.payments.v2 --output definitions.toml",

@@ -111,10 +111,14 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _input(topic: Mapping[str, Any]) -> str:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
-    skipped = f", {counted(topic['skipped'], 'record')} skipped" if topic.get("skipped") else ""
+    if "not_read" in topic:
+        return f"  input {topic['topic']} is not read: {topic['not_read']}"
+    others = (
+        f", {counted(topic[what], 'record')} {what}" for what in ("skipped", "refused") if topic.get(what)
+    )
     return (
         f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
-        f"{counted(topic['lag'], 'record')} to be read{skipped}"
+        f"{counted(topic['lag'], 'record')} to be read{''.join(others)}"
     )
 
 

@@ -58,7 +58,11 @@ class _Drafting:
         self._id: Role = id_role(self._all)
         likely_id = self._id.taken
         self._key: Role = partitioner_role(self._all, (self._time.taken, likely_id))
-        self._amount = amount_of(self._all)
+        # What refuses some events anyway does not refuse more of them if there are several.
+        taken = [role.taken for role in (self._time, self._id, self._key) if role.taken is not None]
+        broken = frozenset[int]().union(*(each.place.misfits for each in taken))
+        self._sound = [each for each in self._all if each.place.misfits <= broken]
+        self._amount = amount_of(self._sound)
         self.active = self._chosen()
         if all(each.is_beside for each in self.active):
             raise DraftError(
@@ -70,15 +74,18 @@ class _Drafting:
         self.refused = sum(sample.unread.values())
         if self._time.taken is not None:
             self._disorder = disorder_of(self._time.taken, sample.lanes)
-            self.refused += self._total - self._time.taken.count
+            broken |= set(range(self._total)) - set(self._time.taken.place.rows)
             self.refused += sum(time > now_ms for time in times_ms(self._time.taken))
+        self.refused += len(broken)
 
     def _chosen(self) -> list[Candidate]:
-        """Return the fields that are no comments, in the order in which events have them."""
+        """Return the fields that are no comments, in the order in which events have them. One that would refuse events
+        of itself is not among them, unless it has a role.
+        """
         roles = (self._time, self._id, self._key)
         wanted = [role.taken for role in roles] + [self._amount]
-        wanted += [other for role in roles for other in role.others[:_OTHERS] if other.may_be_active]
-        wanted += [each for each in self._all if each.may_be_active]
+        others = [other for role in roles for other in role.others[:_OTHERS] if other in self._sound]
+        wanted += [each for each in (*others, *self._sound) if each.may_be_active]
         first = list({each.name: each for each in wanted if each is not None}.values())[:ACTIVE_MAX]
         return [each for each in self._all if each in first]
 

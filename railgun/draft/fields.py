@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from railgun.draft.naming import field_name, unused, words_of
 from railgun.draft.observed import Place
-from railgun.draft.types import Choice, choice_of, share_text
+from railgun.draft.types import Choice, fitting, share_text
 from railgun.wire.path import HEADER, KEY, TIMESTAMP, Path
 
 _OF_RECORD = {KEY: "record_key", TIMESTAMP: "record_time"}
@@ -83,13 +83,18 @@ def candidates_of(places: Sequence[Place], beside: Iterable[Place], total: int) 
     for place in sorted(places, key=lambda each: len(each.path.steps)):
         names[place] = field_name(place.path.steps, used)
         used.add(names[place])
-    found = [Candidate(names[place], place, choice_of(place), total) for place in places]
+    found = [_candidate(names[place], place, total) for place in places]
     for place in beside:
         if place.rows:
             name = _name_beside(place.path, used)
-            found.append(Candidate(name, place, choice_of(place), total))
+            found.append(_candidate(name, place, total))
             used.add(name)
     return found
+
+
+def _candidate(name: str, place: Place, total: int) -> Candidate:
+    choice, own = fitting(place)
+    return Candidate(name, own, choice, total)
 
 
 def _name_beside(path: Path, used: set[str]) -> str:

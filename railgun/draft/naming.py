@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 from railgun.catalog.names import RESERVED_STREAMS
 from railgun.language.limits import NAME_LIMIT
-from railgun.wire.path import Step
+from railgun.wire.path import Step, has_digits_of_value
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Versions, and what topics of this project's own names end with.
 _SAYS_NOTHING = re.compile(r"v?[0-9]+|in", re.IGNORECASE | re.ASCII)
-_DIGITS_OF_VALUE, _KEY_MAX = 6, 100
+_KEY_MAX = 100
 
 
 def words_of(name: str) -> list[str]:
@@ -21,7 +21,7 @@ def words_of(name: str) -> list[str]:
 
 def is_value(key: str) -> bool:
     """Return whether a key of an object seems to be a value of an event, such as the number of an account."""
-    return sum(each.isdigit() for each in key) >= _DIGITS_OF_VALUE or len(key) > _KEY_MAX
+    return has_digits_of_value(key) or len(key) > _KEY_MAX
 
 
 def identifier(text: str, otherwise: str) -> str:

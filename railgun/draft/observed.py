@@ -1,7 +1,7 @@
 """Observes what a sample's events have at which path."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from railgun.draft.envelopes import Envelope
@@ -13,6 +13,8 @@ from railgun.wire.path import HEADER, KEY, STEPS_MAX, TEXT_MAX, TIMESTAMP, Path,
 
 # Paths beyond these are counted and passed over.
 _PATHS_MAX, _HEADERS_MAX = 5_000, 20
+# So many of a place's values may be of another kind than the rest: their events are taken for broken.
+_MISFITS_SHARE = 0.05
 # An object is a map, whose keys are values, if it has more keys than this and few of them at once.
 _KEYS_MAX, _KEYS_SHARE = 50, 0.1
 
@@ -22,16 +24,18 @@ class Place:
 
     rows: the indices of the events that have something there, null apart, in order.
     values: what they have there; nothing for objects.
+    misfits: the indices of the events that have something of another kind there, or on the way.
     keys: how often each key was met in objects there. value_keys: how many keys that seem to be values were met.
     """
 
-    __slots__ = ("keys", "kinds", "path", "rows", "value_keys", "values")
+    __slots__ = ("keys", "kinds", "misfits", "path", "rows", "value_keys", "values")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kinds: Counter[Kind] = Counter()
         self.rows: list[int] = []
         self.values: list[Any] = []
+        self.misfits: frozenset[int] = frozenset()
         self.keys: Counter[str] = Counter()
         self.value_keys = 0
 
@@ -40,6 +44,30 @@ class Place:
         self.kinds[kind] += 1
         self.rows.append(row)
         self.values.append(None if kind is Kind.OBJECT else value)
+
+    def without_misfits(self, fits: Callable[[Any], bool]) -> "Place | None":
+        """Return the place with the values that fit alone; None if too many, or all, do not."""
+        found = Place(self.path)
+        for row, value in zip(self.rows, self.values):
+            if value is not None and fits(value):
+                found.add(row, value, kind_of(value))
+        if not found.rows or not _is_most(len(found.rows), len(self.rows)):
+            return None
+        found.misfits = self.misfits | (set(self.rows) - set(found.rows))
+        return found
+
+    @property
+    def broken_rows(self) -> frozenset[int] | None:
+        """The events that have neither an object nor an array there where most have one; None if most have not."""
+        kind = max((Kind.OBJECT, Kind.ARRAY), key=lambda each: self.kinds[each])
+        if not _is_most(self.kinds[kind], len(self.rows)):
+            return None
+        is_object = kind is Kind.OBJECT
+        return frozenset(
+            row
+            for row, value in zip(self.rows, self.values)
+            if (value is not None if is_object else not isinstance(value, list | tuple))
+        )
 
     @property
     def is_object(self) -> bool:
@@ -78,15 +106,20 @@ class Observations:
         self.of_records = list(_beside(sample))
 
     def places(self) -> list[Place]:
-        """Return the places where a field may be, or why none is: not those within something that is not always an
-        object, or within a map.
+        """Return the places where a field may be, or why none is: not those within something that is not mostly an
+        object or an array, or within a map.
         """
         closed: set[tuple[Step, ...]] = set()
+        broken: dict[tuple[Step, ...], frozenset[int]] = {}
         found = []
         for steps, place in self._places.items():
-            if any(steps[:length] in closed for length in range(1, len(steps))):
+            above = [steps[:length] for length in range(1, len(steps))]
+            if any(each in closed for each in above):
                 continue
-            if place.is_map or len(place.kinds) > 1:
+            place.misfits = frozenset().union(*(broken[each] for each in above if each in broken))
+            if len(place.kinds) > 1 and place.broken_rows is not None:
+                broken[steps] = place.broken_rows
+            elif place.is_map or len(place.kinds) > 1:
                 closed.add(steps)
             if not place.is_object or place.is_map or place.value_keys:
                 found.append(place)
@@ -125,6 +158,10 @@ class Observations:
             self.omitted += 1
             return None
         return self._places.setdefault(steps, Place(Path(text, steps)))
+
+
+def _is_most(count: int, total: int) -> bool:
+    return count >= (1 - _MISFITS_SHARE) * total
 
 
 def _is_utf8(text: str) -> bool:

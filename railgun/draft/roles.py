@@ -13,6 +13,8 @@ from railgun.wire.path import KEY
 # A role is taken by nothing that fewer events have.
 _TIME_SHARE, _KEY_SHARE = 0.5, 0.5
 _FUTURE_SHARE = 0.01
+# What differs in more events is of one event each, unless its name says otherwise.
+_DISTINCT_SHARE = 0.9
 _MENTIONED = 3
 
 
@@ -85,7 +87,7 @@ def partitioner_role(candidates: Sequence[Candidate], taken: Sequence[Candidate 
         and each not in taken
         and (each.may_be_active or each.path.of_record == KEY)
         and each.share >= _KEY_SHARE
-        and (_is_entity(each) or 1 < each.place.distinct < each.count)
+        and (_is_entity(each) or 1 < each.place.distinct <= _DISTINCT_SHARE * each.count)
     ]
     return _role(sorted(fit, key=_key_score, reverse=True))
 
@@ -96,7 +98,7 @@ def _key_score(each: Candidate) -> float:
     score += 2 * _is_entity(each) + (distinct < each.count) + 0.5 * (not words.isdisjoint(ID))
     score -= 2 * (not words.isdisjoint(ENUMERATION)) + 3 * each.is_beside
     # What is as often another thing as not is an id of the event, whatever its name is.
-    return score - (distinct > 0.9 * each.count and not words.isdisjoint(OWN_ID)) * 3
+    return score - (distinct > _DISTINCT_SHARE * each.count and not words.isdisjoint(OWN_ID)) * 3
 
 
 def _role(ranked: Sequence[Candidate]) -> Role:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from railgun.draft.kinds import Kind, is_date
+from railgun.draft.kinds import Kind, is_date, kind_of
 from railgun.draft.naming import words_of
 from railgun.draft.observed import Place
 from railgun.draft.vocabulary import AMOUNT, COUNT_OR_ID, ENTITY, TIME
@@ -48,8 +48,49 @@ def share_text(count: int, total: int) -> str:
     return f"{percent:.1f} %" if 1 <= percent <= 99 else f"{count:,} of {total:,}"
 
 
+def fitting(place: Place) -> tuple[Choice, Place]:
+    """Return the type for the values of a place, and the place with these values: a few may be of another kind."""
+    if not TIME.isdisjoint(_words(place.path.steps)):
+        for is_time in (_is_time_text, _is_counted):
+            found = _without_misfits(place, is_time)
+            if found is not None and found[0].type == "timestamp":
+                return found
+    choice = choice_of(place)
+    if choice.type or len(place.kinds) == 1 or place.is_map:
+        return choice, place
+    for these, _ in _CHOOSERS:
+        found = _without_misfits(place, lambda value, these=these: kind_of(value) in these)  # type: ignore[misc]
+        if found is not None and found[0].type:
+            return found
+    return choice, place
+
+
+def _without_misfits(place: Place, fits: Callable[[Any], bool]) -> tuple[Choice, Place] | None:
+    """Return the type and the place for the values that fit; None if too many do not."""
+    found = place.without_misfits(fits)
+    if found is None:
+        return None
+    choice, misfits = choice_of(found), len(place.rows) - len(found.rows)
+    if misfits:
+        share = share_text(misfits, len(place.rows))
+        choice = replace(choice, why=f"{choice.why}; another kind in {share}: such events are refused")
+    return choice, found
+
+
+def _is_time_text(value: Any) -> bool:
+    return kind_of(value) is Kind.TIME_TEXT
+
+
+def _is_counted(value: Any) -> bool:
+    """Return whether a value is a number, or text that is one."""
+    kind = kind_of(value)
+    return kind in (Kind.INTEGER, Kind.NUMBER) or (
+        kind is Kind.TEXT and _NUMBER_TEXT.fullmatch(str(value)) is not None
+    )
+
+
 def choice_of(place: Place) -> Choice:
-    """Return the type for the values of a place."""
+    """Return the type for the values of a place, which has to be that of all."""
     kinds = set(place.kinds)
     if not kinds:
         return Choice("", why="null wherever it is there")
@@ -58,6 +99,9 @@ def choice_of(place: Place) -> Choice:
     if kinds == {Kind.OBJECT}:
         left_out = counted(place.value_keys, "key")
         return Choice("", why=f"{left_out} in it seem to be values, and are left out; name one with from")
+    time = _counted_time(place) if kinds <= _COUNTED else None
+    if time is not None:
+        return time
     for these, choose in _CHOOSERS:
         if kinds <= these:
             return choose(place)
@@ -101,12 +145,26 @@ def _text(place: Place) -> Choice:
     return Choice("string", why="text")
 
 
+def _counted_time(place: Place) -> Choice | None:
+    """Return the choice for numbers, or numbers in text, that count a unit since 1970; None for others."""
+    kinds, words = set(place.kinds), _words(place.path.steps)
+    is_text = Kind.TEXT in kinds
+    if is_text and (
+        TIME.isdisjoint(words) or not all(_NUMBER_TEXT.fullmatch(str(each)) for each in place.values)
+    ):
+        return None
+    unit = _unit([each if isinstance(each, int) else float(each) for each in place.values], words)
+    if unit is None or not _all_are(place.values, FieldType(WireKind.TIMESTAMP, unit=unit)):
+        return None
+    if kinds == {Kind.INTEGER}:
+        return Choice("timestamp", "" if unit == "ms" else unit, f"whole {unit} since 1970")
+    how = "as text" if kinds == {Kind.TEXT} else "some as text" if is_text else "with a point"
+    return Choice("timestamp", unit, f"{unit} since 1970, {how}")
+
+
 def _whole(place: Place) -> Choice:
     values: Sequence[int] = place.values
     words = _words(place.path.steps)
-    unit = _unit(values, words)
-    if unit is not None:
-        return Choice("timestamp", "" if unit == "ms" else unit, f"whole {unit} since 1970")
     is_long = all(LONG_MIN <= value <= LONG_MAX for value in values)
     if is_long and words & (COUNT_OR_ID | ENTITY):
         return Choice("long", why="whole numbers, named as a count or an id")
@@ -118,9 +176,6 @@ def _whole(place: Place) -> Choice:
 
 
 def _number(place: Place) -> Choice:
-    unit = _unit([float(value) for value in place.values], _words(place.path.steps))
-    if unit is not None and _all_are(place.values, FieldType(WireKind.TIMESTAMP, unit=unit)):
-        return Choice("timestamp", unit, f"{unit} since 1970, with a point")
     if _all_are(place.values, DOUBLE):
         return Choice("double", why="numbers")
     return Choice("", why="numbers that no double equals; send text")
@@ -144,6 +199,7 @@ def _boolean(place: Place) -> Choice:
     return Choice("boolean", why="true or false")
 
 
+_COUNTED = frozenset({Kind.TEXT, Kind.INTEGER, Kind.NUMBER})
 _CHOOSERS: tuple[tuple[frozenset[Kind], Callable[[Place], Choice]], ...] = (
     (frozenset({Kind.TEXT, Kind.TIME_TEXT}), _text),
     (frozenset({Kind.INTEGER}), _whole),
@@ -165,12 +221,13 @@ def _all_are(values: Sequence[Any], type_: FieldType) -> bool:
     return True
 
 
-def _unit(values: Sequence[int] | Sequence[float], words: frozenset[str]) -> str | None:
+def _unit(values: Sequence[int | float], words: frozenset[str]) -> str | None:
     """Return the unit of numbers that are times, by their size and their name."""
     units = {usual_unit(value) for value in values}
     unit = units.pop()
-    # Nothing else has so many digits, all of them of one century.
-    is_named = unit == "ns" or not TIME.isdisjoint(words)
+    # Little else has so many digits, all of them of one century; ids of some makers have.
+    is_ns = unit == "ns" and words.isdisjoint(COUNT_OR_ID | ENTITY)
+    is_named = is_ns or not TIME.isdisjoint(words)
     return unit if not units and is_named else None
 
 

@@ -20,7 +20,7 @@ from railgun.files.errors import ColumnError, UnreadableFileError
 from railgun.files.formats import ARROW_FILE_MAGIC, HEAD_BYTES, Format, check_content, readable_format
 from railgun.files.ndjson_source import NdjsonSource, read_object
 from railgun.wire.path import Path as FieldPath
-from railgun.wire.path import text_of
+from railgun.wire.path import has_digits_of_value, text_of
 from railgun.wire.schema import STRING, Field, Schema
 from railgun.wire.values import JsonNumber
 
@@ -33,9 +33,6 @@ _NO_FIELDS = Schema(0, ())
 _LONG = re.compile(r"-?(0|[1-9][0-9]{0,29})", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
-_DIGIT = re.compile(r"[0-9]", re.ASCII)
-# So many digits in the name of a column are those of a value.
-_DIGITS_OF_VALUE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +182,12 @@ def _csv(path: Path) -> FileSample:
 def _check_names(file: str, header: Sequence[str]) -> None:
     """Raise ColumnError if the first line is an event. Its values are not shown."""
     like = sum(bool(_DOUBLE.fullmatch(name)) for name in header)
-    if 2 * like > len(header) or any(map(_is_value, header)):
+    if 2 * like > len(header) or any(map(has_digits_of_value, header)):
         raise ColumnError(
             file,
             "its first line seems to be an event: it has numbers or times where names of columns belong; "
             "put a line with the names before it",
         )
-
-
-def _is_value(name: str) -> bool:
-    return len(_DIGIT.findall(name)) >= _DIGITS_OF_VALUE
 
 
 def _text(data: bytes | None) -> str | bytes | None:

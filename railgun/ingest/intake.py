@@ -213,7 +213,7 @@ class Intake:
         sent: dict[tuple[int, int], list[int]] = {}
         for row, text in enumerate(texts):
             found = self._single.admit(text, latest_ms)
-            if self._is_left_out(text, found, latest_ms):
+            if self._selection is not None and self._is_left_out(self._selection, text, found, latest_ms):
                 continue
             if isinstance(found, EventRefusedError):
                 refused[row] = found
@@ -239,14 +239,17 @@ class Intake:
         return self._taken(some, known, times, sent, events, refused)
 
     def _is_left_out(
-        self, text: EventText, found: ValidatedEvent | EventRefusedError, latest_ms: int
+        self,
+        selection: Selection,
+        text: EventText,
+        found: ValidatedEvent | EventRefusedError,
+        latest_ms: int,
     ) -> bool:
         """Return whether a text is left out by the condition, be it accepted or refused otherwise."""
-        if self._selection is None or self._types_alone is None:
-            return False
         if isinstance(found, EventRefusedError):
+            assert self._types_alone is not None
             found = self._types_alone.admit(text, latest_ms)
-        return not isinstance(found, EventRefusedError) and self._selection.leaves_out(found.values)
+        return not isinstance(found, EventRefusedError) and selection.leaves_out(found.values)
 
     def _taken(
         self,

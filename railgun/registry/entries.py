@@ -79,6 +79,8 @@ class CatalogState:
         self.removals: list[Removal] = []
         self.log = ChangeLog()
         self.topics: dict[int, dict[str, InputTopic]] = {}
+        # The names of all streams there ever were, by the place of their creation.
+        self._streams: dict[int, str] = {}
         self._made_by: dict[str, list[Change]] = {}
 
     def take(self, offset: int, value: bytes) -> None:
@@ -99,6 +101,15 @@ class CatalogState:
         """Return the changes that a request has begun."""
         return self._made_by.get(author, [])
 
+    def earlier_topics(self, created: int) -> set[str]:
+        """Return the names of the topics that were read for dropped streams which had the name of a stream.
+
+        created: the place of the stream's creation.
+        """
+        name = self._streams.get(created)
+        earlier = [place for place in self.topics if place < created and self._streams.get(place) == name]
+        return {topic.name for place in earlier for topic in self.topics[place].values()}
+
     def _take(self, entry: Mapping[str, Any]) -> None:
         if _TOPIC in entry:
             created, topic = topic_from_json(entry[_TOPIC])
@@ -118,6 +129,8 @@ class CatalogState:
             change = _with_places(self._with_log_retention(change, entry), entry)
             change = _with_output(_with_input(change, entry), entry)
         name = change_stream(change)
+        if isinstance(change, PutStream) and name not in self.catalog.streams:
+            self._streams[change.place] = name
         if "key" in entry:
             self.keys[name] = bytes.fromhex(entry["key"])
         if isinstance(change, DropStream) and "due_ms" in entry:

@@ -20,7 +20,8 @@ class InputTopic:
     number: tells the topic apart from all others of the stream. Tasks know a partition by it (`partition_number`).
     starts: by partition, the offset at which its first reading begins. Partitions behind these begin at their oldest
         record.
-    is_remade: whether another topic of the name was read before. What the group has committed may be of that one.
+    is_remade: whether a topic of the name was read before, for this stream or a dropped one of its name. What the
+        group has committed may be of that.
     """
 
     name: str

@@ -174,17 +174,22 @@ class KafkaRegistry:
         found: name and id of each topic.
         starts: returns the offsets at which to begin a topic, by partition. It is called if no topic of that name was
             ever read for the stream. May raise TransportError.
-        Raises RegistryBusyError and TransportError.
+        Raises what `starts` raises, RegistryBusyError and TransportError.
         """
+        self.snapshot()
+        known = {each.name for each in self._numbers(created).values()}
+        missing = self._without_numbers(created, found)
+        # Before other changes wait for this one: a leader may take long to answer.
+        begins = {name: tuple(starts(name)) for name, _ in missing if name not in known}
         with self._changing:
             for attempt in range(_ATTEMPTS):
                 self.snapshot()
                 missing = self._without_numbers(created, found)
                 try:
                     if missing:
-                        self._record_numbers(created, missing, starts)
-                    known = self._numbers(created)
-                    return [known[topic_id] for _, topic_id in found]
+                        self._record_numbers(created, missing, begins)
+                    numbers = self._numbers(created)
+                    return [numbers[topic_id] for _, topic_id in found]
                 except WriterFencedError:
                     self._pause(attempt)
         raise RegistryBusyError(self._where.topic, _ATTEMPTS, is_made=False)
@@ -199,7 +204,7 @@ class KafkaRegistry:
         self,
         created: int,
         missing: Collection[tuple[str, str]],
-        starts: Callable[[str], Sequence[int]],
+        begins: Mapping[str, tuple[int, ...]],
     ) -> None:
         self._be_courteous()
         with KafkaSoleWriter(self._settings, self._where.topic) as writer:
@@ -207,11 +212,11 @@ class KafkaRegistry:
             self._finish(writer)
             # Another front-end may have recorded some meanwhile.
             known = self._numbers(created).values()
-            names = {each.name for each in known}
+            names, earlier = {each.name for each in known}, self._state.earlier_topics(created)
             new = [
                 replace(each, is_remade=True)
                 if each.name in names
-                else replace(each, starts=tuple(starts(each.name)))
+                else replace(each, starts=begins[each.name], is_remade=each.name in earlier)
                 for each in numbered(self._without_numbers(created, missing), known)
             ]
             if new:

@@ -78,8 +78,12 @@ class Topics:
         return f"{self.prefix}.{stream}.ask.{column_name(partitioner)}"
 
     def input(self, stream: str) -> str:
-        """Return the topic to which clients write events."""
+        """Return the topic to which clients write events, if the stream does not name others."""
         return f"{self.prefix}.{stream}.in"
+
+    def inputs_of(self, stream: StreamDefinition) -> tuple[str, ...]:
+        """Return the topics that a stream's events come from."""
+        return stream.input.topics or (self.input(stream.name),)
 
     def output(self, stream: str) -> str:
         """Return the topic of the replies to events of `input`, if the stream does not name another one."""

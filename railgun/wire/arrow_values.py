@@ -155,7 +155,9 @@ def _double_of_integers(typed: Typed) -> None:
 
 def _timestamp(typed: Typed) -> None:
     array = typed.array
-    if typed.type.unit and not pa.types.is_timestamp(array.type) and not is_text(array.type):
+    if typed.type.unit and is_text(array.type):
+        _time_of_text(typed)
+    elif typed.type.unit and not pa.types.is_timestamp(array.type):
         _time_of_numbers(typed)
     elif pa.types.is_integer(array.type):
         _long(typed)
@@ -180,6 +182,18 @@ def _time_of_numbers(typed: Typed) -> None:
         if time_of_integers(typed, array.cast(pa.int64()).to_numpy()):
             return
     typed.by_row()
+
+
+def _time_of_text(typed: Typed) -> None:
+    """Read RFC 3339 text together; if some text is a number that counts a unit, all of it one by one."""
+    string_refs(typed)
+    array = typed.sound()
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if pc.any(pc.match_substring_regex(array, _PLAIN_DECIMAL)).as_py() is True:
+        typed.by_row()
+    else:
+        timestamp_of_text(typed)
 
 
 def time_of_integers(typed: Typed, integers: NDArray[np.int64]) -> bool:

@@ -12,6 +12,7 @@ _OF_RECORD = re.compile(
     rf"{KEY}|{TIMESTAMP}|{HEADER}(?:\.([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^']|'')+)'\])", re.ASCII
 )
 _STEP = re.compile(r"(\.?)([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,4})\]|\['((?:[^']|'')*)'\]", re.ASCII)
+_DIGITS_OF_VALUE = 6
 
 Step = str | int
 
@@ -102,3 +103,8 @@ def text_of(steps: tuple[Step, ...]) -> str:
         else:
             parts.append("['" + step.replace("'", "''") + "']")
     return "".join(parts)
+
+
+def has_digits_of_value(name: str) -> bool:
+    """Return whether a key, or the name of a column, has as many digits as a value: the number of an account, say."""
+    return sum(each.isdigit() for each in name) >= _DIGITS_OF_VALUE

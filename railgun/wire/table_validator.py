@@ -53,7 +53,7 @@ class Complaint(NamedTuple):
 class AdmittedTable:
     """The result of validating n rows.
 
-    events: one event for each row, also for bad ones. `good` returns the good ones.
+    events: one event for each row, also for bad ones.
     bad: uint8[n], 1 where a row is refused.
     mistyped: uint8[n], 1 where a value does not fit its field.
     first_bad: the first bad row; None if all are good.
@@ -65,12 +65,6 @@ class AdmittedTable:
     mistyped: NDArray[np.uint8]
     first_bad: BadRow | None
     complaints: tuple[Complaint, ...] = ()
-
-    def good(self) -> EventColumns:
-        """Return the events that can be accepted, in order."""
-        if self.first_bad is None:
-            return self.events
-        return self.events.take(np.flatnonzero(self.bad == 0))
 
 
 class TableValidator:

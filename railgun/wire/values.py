@@ -165,10 +165,12 @@ class Milliseconds(int):
 
 
 def read_time(value: Any, unit: str) -> int:
-    """Return a time in milliseconds, floored. Numbers count the unit. A double is its shortest decimal."""
+    """Return a time in milliseconds, floored. Numbers count the unit, also those in text, in plain notation. A double
+    is its shortest decimal.
+    """
     if isinstance(value, Milliseconds):
         return read_long(value)
-    if isinstance(value, JsonNumber | float | Decimal):
+    if isinstance(value, JsonNumber | float | Decimal) or is_number_in_text(value):
         return _floored(value, unit)
     if not isinstance(value, int) or isinstance(value, bool):
         if isinstance(value, str | datetime):
@@ -181,8 +183,13 @@ def read_time(value: Any, unit: str) -> int:
     return time_ms
 
 
-def _floored(value: JsonNumber | float | Decimal, unit: str) -> int:
-    """Return a number with a point or an exponent in milliseconds, floored."""
+def is_number_in_text(value: Any) -> bool:
+    """Return whether a value is text that is a number in plain notation."""
+    return isinstance(value, str) and _PLAIN.fullmatch(value) is not None
+
+
+def _floored(value: str | float | Decimal, unit: str) -> int:
+    """Return a number with a point or an exponent, or in text, in milliseconds, floored."""
     text = repr(value) if isinstance(value, float) else str(value)
     if _NUMBER.fullmatch(text) is None:
         raise misfit(value, f"a number of {unit} or RFC 3339 text")

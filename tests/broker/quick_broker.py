@@ -67,7 +67,7 @@ def _prepared() -> Path:
 
 
 def _prepare(made: Path) -> None:
-    java, jars = find_java(), install(find_java(), unheard)
+    java, jars = find_java(), install(unheard)
     work = made.parent / "broker"
     work.mkdir()
     (work / "server.properties").write_text(properties(work / "logs", Ports(9092, 9093)), encoding="ascii")

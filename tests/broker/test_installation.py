@@ -57,7 +57,6 @@ def cache(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv(REPOSITORY_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
     monkeypatch.setenv("RAILGUN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("railgun.broker.download_ways._ivy_jar", lambda: None)
     monkeypatch.setattr(installation, "locked_jars", lambda: JARS)
     yield tmp_path / "cache"
     server.shutdown()
@@ -66,7 +65,7 @@ def cache(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def _install(said: list[str]) -> Path:
-    return install(Path("java"), said.append)
+    return install(said.append)
 
 
 def test_it_is_fetched_once(cache: Path, published: Path) -> None:
@@ -119,8 +118,24 @@ def test_a_repository_that_does_not_answer(cache: Path, monkeypatch: pytest.Monk
     assert "secret" not in str(caught.value)
     monkeypatch.delenv(REPOSITORY_VARIABLE)
     monkeypatch.setenv("HOME", str(cache))
-    with pytest.raises(FetchError, match="no way to fetch it"):
+    monkeypatch.setattr(download_ways, "PUBLIC_REPOSITORY", "http://127.0.0.1:1/public")
+    with pytest.raises(FetchError, match=r"download from http://127\.0\.0\.1:1/public: "):
         _install([])
+
+
+def test_without_a_configured_repository_or_maven_the_public_one_is_taken(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download_ways, "PUBLIC_REPOSITORY", os.environ[REPOSITORY_VARIABLE])
+    monkeypatch.delenv(REPOSITORY_VARIABLE)
+    monkeypatch.setenv("HOME", str(cache))
+    assert unsound(_install([]), JARS) == []
+
+
+def test_a_configured_repository_stands_for_the_public_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    ways = [name for name, _ in download_ways.download_ways(JARS, "https://m.example/x")]
+    assert ways == ["download from https://m.example/x"]
 
 
 @pytest.mark.parametrize(

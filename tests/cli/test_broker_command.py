@@ -21,6 +21,16 @@ def test_start_status_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         assert started["address"] in capfd.readouterr().out
         assert main(["broker", "start", "--port", "0", *words]) == 2
         assert "running already" in capfd.readouterr().err
+        assert main(["broker", "topic", "shop.orders", *words]) == 0
+        capfd.readouterr()
+        assert main(["broker", "topic", "shop.refunds", "--partitions", "3", *words]) == 0
+        assert json.loads(capfd.readouterr().out)["topics"] == {"shop.orders": 1, "shop.refunds": 3}
+        for name, why in (("shop.orders", "already exists"), ("a b", "invalid")):
+            assert main(["broker", "topic", name, *words]) == 2
+            said = capfd.readouterr().err
+            assert said.startswith(f"railgun broker: {name}: the topic could not be made (")
+            assert why in said
+            assert said.endswith("); name another one\n")
     finally:
         assert main(["broker", "stop", *words]) == 0
     assert json.loads(capfd.readouterr().out)["stopped"]
@@ -38,10 +48,23 @@ def test_nothing_is_running(
     assert main(["broker", "status"]) == 1
     assert "broker start`, or name the folder of another one with --data\n" in capsys.readouterr().out
     assert main(["broker", "stop", "--data", folder]) == 0
+    assert main(["broker", "topic", "t", "--data", folder]) == 2
+    assert f"{folder}: its broker is not running; start it with" in capsys.readouterr().err
     assert not Path(folder).exists()
 
 
-@pytest.mark.parametrize("words", [["begin"], [], ["start", "--port", "70000"], ["start", "--port", "x"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["begin"],
+        [],
+        ["start", "--port", "70000"],
+        ["start", "--port", "x"],
+        ["topic"],
+        ["start", "t"],
+        ["topic", "t", "--partitions", "0"],
+    ],
+)
 def test_wrong_use(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["broker", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1

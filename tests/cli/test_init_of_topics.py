@@ -63,6 +63,9 @@ def made_of(broker: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     assert f"  railgun node --data data --broker {broker}" in said
     assert f"--definitions {output}" in said
+    assert said.endswith(
+        "Replies come to the topic railgun.payments.out, and what cannot be used to railgun.payments.dead.\n"
+    )
     text = Path(output).read_text(encoding="utf-8")
     (with_all,) = read(uncommented(text)).streams.values()
     assert with_all.input == InputDefinition((topic,), LATEST)

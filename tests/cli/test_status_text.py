@@ -47,12 +47,17 @@ def test_a_table_for_metrics_and_one_for_tasks() -> None:
 def test_input_topics_are_shown() -> None:
     topics = [
         {"topic": "prod.payments", "partitions": 3, "lag": 1200, "skipped": 0},
-        {"topic": "prod.refunds", "partitions": 1, "lag": 1, "skipped": 7},
+        {"topic": "prod.refunds", "partitions": 1, "lag": 1, "skipped": 7, "refused": 1},
+        {"topic": "prod.other", "not_read": "it does not exist"},
     ]
     stream = {"name": "s", "input": topics, "metrics": [], "tasks": []}
     lines = as_text({**STATUS, "streams": [stream]}).splitlines()
     assert "  input prod.payments: 3 partitions here, 1,200 records to be read" in lines
-    assert "  input prod.refunds: 1 partition here, 1 record to be read, 7 records skipped" in lines
+    assert (
+        "  input prod.refunds: 1 partition here, 1 record to be read, 7 records skipped, 1 record refused"
+        in lines
+    )
+    assert "  input prod.other is not read: it does not exist" in lines
 
 
 def test_outdated_time_zones_are_named() -> None:

@@ -15,23 +15,17 @@ from railgun.client.client import Client
 from railgun.demo.processes import Server
 from tests.client.sample_program import awaited, blocking
 from tests.forked import ROOT
+from tests.readme import block
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDER = Path(__file__).parent
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    (tmp_path / "definitions.toml").write_text(_block("[streams.payments]"))
+    (tmp_path / "definitions.toml").write_text(block("[streams.payments]"))
     definitions = str(tmp_path / "definitions.toml")
     with Server("serve", "--data", str(tmp_path / "served"), "--definitions", definitions) as started:
         yield started
-
-
-def _block(beginning: str) -> str:
-    """The indented block of the README that begins so."""
-    [found] = re.findall(rf"^    {re.escape(beginning)}\n(?:    .*\n|\n(?=    ))*", README, re.MULTILINE)
-    return re.sub(r"^    ", "", found, flags=re.MULTILINE)
 
 
 def test_a_strict_type_checker_passes_a_program_and_finds_each_mistake_of_another() -> None:
@@ -71,7 +65,7 @@ def test_the_readme_has_the_client_beside_the_engine(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    program = _block("import railgun")
+    program = block("import railgun")
     assert "http://127.0.0.1:8080" in program
     names: dict[str, object] = {}
     exec(compile(program.replace("http://127.0.0.1:8080", server.url), "README.md", "exec"), names)

@@ -16,6 +16,7 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _STEP = re.compile(
     r"(?P<dot>\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)|\[(?P<place>[0-9]+)\]|\['(?P<text>(?:[^']|'')*)'\]"
 )
+_PLAIN = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _STEPS_MAX, _PLACE_MAX = 16, 15
 
 
@@ -88,6 +89,8 @@ def read_field(event: object, source: Source, declared: Type, field: str) -> Val
             if not isinstance(value, list | tuple):
                 raise EventRefused(f"{field}: {value!r} is no array")
             value = value[step] if step < len(value) else None
+    if source.unit is not None and isinstance(value, str) and _PLAIN.fullmatch(value):
+        value = Decimal(value)
     if source.unit is not None and isinstance(value, int | float | Decimal | Number):
         return _milliseconds(value, source.unit, field)
     if isinstance(value, Number):

@@ -536,3 +536,43 @@ def test_of_two_writers_of_one_name_the_later_one_writes(kafka: str, prefix: str
             values += fetched.values()
             offset = fetched.next_offset
     assert values == [b"1", b"2", b"3"]
+
+
+def test_changes_go_on_while_starts_of_topics_are_looked_up(opened: Callable[..., KafkaRegistry]) -> None:
+    """A leader may take long to answer."""
+    registry = opened()
+    registry.change(create())
+    created = registry.snapshot().catalog.streams["s"].created
+
+    def starts(topic: str) -> list[int]:
+        changing = threading.Thread(target=registry.change, args=(add("n"),), daemon=True)
+        changing.start()
+        changing.join(20.0)
+        assert not changing.is_alive()
+        return [4, 5]
+
+    (found,) = registry.number_topics(created, [("t", "id-1")], starts)
+    assert (found.name, found.starts, found.is_remade) == ("t", (4, 5), False)
+    assert "n" in registry.snapshot().catalog.streams["s"].metrics
+    assert opened().number_topics(created, [("t", "id-1")], pytest.fail) == [found]
+
+
+def test_topics_of_a_stream_that_is_made_anew_begin_by_its_start(
+    opened: Callable[..., KafkaRegistry],
+) -> None:
+    """What its group has committed is of the stream before."""
+    registry = opened(drop_grace_s=0.0)
+    other = _STREAM.replace("streams.s", "streams.other")
+    registry.change(create(_STREAM + other))
+
+    def numbered(stream: str, *topics: tuple[str, str]) -> list[tuple[str, tuple[int, ...], bool]]:
+        created = registry.snapshot().catalog.streams[stream].created
+        found = opened().number_topics(created, topics, lambda topic: [len(topic)])
+        return [(each.name, each.starts, each.is_remade) for each in found]
+
+    assert numbered("s", ("t", "id-1")) == [("t", (1,), False)]
+    assert numbered("s", ("t", "id-2")) == [("t", (), True)]
+    registry.change(drop)
+    registry.change(create())
+    assert numbered("s", ("t", "id-2"), ("new", "id-3")) == [("t", (1,), True), ("new", (3,), False)]
+    assert numbered("other", ("t", "id-2")) == [("t", (1,), False)]

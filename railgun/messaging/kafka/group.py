@@ -64,7 +64,7 @@ class GroupMember:
     transaction over its position is open while the group rebalances.
 
     Threads: one thread at a time uses a member, and `leave` closes it in a new one. Any thread may read `metadata` and
-    `session_s`, and call `position`.
+    `session_s`.
     group, topics: the name of the group, and the topics that it reads. Errors name the group.
     session_s: the group takes a member's partitions away after so long without a heartbeat.
     metadata: the member's identity, for a producer's transaction, as of the last completed rebalance. None during a
@@ -213,10 +213,13 @@ class GroupMember:
 
     def _without_errors(self, messages: list[Message]) -> list[Message]:
         """Return the messages that are records. Transient errors are logged, others are raised."""
-        errors = [(each, error) for each in messages if (error := each.error()) is not None]
-        if not errors:
+        # It is asked of every record, so no Python code runs for each.
+        if not any(map(Message.error, messages)):
             return messages
-        for message, error in errors:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                continue
             place = message.topic() or self._group
             raised = as_transport_error(place, error, self._client_errors.last, "Read")
             if not is_transient(error):

@@ -142,27 +142,46 @@ class KafkaTopics:
         start, end = self._offsets(where, (_FIRST, _AFTER_LAST), within_s)
         return start, end
 
-    def bounds_of(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """Return `bounds` of many partitions, asked for together. Those whose leader does not say are left out."""
+    def bounds_of(
+        self, wheres: Sequence[TopicPartition], within_s: float | None = None
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """Return `bounds` of many partitions, asked for together. Those whose leader does not say are left out.
+
+        within_s: how long leaders have to answer; None: `answer_timeout_s`.
+        """
+        found = self._offsets_of(wheres, (_FIRST, _AFTER_LAST), within_s)
+        return {where: (start, end) for where, (start, end) in found.items()}
+
+    def offsets_at(
+        self, wheres: Sequence[TopicPartition], appended_ms: int, within_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return `offset_at` of many partitions, in the same way as `bounds_of`."""
+        found = self._offsets_of(wheres, (OffsetSpec.for_timestamp(appended_ms), _AFTER_LAST), within_s)
+        return {where: end if offset < 0 else offset for where, (offset, end) in found.items()}
+
+    def _offsets_of(
+        self, wheres: Sequence[TopicPartition], specs: Sequence[OffsetSpec], within_s: float | None
+    ) -> dict[TopicPartition, list[int]]:
         partitions = {where: KafkaTopicPartition(*where) for where in wheres}
         if not partitions:
             return {}
-        starts, ends = self._result(
+        answers = self._result(
             self._settings.broker,
             lambda: [
                 self._client.list_offsets(
                     dict.fromkeys(partitions.values(), spec),
                     isolation_level=IsolationLevel.READ_COMMITTED,
-                    request_timeout=self._timeout_s,
+                    request_timeout=self._timeout_s if within_s is None else within_s,
                 )
-                for spec in (_FIRST, _AFTER_LAST)
+                for spec in specs
             ],
         )
         found = {}
         for where, partition in partitions.items():
             with contextlib.suppress(KafkaException):
-                start = _checked(_FIRST, starts[partition].result().offset)
-                found[where] = start, _checked(_AFTER_LAST, ends[partition].result().offset)
+                found[where] = [
+                    _checked(spec, each[partition].result().offset) for spec, each in zip(specs, answers)
+                ]
         return found
 
     def retentions(self, topics: Sequence[str]) -> dict[str, int | None]:
@@ -241,7 +260,10 @@ class KafkaTopics:
         return found
 
     def described(self, topics: Collection[str]) -> dict[str, Described | TransportError]:
-        """Return those of the topics that exist, with one request; for a topic that this user may not see, why."""
+        """Return those of the topics that exist, with one request; for a topic that this user may not see, why.
+
+        The right that the reason names is Read, which includes Describe: they are asked for to be read.
+        """
         if not topics:
             return {}
         answers = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout_s)
@@ -254,7 +276,7 @@ class KafkaTopics:
                 if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 self._client.poll(0)
-                raised = as_transport_error(topic, cause, self.client_errors.last, "Describe")
+                raised = as_transport_error(topic, cause, self.client_errors.last, "Read")
                 if not is_denied(cause):
                     raise raised from error
                 found[topic] = raised

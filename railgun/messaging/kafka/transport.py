@@ -97,10 +97,22 @@ class KafkaTransport:
         self._check_open()
         return self._topics.weakness(topic)
 
-    def bounds_of(self, wheres: Sequence[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Return (start, end) of many partitions, asked for together. Those whose leader does not say are left out."""
+    def bounds_of(
+        self, wheres: Sequence[TopicPartition], within_s: float | None = None
+    ) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return (start, end) of many partitions, asked for together. Those whose leader does not say are left out.
+
+        within_s: how long leaders have to answer; None: `answer_timeout_s`.
+        """
         self._check_open()
-        return self._topics.bounds_of(wheres)
+        return self._topics.bounds_of(wheres, within_s)
+
+    def offsets_at(
+        self, wheres: Sequence[TopicPartition], appended_ms: int, within_s: float | None = None
+    ) -> Mapping[TopicPartition, int]:
+        """Return `offset_at` of many partitions, in the same way as `bounds_of`."""
+        self._check_open()
+        return self._topics.offsets_at(wheres, appended_ms, within_s)
 
     def retentions(self, topics: Sequence[str]) -> Mapping[str, int | None]:
         """Return how long the broker keeps records of topics, in ms; None: for ever. Topics that it does not report are

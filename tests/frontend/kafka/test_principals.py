@@ -1,7 +1,6 @@
 """A cluster on a broker with SASL and ACLs: each role has a principal of its own, and no right that it does not use."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,10 @@ from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicSettings
 from railgun.registry import evolution
 from railgun.registry.kafka_registry import KafkaRegistry
-from railgun.registry.topics import Topics
 from railgun.spark.tables.source import RailgunSource
-from tests.broker.secured_broker import Right, SecuredBroker, passed, rights_of
-from tests.forked import Forked
+from tests.broker.secured_broker import passed
 from tests.frontend.conftest import PAYMENTS
+from tests.frontend.kafka.secured_cluster import STARTS_S, Secured, password
 from tests.frontend.serving import until
 from tests.proc import command_lines
 
@@ -35,106 +33,22 @@ ROLES = {
 }
 EVENTS = f"/v1/streams/{STREAM}/events"
 _OTHER = '[streams.other]\npartitioners = ["card"]\n[streams.other.fields]\ncard = "string"\n'
-_STARTS_S, _STOPS_S = 200.0, 100.0
-_AUDIT = "-Dorg.slf4j.simpleLogger.log.kafka.authorizer.logger=debug"
-_AUDITED = re.compile(
-    r"Principal = User:(\S+) is (Allowed|Denied) operation = (\S+) .* on resource = (\S+):LITERAL:(\S+) for request"
-)
-_OPERATIONS = {"DESCRIBE_CONFIGS": "DescribeConfigs", "ALTER_CONFIGS": "AlterConfigs"}
 _NOT_ITS_OWN = "client"
-
-
-def password(role: str) -> str:
-    return f"pw-of-{role}-not-to-be-seen"
-
-
-class Secured:
-    """A cluster of processes, all that they say, and a network address for each role.
-
-    said: the files with what the processes said.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.topics = folder, Topics("railgun")
-        self.broker = SecuredBroker(folder / "broker", [_AUDIT])
-        self.broker.begin()
-        self.rights: dict[str, list[Right]] = {}
-        for role, streams in ROLES.items():
-            self.rights[role] = rights_of(role, self.topics.prefix, streams, folder / "acls")
-            self.broker.add_user(role, password(role))
-            self.broker.grant(role, self.rights[role])
-        self.said: list[Path] = []
-        self.processes: dict[str, Forked] = {}
-
-    def start(self, role: str, name: str, *words: str, more: str = "") -> Forked:
-        """Start one of the roles' processes."""
-        config, said = self.folder / f"{name}.toml", self.folder / f"{name}.{len(self.said)}.log"
-        own, called = passed(role, password(role)), "auto" if role == "frontend" else name
-        config.write_text(
-            f'[cluster]\nbroker = "{self.broker.guarded}"\nnode_name = "{called}"\nsession_timeout_s = "6s"\n'
-            f'drop_grace_s = "2s"\n[logging]\nlevel = "debug"\n[engine]\ncheckpoint_interval_s = 0.5\n{more}[kafka]\n'
-            + "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
-        )
-        self.said.append(said)
-        with said.open("wb") as log:
-            self.processes[name] = Forked(
-                "railgun", [role, "--config", str(config), *words], stdout=log, stderr=log
-            )
-        return self.processes[name]
-
-    def settings(self, role: str) -> KafkaSettings:
-        return self.broker.settings(role, password(role))
-
-    def end(self, name: str) -> None:
-        process = self.processes.pop(name)
-        process.terminate()
-        assert process.wait(_STOPS_S) == 0
-
-    def audited(self) -> dict[str, set[tuple[str, Right]]]:
-        """What the broker has decided: for each principal ("Allowed" or "Denied", what it asked for)."""
-        found: dict[str, set[tuple[str, Right]]] = {}
-        text = (self.broker.folder / "broker.log").read_text(encoding="utf-8")
-        for user, outcome, operation, resource, name in _AUDITED.findall(text):
-            right = Right(
-                _OPERATIONS.get(operation, operation.capitalize()),
-                "transactional-id" if resource == "TransactionalId" else resource.lower(),
-                name,
-            )
-            found.setdefault(user, set()).add((outcome, right))
-        return found
 
 
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[Secured]:
-    found = Secured(tmp_path)
+    found = Secured(tmp_path, ROLES)
     try:
         yield found
     finally:
-        for process in found.processes.values():
-            process.kill()
-            process.wait()
-        found.broker.stop()
+        found.close()
 
 
 @pytest.fixture
 def http(secured: Secured) -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=_STARTS_S, trust_env=False) as client:
+    with httpx.Client(timeout=STARTS_S, trust_env=False) as client:
         yield client
-
-
-def _serve(secured: Secured, http: httpx.Client, name: str, *words: str, more: str = "") -> None:
-    """Have a front-end, and the client ask it once it is ready."""
-    before = len(secured.said)
-    process = secured.start("frontend", name, "--http", "127.0.0.1:0", *words, more=more)
-
-    def is_served() -> bool:
-        assert process.poll() is None, secured.said[before].read_text()
-        found = re.search(r'"url": ?"([^"]+)"', secured.said[before].read_text())
-        if found is not None:
-            http.base_url = found[1]
-        return found is not None
-
-    until(is_served)
 
 
 def _event(number: int) -> dict[str, Any]:
@@ -268,25 +182,6 @@ def _drop_other(secured: Secured, http: httpx.Client) -> None:
         until(lambda: topic not in log.topics())
 
 
-def _check_rights(secured: Secured) -> None:
-    """Each role has used each of its rights, and was denied nothing that it wanted."""
-    audited = secured.audited()
-    for role, rights in secured.rights.items():
-        used = {right for outcome, right in audited[role] if outcome == "Allowed"}
-        for right in rights:
-            assert any(_is_of(each, right) for each in used), f"{role} never used {right}"
-        denied = {right for outcome, right in audited[role] if outcome == "Denied"}
-        assert not denied or role == _NOT_ITS_OWN, f"{role} was denied {denied}"
-
-
-def _is_of(used: Right, granted: Right) -> bool:
-    """Whether a right that was used is one that was granted."""
-    if (used.operation, used.resource) != (granted.operation, granted.resource):
-        return False
-    is_prefixed = granted.name.endswith("*")
-    return used.name.startswith(granted.name[:-1]) if is_prefixed else used.name == granted.name
-
-
 def _errors(http: httpx.Client) -> list[httpx.Response]:
     """Answers to what cannot be done."""
     json_type = {"Content-Type": "application/json"}
@@ -324,7 +219,7 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     with KafkaTransport(KafkaSettings(secured.broker.open_address)) as log:
         # Whoever comes first makes the cluster's topics. This is the last of them.
         until(lambda: topics.leader in log.topics())
-    _serve(secured, http, "f1", "--definitions", str(definitions))
+    secured.serve(http, "f1", "--definitions", str(definitions))
     kept = http.patch(f"/v1/streams/{STREAM}", json={"log_retention": "2h"})
     assert kept.status_code == 200, kept.text
     _score(http, range(20))
@@ -344,7 +239,7 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     secured.processes.pop(leader).wait()
     _score(http, range(25, 45))
     secured.end("f1")
-    _serve(secured, http, "f2", more="[input]\ntransactional = true\n")
+    secured.serve(http, "f2", more="[input]\ntransactional = true\n")
     _through_topics(secured, http, range(45, 50))
     secured.start("node", leader, "--units", "1", "--data", str(secured.folder / leader))
     _as_backfill(secured)
@@ -355,5 +250,7 @@ def test_each_role_does_its_work_with_its_own_rights(secured: Secured, http: htt
     assert "railgun.unit" in seen
     for name in list(secured.processes):
         secured.end(name)
-    _check_rights(secured)
+    secured.check_used()
+    for role in ROLES.keys() - {_NOT_ITS_OWN}:
+        assert not secured.denied(role), role
     _check_nothing_tells_passwords(secured, answers, seen)

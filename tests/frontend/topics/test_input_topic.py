@@ -74,7 +74,9 @@ def test_an_input_topic_that_comes_later_is_found(cluster: LocalCluster, event: 
         assert places == {first["tx_id"]: "0", second["tx_id"]: "1"}
 
 
-def test_what_cannot_be_used_is_kept_with_the_reason(cluster: LocalCluster, event: Event) -> None:
+def test_what_cannot_be_used_is_kept_with_the_reason(
+    cluster: LocalCluster, event: Event, caplog: pytest.LogCaptureFixture
+) -> None:
     bad: list[Any] = [
         b"\xff\xfe",
         b"",
@@ -87,7 +89,7 @@ def test_what_cannot_be_used_is_kept_with_the_reason(cluster: LocalCluster, even
         b"\0\0\0\0\x07avro",
     ]
     with InputTopic(cluster.broker, cluster.prefix, "payments") as topic:
-        cluster.serve()
+        served = cluster.serve()
         good = [event(card="c") for _ in bad]
         mixed = [each for pair in zip(bad, good) for each in pair]
         offsets = topic.send(mixed, key=b"a key")
@@ -102,6 +104,12 @@ def test_what_cannot_be_used_is_kept_with_the_reason(cluster: LocalCluster, even
             assert said["reason"]
             assert int(said["time"]) > 0
             assert letter.key() == b"a key"
+        (stream,) = served.client.get("/v1/status").json()["streams"]
+        assert [each["refused"] for each in stream["input"]] == [len(bad)]
+        (line,) = [each for each in caplog.messages if "no event of the stream" in each]
+        assert f"payments: a record of {topic.input}-0 " in line
+        assert f"a letter in {cluster.prefix}.payments.dead, with the reason" in line
+        assert "much" not in line
 
 
 def test_events_without_an_id_get_one_of_their_position(kafka: str, tmp_path: Path) -> None:

@@ -91,12 +91,13 @@ def test_two_streams_from_one_topic_and_one_from_two(cluster: LocalCluster, name
         InputTopic(cluster.broker, cluster.prefix, "two", 1, names[1]) as refunds,
     ):
         reads(served, "one", {"topics": [names[0]]})
-        reads(served, "two", {"topics": names})
         await_reading(served, "one", names[0])
-        await_reading(served, "two", *names)
         payments.send(events(30), 0)
         payments.send([*events(20, "d"), "bad"], 1)
         refunds.send(events(10))
+        # All is there, so records of both topics are read together.
+        reads(served, "two", {"topics": names})
+        await_reading(served, "two", *names)
         one, two = payments.await_replies(50), refunds.await_replies(60)
         for card, n in (("c", 30), ("d", 20)):
             assert sorted(each["metrics"]["n"] for each in one if each["id"][0] == card) == list(
@@ -164,6 +165,9 @@ def test_a_topic_that_does_not_exist_is_told_of_once(
             payments.send(events(3))
             assert len(payments.await_replies(3)) == 3
             time.sleep(2.0)
+        shown = served.client.get("/v1/status").json()["streams"][0]["input"]
+        assert shown[0]["topic"] == names[0]
+        assert shown[1:] == [{"topic": names[1], "not_read": "it does not exist"}]
     texts = [each.getMessage() for each in caplog.records if "is not read" in each.getMessage()]
     assert texts.count(f"one: the topic {names[1]} is not read: it does not exist") == 1
 
@@ -337,3 +341,40 @@ def test_a_group_that_is_set_back(
         assert any(
             f"in {names[0]}-0 was set back from 5 to 3" in each.getMessage() for each in caplog.records
         )
+
+
+def test_a_stream_that_is_made_anew_has_read_nothing(cluster: LocalCluster, names: list[str]) -> None:
+    """Its group has positions of the stream before."""
+    served = cluster.serve()
+    definition = served.client.get("/v1/streams/one").json()
+    with InputTopic(cluster.broker, cluster.prefix, "one", 1, names[0]) as payments:
+        reads(served, "one", {"topics": names[:1]})
+        payments.send(events(3))
+        payments.await_replies(3)
+        until(lambda: committed(cluster, names[0]) == [3])
+
+        def made_anew(start: str) -> None:
+            assert served.client.delete("/v1/streams/one").is_success
+            payments.send(events(2, "between"))
+            body = {**definition, "input": {"topics": names[:1], "start": start}}
+            assert served.client.post("/v1/streams", json=body).is_success
+            await_reading(served, "one", names[0])
+
+        made_anew("earliest")
+        all_ids = [each["tx"] for each in (*events(3), *events(2, "between"))]
+        assert [each["id"] for each in payments.await_replies(8)[3:]] == all_ids
+        until(lambda: committed(cluster, names[0]) == [5])
+        made_anew("latest")
+        payments.send(events(1, "after"))
+        payments.await_replies(9)
+        time.sleep(0.3)
+        assert [each["id"] for each in payments.replies[8:]] == ["after-0"]
+
+
+def test_what_a_quiet_partition_lags_behind_after_a_start(cluster: LocalCluster, names: list[str]) -> None:
+    with InputTopic(cluster.broker, cluster.prefix, "one", 1, names[0]) as payments:
+        payments.send(events(2, "older"))
+        served = rested(cluster, payments, lambda admin: admin)
+        lag = f'railgun_input_lag_records{{partition="0",stream="one",topic="{names[0]}"}}'
+        until(lambda: scraped(served, lag) != "")
+        assert scraped(served, lag) == "0.0"

@@ -9,14 +9,15 @@ import pytest
 from frontend.topics import positions
 from frontend.topics.alignment import Standing
 from frontend.topics.input_reports import Heard, InputReport
-from frontend.topics.positions import Positions
+from frontend.topics.positions import InputPositions
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
 
 CREATED = 7
 PLAIN, BEGUN = InputTopic("plain", "id-1", 1), InputTopic("begun", "id-2", 2, (40, 50))
 REMADE = InputTopic("remade", "id-3", 3, is_remade=True)
-TOPICS = {each.name: each for each in (PLAIN, BEGUN, REMADE)}
+ANEW = InputTopic("anew", "id-4", 4, (70,), is_remade=True)
+TOPICS = {each.name: each for each in (PLAIN, BEGUN, REMADE, ANEW)}
 
 
 class Reports:
@@ -52,9 +53,9 @@ def reports() -> Reports:
 
 
 @pytest.fixture
-def own(reports: Reports) -> Positions:
+def own(reports: Reports) -> InputPositions:
     kept: Any = reports
-    return Positions("s", CREATED, TOPICS, kept)
+    return InputPositions("s", CREATED, TOPICS, kept)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +76,14 @@ def own(reports: Reports) -> Positions:
         (REMADE, 0, 12, -1, None),
         (REMADE, 0, 12, 0, 12),
         (REMADE, 0, -1, 5, 5),
+        # Or of the stream before.
+        (ANEW, 0, 12, None, 70),
+        (ANEW, 1, 12, None, None),
+        (ANEW, 0, 75, 72, 75),
     ],
 )
 def test_where_a_partition_is_read_on(
-    own: Positions,
+    own: InputPositions,
     reports: Reports,
     topic: InputTopic,
     partition: int,
@@ -92,7 +97,7 @@ def test_where_a_partition_is_read_on(
 
 
 def test_a_group_that_was_set_back_is_told_of(
-    own: Positions, reports: Reports, caplog: pytest.LogCaptureFixture
+    own: InputPositions, reports: Reports, caplog: pytest.LogCaptureFixture
 ) -> None:
     reports.known[PLAIN.id, 0] = 10
     with caplog.at_level(logging.WARNING, "railgun.frontend"):
@@ -104,7 +109,7 @@ def test_a_group_that_was_set_back_is_told_of(
 
 
 def test_what_has_changed_is_recorded(
-    own: Positions, reports: Reports, monkeypatch: pytest.MonkeyPatch
+    own: InputPositions, reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = 100.0
     monkeypatch.setattr(positions, "monotonic", lambda: now_s)

@@ -99,6 +99,14 @@ HALF = "x" * (SIZE_LIMIT_BYTES // 2)
             {"/schemas/ids/1": {"schema": "", "references": [{"name": "a", "subject": "b"}]}},
             "schema 1: a reference has no name, subject and version",
         ),
+        *(
+            (
+                {"/schemas/ids/1": {"schema": "", "references": [{**refers("a")[0], key: text}]}},
+                "schema 1: a reference has a name or subject that is longer than 1000 characters, or no Unicode",
+            )
+            for key in ("name", "subject")
+            for text in ("\ud800", "x" * 1_001)
+        ),
     ],
 )
 def test_a_registry_that_lies(answers: dict[str, Any], why: str | None) -> None:
@@ -216,6 +224,22 @@ def test_a_schema_that_cannot_be_had_does_not_hold_up_another(monkeypatch: pytes
         # Nobody wants it any more.
         monkeypatch.setattr("frontend.topics.schemas._WANTED_S", 0.1)
         until(lambda: is_ended(schemas))
+
+
+def test_a_defect_is_told_of_and_keeps_no_other_schema_from_being_had(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ask(schema_id: int) -> WrittenSchema:
+        if schema_id == 1:
+            raise RuntimeError("planted")
+        return WrittenSchema(AVRO, "two")
+
+    with schema_registry({}) as running:
+        schemas = FetchedSchemas(SchemaRegistry(running.url))
+        monkeypatch.setattr(schemas._registry, "ask", ask)
+        until(lambda: state(schemas, 1) == "schema 1: a defect: RuntimeError")
+        until(lambda: state(schemas, 2) == "two")
+    assert "a defect keeps schema 1 from being had" in caplog.messages
 
 
 def test_how_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,24 +9,15 @@ from typing import Any
 
 import pytest
 
-from frontend.topics import inputs
 from frontend.topics.answers import AnswerThread
 from frontend.topics.route import Route
 from frontend.topics.stream_output import StreamOutput
 from frontend.topics.windows import Run, Windows
-from railgun.catalog.catalog import Catalog, missing_changes
-from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.model import ReplyKey
-from railgun.messaging.errors import (
-    TransportClosedError,
-    TransportRefusedError,
-    TransportUnavailableError,
-)
+from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.output import OutputAbortedError
-from railgun.messaging.kafka.topics import Described
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
-from railgun.registry.topics import Topics
 from railgun.telemetry.recording import StreamRecord
 
 WAIT_S = 20.0
@@ -165,62 +156,3 @@ def test_an_output_that_does_not_come_back_is_left_behind() -> None:
     output.is_stuck = False
     answering.close()
     assert answering.is_over
-
-
-def test_an_input_that_does_not_come_back_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that asks something of a broker that is away."""
-
-    def described(_: object) -> object:
-        raise TransportClosedError("broker")
-
-    monkeypatch.setattr(inputs, "_END_S", 0.1)
-    came_back = threading.Event()
-    stuck: Any = SimpleNamespace(stop=lambda: None, join=came_back.wait)
-    transport: Any = SimpleNamespace(described=described)
-    means: Any = SimpleNamespace(intakes=SimpleNamespace(now=SimpleNamespace(catalog=Catalog())))
-    opened = inputs.Inputs(means, transport)
-    opened._running["s"] = stuck
-    closing = threading.Thread(target=opened.close, daemon=True)
-    closing.start()
-    closing.join(WAIT_S)
-    came_back.set()
-    assert not closing.is_alive()
-
-
-def test_topics_that_may_not_be_made_hold_up_their_stream_alone(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    text = '[streams.{0}]\nfields = {{x = "long"}}\n[streams.{0}.output]\ntopic = "{0}-out"\ndead = "dead"\n'
-    changes, _ = missing_changes(Catalog(), parse_definitions(text.format("a") + text.format("b")))
-    means: Any = means_of(None)
-    means.topics = Topics("p")
-    means.intakes = SimpleNamespace(now=SimpleNamespace(catalog=Catalog(changes)))
-    made: list[str] = []
-
-    def create_topic(topic: str, *_: object) -> None:
-        if topic == "a-out":
-            raise TransportRefusedError(topic, "not authorized", "Give this user the right Create")
-        made.append(topic)
-
-    transport: Any = SimpleNamespace(
-        topics=lambda: {"p.a.in": 1, "p.b.in": 1},
-        described=lambda topics: {topic: Described(topic, 1) for topic in topics},
-        bounds_of=lambda _: {},
-        create_topic=create_topic,
-    )
-    means.registry = SimpleNamespace(number_topics=lambda *_: [])
-    begun: list[str] = []
-
-    def begin(route: Route, *_: object) -> Any:
-        begun.append(route.stream)
-        return SimpleNamespace(is_over=False, route=route, stop=lambda: None, join=lambda _: None)
-
-    monkeypatch.setattr(inputs, "StreamInput", begin)
-    monkeypatch.setattr(inputs, "InputReports", lambda *_: SimpleNamespace(close=lambda: None))
-    with caplog.at_level(logging.ERROR, "railgun.frontend"):
-        opened = inputs.Inputs(means, transport)
-        opened.close()
-    assert (begun, made) == (["b"], ["b-out", "dead"])
-    (said,) = caplog.messages
-    assert said.startswith("p.a.in is not read for now, and again soon: a-out: not authorized")
-    assert "Give this user the right Create" in said

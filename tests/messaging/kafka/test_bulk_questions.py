@@ -20,6 +20,7 @@ def _fails(*_: object, **__: object) -> None:
     "ask",
     [
         lambda topics: topics.bounds_of([TopicPartition("a", 0)]),
+        lambda topics: topics.offsets_at([TopicPartition("a", 0)], 5),
         lambda topics: topics.retentions(["a"]),
     ],
 )

@@ -187,6 +187,9 @@ def test_the_bounds_and_retentions_of_many_logs_are_asked_for_together(
     transport.trim(t, 1, 2)
     missing = [TopicPartition(f"{t}.missing", 0), TopicPartition(t, 2)]
     assert transport.bounds_of([*logs, *missing]) == {logs[0]: (0, 0), logs[1]: (2, 3), logs[2]: (0, 0)}
+    # A time in 1970 is that of no record, and one that is to come is after all.
+    assert transport.offsets_at([*logs, *missing], 1) == {logs[0]: 0, logs[1]: 2, logs[2]: 0}
+    assert transport.offsets_at(logs, 1 << 42, 5.0) == {logs[0]: 0, logs[1]: 3, logs[2]: 0}
     found = transport.retentions([t, f"{t}.kept", f"{t}.missing"])
     assert found == {t: 86_400_000, f"{t}.kept": None}
     assert (transport.bounds_of([]), transport.retentions([])) == ({}, {})

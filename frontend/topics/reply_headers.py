@@ -6,7 +6,7 @@ from typing import overload
 from railgun.messaging.transport import Headers
 
 
-class PlaceHeaders(Sequence[Headers]):
+class ReplyHeaders(Sequence[Headers]):
     """The headers of replies to records of one partition of an input topic: `topic`, `partition`, `offset`.
 
     offsets: of the records, one for each reply.
@@ -27,8 +27,8 @@ class PlaceHeaders(Sequence[Headers]):
     @overload
     def __getitem__(self, index: int) -> Headers: ...
     @overload
-    def __getitem__(self, index: slice) -> "PlaceHeaders": ...
-    def __getitem__(self, index: int | slice) -> "Headers | PlaceHeaders":
+    def __getitem__(self, index: slice) -> "ReplyHeaders": ...
+    def __getitem__(self, index: int | slice) -> "Headers | ReplyHeaders":
         if isinstance(index, slice):
-            return PlaceHeaders(self._topic, self._partition, self._offsets[index])
+            return ReplyHeaders(self._topic, self._partition, self._offsets[index])
         return [*self._same, ("offset", b"%d" % self._offsets[index])]
