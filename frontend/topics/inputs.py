@@ -8,6 +8,7 @@ from typing import Any
 
 from frontend.topics.input_reports import InputReports
 from frontend.topics.route import Means, Route
+from frontend.topics.same_topics import SameTopics
 from frontend.topics.starts import start_offsets
 from frontend.topics.stream_input import StreamInput
 from frontend.topics.stream_output import StreamOutput
@@ -95,6 +96,7 @@ class Inputs:
     def _look(self) -> None:
         streams = self._means.intakes.now.catalog.streams
         wanted = {name: self._means.topics.inputs_of(entry.stream) for name, entry in streams.items()}
+        looked_s = monotonic()
         found = self._transport.described({topic for own in wanted.values() for topic in own})
         self._log_unread(wanted, found)
         there = {
@@ -108,6 +110,9 @@ class Inputs:
             if own:
                 output = StreamOutput.of(entry.stream, self._means.topics)
                 requested[name] = Route(name, entry.created, own, output)
+        for running in self._running.values():
+            if running.same_topics.are(found):
+                running.same_topics.see(looked_s)
         for name in self._troubles.keys() - requested.keys():
             del self._troubles[name]
         for name, running in list(self._running.items()):
@@ -166,6 +171,7 @@ class Inputs:
             self._reports,
             self._ends(self._reports, route, topics, partitions),
             self._present_ends,
+            SameTopics(dict(route.topics), self._transport),
             self._output(route.stream),
         )
 

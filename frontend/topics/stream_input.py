@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic, perf_counter
@@ -15,18 +15,21 @@ import numpy as np
 from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
+from frontend.formats.errors import SchemaPendingError
+from frontend.formats.values import RecordValues, events_of
 from frontend.topics.answers import AnswerThread
 from frontend.topics.backlog import Backlog, EndsOf
-from frontend.topics.errors import SchemaPendingError
+from frontend.topics.dead_letters import letter
 from frontend.topics.input_reports import InputReports
+from frontend.topics.path_misses import PathMisses
 from frontend.topics.positions import InputPositions
 from frontend.topics.route import Means, Route
-from frontend.topics.values import RecordValues, events_of, letter
+from frontend.topics.same_topics import SameTopics
 from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused
 from railgun.messaging.errors import TransportError, TransportFailedError, TransportUnavailableError
-from railgun.messaging.kafka.group import GroupMember, leave
+from railgun.messaging.kafka.group import GroupMember, leave, where_of
 from railgun.messaging.kafka.output import Output
 from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
@@ -61,9 +64,11 @@ class StreamInput:
     reports: of how far topics are read.
     ends: where the topics' partitions end, of those that have a leader, and whose reader reports how far it is.
     ends_of: returns where some of them end now, of those that have a leader. Raises TransportError.
+    same_topics: tells whether records are of the topics.
     make_output: makes the output for the answers; the first thread calls it.
     failure: why the input ended by itself; None if it did not.
     skipped: how many records were read that have no value, or do not satisfy the stream's condition, by topic.
+    path_misses: how often the paths of fields met nothing.
     refused: how many records were read that are no events of the stream, and get a dead letter, by topic.
     """
 
@@ -75,9 +80,11 @@ class StreamInput:
         reports: InputReports,
         ends: Mapping[TopicPartition, int],
         ends_of: EndsOf,
+        same_topics: SameTopics,
         make_output: Callable[[Callable[[], bool]], Output],
     ) -> None:
         self.route, self._means, self._make_output = route, means, make_output
+        self.same_topics = same_topics
         self.failure: str | None = None
         self.record = StreamRecord()
         self._group = means.topics.input(route.stream)
@@ -86,6 +93,7 @@ class StreamInput:
         self.windows = Windows(self._topics, means.limit_events, self._commit_last)
         self._backlog = Backlog(route.created, self._topics, ends, ends_of, self.windows, reports)
         self.skipped, self.refused = Counter[str](), Counter[str]()
+        self.path_misses = PathMisses()
         self._intake_of: StreamIntake | None = None
         self._unpublished: deque[Run] = deque()
         self._stopping = threading.Event()
@@ -94,6 +102,9 @@ class StreamInput:
         self._committed_s = self._looked_s = self._pending_s = 0.0
         self._ends: dict[TopicPartition, int] = {}
         self._values = RecordValues(means.schemas)
+        # What has come and may be of topics that were made anew. It is not if their ids were seen after this time.
+        self._unsure: list[Message] = []
+        self._sure_after_s = 0.0
         # What was read and waits for a schema, and why that is not there.
         self._pending: list[_ReadTogether] = []
         self._pending_why: str | None = None
@@ -133,6 +144,7 @@ class StreamInput:
                 "lag": sum(records for where, records in lags.items() if where.topic == topic),
                 "skipped": self.skipped[topic],
                 "refused": self.refused[topic],
+                "missed": self.path_misses.shares(topic),
             }
             for topic in self._topics
         ]
@@ -201,12 +213,13 @@ class StreamInput:
             while self._unpublished and self._ask(self._unpublished[0]):
                 self._unpublished.popleft()
             self._take_pending()
-            if not self._unpublished and not self._pending and not self.windows.is_full:
+            self._take_unsure()
+            if self._has_room():
                 full_since_s = 0.0
                 answers.pace()
-                messages = reading.poll(self._patience_s(), _RECORDS)
-                if messages:
-                    self._take(messages)
+                self._unsure = reading.poll(self._patience_s(), _RECORDS)
+                self._sure_after_s = reading.same_topic_after_s()
+                self._take_unsure()
                 self._align(reading)
                 continue
             self._backlog.look(reading, self._lateness_ms(), is_resting=True)
@@ -216,6 +229,10 @@ class StreamInput:
             else:
                 with self.windows.changed:
                     self.windows.changed.wait(_ROOM_S)
+
+    def _has_room(self) -> bool:
+        """Return whether more can be read now."""
+        return not (self._unpublished or self._pending or self._unsure or self.windows.is_full)
 
     def _report(self) -> None:
         """Record how far the partitions are read, now and then."""
@@ -275,11 +292,17 @@ class StreamInput:
             self._looked_s = monotonic()
             self._ends = {each.where: reading.end(each.where) for each in self.windows.all()}
 
+    def _take_unsure(self) -> None:
+        """Take what has come, once it is sure to be of these topics. If they were made anew, `Inputs` ends this."""
+        if self._unsure and not self._pending and self.same_topics.were_seen(self._sure_after_s):
+            messages, self._unsure = self._unsure, []
+            self._take(messages)
+
     def _take(self, messages: list[Message]) -> None:
         read_s = perf_counter()
         stamp_ms = messages[0].timestamp()[1]
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
-        for where, own in _by_partition(messages, len(self._topics) > 1):
+        for where, own in by_partition(messages):
             window = self.windows.of(where)
             if window is not None:
                 self._take_of(_ReadTogether(window, own, read_s))
@@ -376,6 +399,7 @@ class StreamInput:
         own = offsets if found.rows is None else [offsets[row] for row in found.rows]
         ids = PositionIds(window.place, np.array(own, np.int64))
         accepted = intake.take(found.texts, now_ms, ids)
+        self.path_misses.look(window.where.topic, found.texts, intake.incoming)
         skipped = found.skipped + len(found.texts) - len(accepted) - len(accepted.refused)
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
@@ -426,15 +450,20 @@ class StreamInput:
         self._backlog.assigned(partitions)
 
     def revoked(self, partitions: list[TopicPartition]) -> None:
-        self._backlog.gone(partitions)
+        self._gone(partitions)
         for run in [each for each in self._unpublished if each.window.where in partitions]:
             self._unpublished.remove(run)
             self.windows.forget(run)
         self.windows.revoked(partitions)
 
     def lost(self, partitions: list[TopicPartition]) -> None:
-        self._backlog.gone(partitions)
+        self._gone(partitions)
         self.windows.lost(partitions)
+
+    def _gone(self, partitions: list[TopicPartition]) -> None:
+        """Drop what was read of partitions and is in no window."""
+        self._backlog.gone(partitions)
+        self._unsure = [each for each in self._unsure if where_of(each) not in partitions]
 
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:
         self.windows.committed(positions)
@@ -458,14 +487,11 @@ _partition: Any = Message.partition
 _offset: Any = Message.offset
 
 
-def _by_partition(
-    messages: Sequence[Message], may_differ: bool
-) -> Iterator[tuple[TopicPartition, Sequence[Message]]]:
-    """Yield the messages of each partition, in order. may_differ: whether they may be of several topics."""
+def by_partition(messages: Sequence[Message]) -> Iterator[tuple[TopicPartition, list[Message]]]:
+    """Yield the messages of each partition, in order."""
     # Python's own code for each message would cost several times as much.
-    by_topic: Iterable[tuple[str, Iterable[Message]]] = [(_topic(messages[0]), messages)]
-    if may_differ:
-        by_topic = groupby(sorted(messages, key=_topic), _topic)
-    for topic, of_topic in by_topic:
+    if len(set(map(_topic, messages))) > 1:
+        messages = sorted(messages, key=_topic)
+    for topic, of_topic in groupby(messages, _topic):
         for partition, own in groupby(sorted(of_topic, key=_partition), _partition):
             yield TopicPartition(topic, partition), list(own)

@@ -34,6 +34,13 @@ class InputCollector(Collector):
             samples["railgun_input_skipped_total"] += [
                 ((stream, topic), each.skipped[topic]) for topic in each.topics
             ]
+            misses = each.path_misses
+            samples["railgun_input_sampled_records_total"] += [
+                ((stream, topic), records) for topic, records in misses.sampled.copy().items()
+            ]
+            samples["railgun_input_path_misses_total"] += [
+                ((stream, *of), records) for of, records in misses.missed.copy().items()
+            ]
             samples["railgun_input_in_flight_events"].append(((stream,), each.windows.events))
             samples["railgun_input_partitions"].append(((stream,), len(each.windows.all())))
             samples["railgun_input_rebalances_total"].append(((stream,), each.windows.rebalances))

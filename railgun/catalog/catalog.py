@@ -329,28 +329,11 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
             raise CatalogError(f"{old.name}: {fixed_place(before, after)}")
     if new.fields[: len(old.fields)] != old.fields:
         raise CatalogError(f"{old.name}: fields can be added at the end, not removed, retyped or reordered")
-    _check_where(old, new)
     wanted_computed, names = {each.name: each for each in new.computed}, new.types.keys()
     for each in old.computed:
         after = wanted_computed.get(each.name, each)
         if each.name in names and after != each:
             raise CatalogError(f"{old.name}: {fixed_expression(each, after)}")
-
-
-def _check_where(old: StreamDefinition, new: StreamDefinition) -> None:
-    """Raises CatalogError if another condition is to hold for a topic that was read before.
-
-    Records whose replies are not written yet would be judged by it.
-    """
-    before, after = old.input, new.input
-    # The topic that is not named has the same name before and after.
-    stays = set(before.topics or ("",)) & set(after.topics or ("",))
-    if before.where != after.where and stays:
-        registered, wanted = (None if each.where is None else each.where.text for each in (before, after))
-        raise CatalogError(
-            f"{old.name}: where of input is fixed for a topic that is read: {_describe(registered)}, not "
-            f"{_describe(wanted)}; take the topic out of the list, and name it again once its records are answered"
-        )
 
 
 def fixed_place(registered: FieldDefinition, wanted: FieldDefinition) -> str:

@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         with output.open("x", encoding="utf-8") as file:
             file.write(made.text)
-    print("\n".join(_next_lines(arguments, made, len(sample.documents))), file=sys.stderr)
+    print("\n".join(_next_lines(arguments, made)), file=sys.stderr)
     return 0
 
 
@@ -84,8 +84,8 @@ def _of_file(path: Path) -> "Sample":
 
 
 def _of_topic(arguments: argparse.Namespace) -> "Sample":
-    from frontend.topics.sampling import sample_of
-    from frontend.topics.schemas import schemas_of
+    from frontend.formats.sampling import sample_of
+    from frontend.formats.schemas import schemas_of
     from railgun.config.loading import settings_of
     from railgun.messaging.kafka.configured import kafka_settings
     from railgun.messaging.kafka.newest import newest_records
@@ -96,14 +96,14 @@ def _of_topic(arguments: argparse.Namespace) -> "Sample":
     return sample_of(arguments.topic, messages, schemas_of(settings.input))
 
 
-def _next_lines(arguments: argparse.Namespace, made: "Draft", events: int) -> list[str]:
+def _next_lines(arguments: argparse.Namespace, made: "Draft") -> list[str]:
     """Return what was made, and the two commands that come next; of a topic also where replies will be."""
     from railgun.config.loading import settings_of
     from railgun.registry.topics import Topics
     from railgun.wording import counted
 
     file = shlex.quote(arguments.output or _OUTPUT)
-    what = f"stream {made.stream} with {counted(made.fields, 'field')}, of {counted(events, 'event')}"
+    what = f"stream {made.stream} with {counted(made.fields, 'field')}, of {counted(made.events, 'event')}"
     beside = f"; {counted(made.refused, 'record')} would not be taken" if made.refused else ""
     lines = [f"railgun init: {what}{beside}; look it through, then:"]
     if arguments.topic is None:
@@ -130,8 +130,8 @@ INIT = Command(
         "lateness, three metrics. Comments say why, in shares and counts; no value of an event is written.\n"
         "What is left out, or could be chosen as well, is there as a comment. Look it through before use:\n"
         "paths and units of time, id and partitioners are fixed once a stream is created.\n\n"
-        "Topics: JSON, Avro and JSON Schema in Confluent's framing (--config names the registry), changes\n"
-        "by Debezium, and Connect's envelope. The topic is read without a group, and nothing is committed.\n"
+        "Topics: JSON; Avro, Protobuf and JSON Schema in Confluent's framing (--config names the registry);\n"
+        "changes by Debezium, and Connect's envelope. It is read without a group, and nothing is committed.\n"
         "An id stays a comment there: where one comes twice, the second event would not count.\n\n"
         "The file is new: what is there is not overwritten. The last lines, on standard error, are the two\n"
         "commands that come next, and for a topic where replies will be."

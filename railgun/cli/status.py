@@ -12,6 +12,8 @@ from railgun.wording import counted, listed, seconds_doubt, time_text
 
 _SQL_WIDTH = 100
 _UNANSWERED_SHOWN = 8
+# Of fields whose paths meet nothing.
+_MISSED_SHOWN = 8
 # The states of tasks that no unit runs.
 _NOT_RUN = ("unknown", "stopped")
 
@@ -44,8 +46,12 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     """Return one line about the cluster: its nodes and tasks, and warnings."""
     nodes = cluster.get("nodes") or []
     states = ", ".join(f"{count:,} {state}" for state, count in (cluster.get("tasks") or {}).items())
+    away_s = cluster.get("broker_away_s")
+    away = (
+        "" if away_s is None else f"the broker does not answer, nodes are as they were {away_s:.0f} s ago: "
+    )
     parts = [
-        f"{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
+        f"{away}{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
         f"tasks: {states or 'none'}",
         f"{counted(cluster.get('lag', 0), 'record')} behind",
         f"{counted(cluster.get('pending_events', 0), 'event waits', 'events wait')} for answers",
@@ -88,7 +94,7 @@ def _stream(stream: Mapping[str, Any]) -> list[str]:
         for task in tasks
         if task.get("gap_ms") is not None
     ]
-    lines += [_input(each) for each in stream.get("input") or []]
+    lines += [line for each in stream.get("input") or [] for line in _input(each)]
     if metrics:
         shown = (_metric(metric, _not_run(metric, tasks)) for metric in metrics)
         lines += table_lines([("metric", "by", "", "query"), *shown])
@@ -109,17 +115,19 @@ def _time_doubts(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
     return [] if doubt is None else [doubt]
 
 
-def _input(topic: Mapping[str, Any]) -> str:
+def _input(topic: Mapping[str, Any]) -> list[str]:
     """Return how an input topic stands, as far as the front-end that was asked reads it."""
     if "not_read" in topic:
-        return f"  input {topic['topic']} is not read: {topic['not_read']}"
-    others = (
+        return [f"  input {topic['topic']} is not read: {topic['not_read']}"]
+    others = [
         f", {counted(topic[what], 'record')} {what}" for what in ("skipped", "refused") if topic.get(what)
-    )
-    return (
-        f"  input {topic['topic']}: {counted(topic['partitions'], 'partition')} here, "
-        f"{counted(topic['lag'], 'record')} to be read{''.join(others)}"
-    )
+    ]
+    missed = sorted((topic.get("missed") or {}).items(), key=lambda each: -each[1])[:_MISSED_SHOWN]
+    here, left = counted(topic["partitions"], "partition"), counted(topic["lag"], "record")
+    return [
+        f"  input {topic['topic']}: {here} here, {left} to be read{''.join(others)}",
+        *(f"    the path of {name} met nothing in {100 * share:.1f} % of a sample" for name, share in missed),
+    ]
 
 
 def _deepening(deepening: Mapping[str, Any]) -> str:

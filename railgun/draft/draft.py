@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from railgun.catalog.model import ALL
+from railgun.draft.changes import Changes, changes_of
 from railgun.draft.envelopes import Envelope, envelope_of
 from railgun.draft.errors import DraftError
 from railgun.draft.fields import Candidate, candidates_of
@@ -26,6 +27,7 @@ class Draft:
 
     text: of the file.
     stream: its name.
+    events: how many it was drafted from.
     fields: how many it has, comments apart.
     refused: how many records of the sample are no events, or would be refused for their time: for want of it, or as it
         is still to come.
@@ -33,6 +35,7 @@ class Draft:
 
     text: str
     stream: str
+    events: int
     fields: int
     refused: int
 
@@ -43,17 +46,21 @@ def draft(sample: Sample, stream: str, now_ms: int) -> Draft:
     Raises DraftError if no field can be made of the events.
     """
     made = _Drafting(sample, stream, now_ms)
-    return Draft("\n".join(made.lines()) + "\n", stream, len(made.active), made.refused)
+    return Draft("\n".join(made.lines()) + "\n", stream, made.total, len(made.active), made.refused)
 
 
 class _Drafting:
     def __init__(self, sample: Sample, stream: str, now_ms: int) -> None:
-        self._sample, self._stream = sample, stream
         self._envelope: Envelope = envelope_of(sample.documents)
+        # Of files all is taken: there is no condition for them.
+        is_selected = self._envelope.is_change and sample.is_topic
+        self._changes: Changes | None = changes_of(sample, self._envelope) if is_selected else None
+        sample = sample if self._changes is None else self._changes.sample
+        self._sample, self._stream = sample, stream
         self._observed = Observations(sample, self._envelope)
-        self._total = self._observed.total
+        self.total = self._observed.total
         places = self._observed.places()
-        self._all = candidates_of(places, self._observed.of_records, self._total) if self._total else []
+        self._all = candidates_of(places, self._observed.of_records, self.total) if self.total else []
         self._time: Role = time_role(self._all, self._envelope, now_ms)
         self._id: Role = id_role(self._all)
         likely_id = self._id.taken
@@ -62,11 +69,12 @@ class _Drafting:
         taken = [role.taken for role in (self._time, self._id, self._key) if role.taken is not None]
         broken = frozenset[int]().union(*(each.place.misfits for each in taken))
         self._sound = [each for each in self._all if each.place.misfits <= broken]
+        self._operation = self._operation_field()
         self._amount = amount_of(self._sound)
         self.active = self._chosen()
         if all(each.is_beside for each in self.active):
             raise DraftError(
-                f"{sample.place}: no field can be made of its {counted(self._total, 'event')}; events are JSON objects "
+                f"{sample.place}: no field can be made of its {counted(self.total, 'event')}; events are JSON objects "
                 "with text, numbers, times or booleans in them"
             )
         self._metrics = self._library()
@@ -74,16 +82,24 @@ class _Drafting:
         self.refused = sum(sample.unread.values())
         if self._time.taken is not None:
             self._disorder = disorder_of(self._time.taken, sample.lanes)
-            broken |= set(range(self._total)) - set(self._time.taken.place.rows)
+            broken |= set(range(self.total)) - set(self._time.taken.place.rows)
             self.refused += sum(time > now_ms for time in times_ms(self._time.taken))
         self.refused += len(broken)
+
+    def _operation_field(self) -> Candidate | None:
+        """Return the field that says what was done with a row; None if the events are no changes."""
+        if not self._envelope.is_change:
+            return None
+        place = self._envelope.operation
+        fit = [each for each in self._sound if each.path.steps == place and each.choice.type == "string"]
+        return fit[0] if fit else None
 
     def _chosen(self) -> list[Candidate]:
         """Return the fields that are no comments, in the order in which events have them. One that would refuse events
         of itself is not among them, unless it has a role.
         """
         roles = (self._time, self._id, self._key)
-        wanted = [role.taken for role in roles] + [self._amount]
+        wanted = [self._operation, *(role.taken for role in roles), self._amount]
         others = [other for role in roles for other in role.others[:_OTHERS] if other in self._sound]
         wanted += [each for each in (*others, *self._sound) if each.may_be_active]
         first = list({each.name: each for each in wanted if each is not None}.values())[:ACTIVE_MAX]
@@ -117,7 +133,7 @@ class _Drafting:
     def _head(self) -> Iterator[str]:
         sample, unread = self._sample, sum(self._sample.unread.values())
         yield _comment(
-            f"Drafted by railgun init from {counted(self._total, 'event')} of {sample.place}. Edit it: it is a guess."
+            f"Drafted by railgun init from {counted(self.total, 'event')} of {sample.place}. Edit it: it is a guess."
         )
         yield _comment("Shares and counts are of these events. No value of an event is in this file.")
         if unread:
@@ -136,7 +152,7 @@ class _Drafting:
         taken = self._time.taken
         if taken is None:
             return _comment('time = "..."', "nothing seems to be a time: events have that of their arrival")
-        notes = [f"{taken.choice.why}; in {share_text(taken.count, self._total)}"]
+        notes = [f"{taken.choice.why}; in {share_text(taken.count, self.total)}"]
         if not taken.is_complete:
             notes.append("events without it are refused")
         if taken.is_beside:
@@ -148,7 +164,7 @@ class _Drafting:
         rule = "an event whose id has come before does not count"
         if taken is None:
             return _comment('id = "..."', "no field has the name of an id and differs in all events", others)
-        text, why = f"id = {quoted(taken.name)}", f"different in all {counted(self._total, 'event')}"
+        text, why = f"id = {quoted(taken.name)}", f"different in all {counted(self.total, 'event')}"
         if self._sample.is_topic:
             return _comment(text, f"{why}; is it so in all of the topic? {rule}", others)
         return _line(text, f"{why}; {rule}", others)
@@ -186,14 +202,16 @@ class _Drafting:
     def _input(self) -> Iterator[str]:
         yield f"[streams.{self._stream}.input]"
         yield f"topics = {strings([self._sample.place])}"
+        if self._changes is not None and self._operation is not None:
+            condition = self._changes.condition(self._operation.name)
+            yield _line(f"where = {quoted(condition)}", self._changes.note)
         yield _comment('start = "latest"', "without it the topic is read from its oldest record on")
-        if self._envelope.is_change:
-            op = next((each.name for each in self.active if each.path.steps[-1:] == ("op",)), None)
-            if op is not None:
-                yield _comment(f"{op} tells creations (c), updates (u), deletes (d) and snapshots (r) apart")
         yield ""
 
     def _metric_lines(self) -> Iterator[str]:
+        if self._changes is None and self._operation is not None:
+            new = f"WHERE {self._operation.name} IN ('c', 'r')"
+            yield _comment(f"These are of all changes; metrics of new rows alone have {new}.")
         for sql in self._metrics.active:
             yield from ("[[metrics]]", f"sql = {quoted(sql)}")
         yield ""

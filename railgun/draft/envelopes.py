@@ -6,6 +6,8 @@ from typing import Any
 
 from railgun.wire.path import Step, text_of
 
+OPERATION = "op"
+
 # Such a share of the events has to be in an envelope, as deletes may be without.
 _SHARE = 0.9
 
@@ -20,6 +22,11 @@ class Envelope:
 
     inside: tuple[Step, ...] = ()
     is_change: bool = False
+
+    @property
+    def operation(self) -> tuple[Step, ...]:
+        """The path to what was done with a row, in changes of rows."""
+        return (*self.inside, OPERATION)
 
     @property
     def note(self) -> str:
@@ -42,7 +49,7 @@ class Envelope:
         rest = tuple(steps[len(self.inside) :])
         if not self.is_change or not rest:
             return True
-        return rest[0] in ("after", "op", "ts_ms") or rest in (("source",), ("source", "ts_ms"))
+        return rest[0] in ("after", OPERATION, "ts_ms") or rest in (("source",), ("source", "ts_ms"))
 
 
 def envelope_of(documents: Sequence[Mapping[str, Any]]) -> Envelope:
@@ -51,7 +58,7 @@ def envelope_of(documents: Sequence[Mapping[str, Any]]) -> Envelope:
     if _most(documents, lambda each: set(each) == {"schema", "payload"} and _is_schema(each["schema"])):
         inside = ("payload",)
         documents = [each["payload"] for each in documents if isinstance(each.get("payload"), Mapping)]
-    is_change = _most(documents, lambda each: "op" in each and "after" in each and "before" in each)
+    is_change = _most(documents, lambda each: OPERATION in each and "after" in each and "before" in each)
     return Envelope(inside, is_change)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from railgun.wire.rfc3339 import read_rfc3339
-from railgun.wire.values import JsonNumber
+from railgun.wire.values import JsonNumber, Milliseconds
 
 _LIKE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:", re.ASCII)
 
@@ -34,6 +34,8 @@ def kind_of(value: Any) -> Kind:
     """Return the kind of a value that is not null."""
     if isinstance(value, bool):
         return Kind.BOOLEAN
+    if isinstance(value, Milliseconds):
+        return Kind.TIME
     if isinstance(value, int):
         return Kind.INTEGER
     if isinstance(value, JsonNumber | float):

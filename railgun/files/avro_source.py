@@ -6,6 +6,7 @@ from typing import Any
 
 import fastavro
 
+from railgun.files.avro_bounds import UnboundedSchemaError, check_file_bounds
 from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import TruncatedFileError, UnreadableFileError
 from railgun.files.python_columns import read_events
@@ -29,10 +30,16 @@ class AvroSource:
             raise
 
     def _open(self) -> None:
+        named: dict[str, Any] = {}
         try:
             self._blocks = fastavro.block_reader(self._input)
             written = self._blocks.writer_schema
-            self._plain = fastavro.parse_schema(without_logical_types(written))
+            self._plain = fastavro.parse_schema(without_logical_types(written), named_schemas=named)
+            check_file_bounds(self._plain, named)
+        except UnboundedSchemaError as error:
+            raise UnreadableFileError(
+                self.file, f"its schema: {error}; write them with another schema"
+            ) from None
         except Exception as error:  # foreign bytes make a decoder fail in any way
             raise TruncatedFileError(
                 self.file, f"its head cannot be read: {error}; write or copy it again"

@@ -4,11 +4,26 @@
 railgun/history/FORMAT.md describes the folders.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from railgun.history.durable_files import remove_whole
 from railgun.history.manifest import verified_manifest
 from railgun.history.task_folder import copy_folder
+from railgun.host.host_state import DAMAGE, one_line
 from railgun.host.place import Place
 from railgun.task.errors import HistoryDamagedError, HistoryMissingError
+
+
+@contextmanager
+def naming_damage(missing: HistoryMissingError) -> Iterator[None]:
+    """Raise HistoryMissingError if what was built with a history turns out to be damaged in the block."""
+    try:
+        yield
+    except DAMAGE as damage:
+        raise HistoryMissingError(
+            missing.place, missing.history, takes_over=missing.takes_over, damage=one_line(damage)
+        ) from damage
 
 
 def check_history(place: Place, missing: HistoryMissingError) -> None:

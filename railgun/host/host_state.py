@@ -4,12 +4,15 @@ from enum import StrEnum
 
 from railgun.catalog.errors import CatalogError, DefinitionError
 from railgun.messaging.errors import TransportError
-from railgun.state.errors import StateError
-from railgun.task.errors import TaskError
-from reservoir.errors import ReservoirError
+from railgun.state.errors import StateError, StoreCorruptionError
+from railgun.state.paged.errors import PageMissingError
+from railgun.task.errors import HistoryDamagedError, TaskError
+from reservoir.errors import CorruptionError, ReservoirError
 
 # These errors would come again on whichever host the task ran.
 OF_ONE_TASK = (TaskError, ReservoirError, StateError, DefinitionError, CatalogError)
+# The data of a task on this node is damaged. That of another node may be whole.
+DAMAGE = (CorruptionError, StoreCorruptionError, PageMissingError, HistoryDamagedError)
 # Errors of a successor (a task that is built to replace another one). No caller waits for a successor, so none of these
 # errors stops other tasks.
 OF_A_SUCCESSOR = (*OF_ONE_TASK, TransportError, OSError)

@@ -2,17 +2,23 @@
 copy of another node. `TaskHost` has one `DataSource`.
 """
 
-import logging
 from collections.abc import Set
 
 from railgun.cluster.donors import Donor, Donors
 from railgun.host.fetched import take_fetched
 from railgun.host.fetcher import FetchEnd, FetchOrder, FetchRule
+from railgun.host.host_state import DAMAGE, one_line
 from railgun.host.place import Place
 from railgun.host.recovery import SyncLog, begins_at, crosses_anew, recovered
 from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
-from railgun.task.errors import LogCutError, LogGapError, LogReplacedError, StateLeftBehindError
+from railgun.task.errors import (
+    DataDamagedError,
+    LogCutError,
+    LogGapError,
+    LogReplacedError,
+    StateLeftBehindError,
+)
 from railgun.task.processor import TaskProcessor
 from railgun.task.settings import TaskSettings
 
@@ -24,14 +30,13 @@ a donor whose transfer process was started again a few times.
 """
 _GIVEN_UP = len(PAUSES_S) + 1
 
-_log = logging.getLogger("railgun.unit")
-
 
 class DataSource:
     """Opens the task of a place. One thread at a time uses it.
 
     rule: when data is fetched.
     order: the data to fetch, after `open` has returned no task; None if no node is known yet that may give it.
+    damage: what is damaged of the task's own data, so that data of another node is needed; empty if nothing is known.
     """
 
     def __init__(self, place: Place, log: TaskLog, settings: TaskSettings, rule: FetchRule) -> None:
@@ -43,6 +48,7 @@ class DataSource:
         self._error = ""
         self._needed = 0
         self.order: FetchOrder | None = None
+        self.damage = ""
 
     def note(self, end: FetchEnd) -> float:
         """Note how a fetch has ended. Returns after how many seconds `open` has to be called."""
@@ -50,13 +56,17 @@ class DataSource:
         self._failed = 0 if not end.error else _GIVEN_UP if end.is_final else self._failed + 1
         return PAUSES_S[self._failed - 1] if 0 < self._failed < _GIVEN_UP else 0.0
 
-    def open(self, donors: Donors | None, sync_log: SyncLog, needed: int = 0) -> TaskProcessor | None:
+    def open(
+        self, donors: Donors | None, sync_log: SyncLog, needed: int = 0, damage: str = ""
+    ) -> TaskProcessor | None:
         """Return the task; None if its data has to be fetched first.
 
         donors: the copies of other nodes; None if there are no other nodes.
         needed: this node cannot process the log before this offset. Data of it or a later one is fetched if possible.
+        damage: what was found damaged of the own data while the task ran; empty if nothing was. It is not opened again.
         sync_log: returns once all records before an offset are answered; a checkpoint waits for it.
-        Raises LogGapError if neither the log nor another copy has what the task needs, and what `recovered` raises.
+        Raises LogGapError if neither the log nor another copy has what the task needs, DataDamagedError if its own data
+        is damaged and no other copy gives its data, and what `recovered` raises.
         """
         self.order, self._needed = None, needed
         place, log = self._place, self._log
@@ -65,6 +75,7 @@ class DataSource:
         if take_fetched(place.folder, was_ordered=self._has_come):
             self._taken += 1
         self._has_come = False
+        self.damage = "" if self._taken else self.damage or damage
         start, begin = log.start, begins_at(place, log)
         least = max(start, begin, self._needed)
         able = tuple(each for each in donors.known if self._fits(each, least))
@@ -72,6 +83,9 @@ class DataSource:
         if able:
             self._alone_s = None
         try:
+            if self.damage:
+                self._instead(self._damaged(), able, donors, least)
+                return None
             if is_new and start > begin and not crosses_anew(place, log, begin):
                 reason = f"there is no data, and the log begins at offset {start}"
                 raise StateLeftBehindError(str(place.folder), reason, begin, -1, None)
@@ -84,10 +98,11 @@ class DataSource:
         except (LogCutError, LogReplacedError):
             raise
         except LogGapError as gap:
-            if hint := self._why_no_fetch(able, donors):
-                gap.add(hint)
-                raise
-            self._fetch(able, least)
+            self._instead(gap, able, donors, least)
+            return None
+        except DAMAGE as found:
+            self.damage = one_line(found)
+            self._instead(self._damaged(), able, donors, least)
             return None
         if better := self._better(able, task.position):
             least = max(least, task.position)
@@ -96,6 +111,20 @@ class DataSource:
             self._fetch(better, least)
             return None
         return task
+
+    def _damaged(self) -> DataDamagedError:
+        return DataDamagedError(str(self._place.folder), f"its data is damaged: {self.damage}")
+
+    def _instead(
+        self, error: LogGapError | DataDamagedError, able: tuple[Donor, ...], donors: Donors, least: int
+    ) -> None:
+        """Order the data of another node, because of an error of the own. Raises the error, with what helps, if no node
+        gives its data.
+        """
+        if hint := self._why_no_fetch(able, donors, is_damaged=isinstance(error, DataDamagedError)):
+            error.add(hint)
+            raise error
+        self._fetch(able, least)
 
     def _check_first_log(self, made_of: Set[str]) -> None:
         """Raise LogReplacedError if data of the task was made of another topic than the present one, and nobody has
@@ -161,8 +190,13 @@ class DataSource:
         cut = self._place.cut
         return donor.position >= least and donor.topic_id == ("" if cut is None else cut.topic_id)
 
-    def _why_no_fetch(self, able: tuple[Donor, ...], donors: Donors) -> str:
-        """Return why a fetch does not bring what the log lacks, and what helps; empty if it may."""
+    def _why_no_fetch(self, able: tuple[Donor, ...], donors: Donors, *, is_damaged: bool) -> str:
+        """Return why a fetch does not bring what is needed, and what helps; empty if it may.
+
+        is_damaged: whether it is needed because the own data is damaged. Otherwise the log lacks records.
+        """
+        if is_damaged and self._taken:
+            return "That was fetched from another node just now: check the disks of both"
         if self._taken >= MOST_FETCHES:
             return (
                 f"Data from another node was fetched {self._taken} times, and each time the log had lost more "
@@ -170,26 +204,29 @@ class DataSource:
             )
         if self._failed >= _GIVEN_UP:
             return f"Another node's data could not be fetched: {self._error}"
-        return "" if able or donors.may_come else self._what_helps(donors.last)
+        if able or donors.may_come:
+            return ""
+        order = f"`railgun cluster accept-gap {self._place.key}`"
+        return _what_helps(
+            donors.last,
+            "" if is_damaged else f", or {order} has the task go on without what its log has lost",
+        )
 
     def _fetch(self, able: tuple[Donor, ...], least: int) -> None:
         if able:
             self.order = FetchOrder(tuple(each.copy for each in able), self._log.topic_id, least)
 
-    def _what_helps(self, last: Donor | None) -> str:
-        order = (
-            f"`railgun cluster accept-gap {self._place.key}` has the task go on without what its log has lost"
-        )
-        if last is None:
-            return (
-                f"No copy on another node is heard that has the data: start the node that had it, or {order}"
-            )
-        if not last.gives:
-            return (
-                f"{last.copy} has the data, up to offset {last.position}, and runs an earlier release, which gives it "
-                f"to no other node: upgrade that node, or {order}"
-            )
+
+def _what_helps(last: Donor | None, order: str) -> str:
+    """Return what helps if no copy on another node gives the data. order: what an operator can do besides."""
+    if last is None:
+        return f"No copy on another node is heard that has the data: start the node that had it{order}"
+    if not last.gives:
         return (
-            f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
-            f"start that node, or {order}"
+            f"{last.copy} has the data, up to offset {last.position}, and runs an earlier release, which gives it "
+            f"to no other node: upgrade that node{order}"
         )
+    return (
+        f"No copy on another node has the data at present; {last.copy} had it last, up to offset {last.position}: "
+        f"start that node{order}"
+    )

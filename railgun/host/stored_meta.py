@@ -11,8 +11,11 @@ from railgun.task.recovery import split_meta
 
 
 def has_state(folder: Path) -> bool:
-    """Whether a task has been opened in its folder before. Raises HistoryDamagedError, OSError."""
-    return folder.is_dir() and (current_folder(folder) / "state" / "CURRENT").exists()
+    """Whether a task has been opened in its folder before, even if that is damaged now. Raises OSError."""
+    try:
+        return folder.is_dir() and (current_folder(folder) / "state" / "CURRENT").exists()
+    except HistoryDamagedError:
+        return True
 
 
 def stored_meta(folder: Path) -> TaskMeta | None:

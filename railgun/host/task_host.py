@@ -18,8 +18,8 @@ from railgun.host.deepening.built_task import Offered
 from railgun.host.deepening.successor import close_task
 from railgun.host.deepening.take_over import TakeOver
 from railgun.host.fetched import folder_id
-from railgun.host.fetcher import ALWAYS, FetchEnd, FetchOrder, FetchRule
-from railgun.host.history import check_history, take_history
+from railgun.host.fetcher import ALWAYS, FetchRule
+from railgun.host.history import check_history, naming_damage, take_history
 from railgun.host.host_state import HostState
 from railgun.host.leader_epochs import LeaderEpochs
 from railgun.host.missed_checkpoints import saying_what_is_missed
@@ -69,7 +69,8 @@ class TaskHost:
     awaits: the `warm` record that comes next, if the task waits until it has filled the metric.
     may_warm: the metrics for which it may write `warm` records; None allows all.
     fetching: how far the fetch of its data has come, while it is FETCHING; else None.
-    folder_id: the id of the task's folder; empty before it was opened.  rule: when its data is fetched.
+    folder_id: the id of the task's folder; empty before it was opened.
+    source: decides where its data comes from.  rule: when that is another node.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class TaskHost:
         self.may_warm: Sequence[str] | None = None
         self.fetching: Fetching | None = None
         self.folder_id = ""
-        self._source = DataSource(place, log, settings, rule)
+        self.source = DataSource(place, log, settings, rule)
         self._task: TaskProcessor | None = None
         self._state = HostState.CLOSED
         self._next: HistoryMissingError | None = None
@@ -190,9 +191,9 @@ class TaskHost:
 
     # --- opening and closing -----------------------------------------------------------------------
 
-    def open(self, donors: Donors | None = None, needed: int = 0) -> None:
+    def open(self, donors: Donors | None = None, needed: int = 0, damage: str = "") -> None:
         """Recover the task from its last checkpoint. The host is FETCHING afterwards if data of another node is needed
-        first; then `fetch_order` says of which node. donors, needed: see `DataSource.open`.
+        first; then `source.order` says of which node. donors, needed, damage: see `DataSource.open`.
 
         Raises StoreLockedError if another process holds its folder, TransportError, OSError, and what tasks raise.
         """
@@ -201,7 +202,7 @@ class TaskHost:
             remove_rest(self.place.folder)
             # Ask this first, because the broker may be away: an open task would hold its folder meanwhile.
             self._ready_at = self._log_end()
-            task = self._source.open(donors, self.sink.wait, needed)
+            task = self.source.open(donors, self.sink.wait, needed, damage)
             if task is None:
                 self._state = HostState.FETCHING
                 return
@@ -221,15 +222,6 @@ class TaskHost:
             meta = stored_meta(self.place.folder)
             self._known_topic_id = "" if meta is None else meta.topic_id
             raise
-
-    @property
-    def fetch_order(self) -> FetchOrder | None:
-        """The data to be fetched, while the host is FETCHING; None if no node is known yet that may give it."""
-        return self._source.order
-
-    def note_fetch(self, end: FetchEnd) -> float:
-        """Note how the fetch of its data has ended. Returns after how many seconds to call `open` again."""
-        return self._source.note(end)
 
     def catch_up(self, threads: int, start: StartProgress) -> None:
         """Process the records that the log has now, without sending replies.
@@ -438,16 +430,17 @@ class TaskHost:
         assert self._task is not None
         self._snapshot.give_up()
         try:
-            if missing.takes_over:
-                before = self._task
-                replacement = self.take_over.replacement(before, missing)
-                # Records that a gap of the log has swallowed are in no history either.
-                replacement.gap, replacement.begun = before.gap, before.begun
-                self._run(replacement)
-                let_go(before)
-                _log.info("%s goes on with history %s", self.place.identity, missing.history)
-            else:
-                self._take_history(missing)
+            with naming_damage(missing):
+                if missing.takes_over:
+                    before = self._task
+                    replacement = self.take_over.replacement(before, missing)
+                    # Records that a gap of the log has swallowed are in no history either.
+                    replacement.gap, replacement.begun = before.gap, before.begun
+                    self._run(replacement)
+                    let_go(before)
+                    _log.info("%s goes on with history %s", self.place.identity, missing.history)
+                else:
+                    self._take_history(missing)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._close_to_begin_again()

@@ -18,7 +18,7 @@ from railgun.host.start import StartProgress
 from railgun.messaging.errors import TransportError
 from railgun.messaging.transport import Fetched, TopicPartition, Transport
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogCutError, LogGapError
+from railgun.task.errors import LogCutError, LogHoleError
 from railgun.task.processor import TaskProcessor
 from railgun.task.recovery import CheckState, open_task
 from railgun.task.settings import TaskIdentity, TaskSettings
@@ -168,7 +168,7 @@ class TaskLog:
             start.note(len(records))
 
     def check_gapless(self, fetched: Fetched, position: int) -> None:
-        """Raise LogGapError if a batch does not continue at a position, or has a gap."""
+        """Raise LogHoleError if a batch does not continue at a position, or has a gap."""
         offsets = fetched.offsets
         if not len(offsets):
             reached = fetched.next_offset
@@ -179,7 +179,7 @@ class TaskLog:
             reached = int(offsets[gap[0]])
         if reached > position:
             reason = f"offset {position} is next, the log has nothing before {reached}"
-            raise LogGapError(str(self.where), reason)
+            raise LogHoleError(str(self.where), reason, reached)
 
     def release_second_reader(self) -> None:
         """Free the buffers of the successor, which reads the log at another offset than the task that answers."""

@@ -32,6 +32,9 @@ from railgun.registry.errors import (
     UnknownStreamError,
 )
 
+# The topic that is read where none is named. The catalogue does not know with what prefix its name begins.
+_DEFAULT_TOPIC = ""
+
 
 def read_definitions(source: Definitions | Path | str) -> Definitions:
     """Return definitions, read from a file if `source` is its path, or from a text of several lines.
@@ -204,7 +207,32 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream.computed)
     requested = replace(requested, input=with_kept_zones(requested.input, entry.stream.input))
     check_evolution(entry.stream, requested)
+    _check_where(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))
+
+
+def _check_where(old: StreamDefinition, new: StreamDefinition) -> None:
+    """Raise CatalogError if another condition is to hold for a topic that was read before.
+
+    Records whose replies are not written yet would be judged by it.
+    """
+    before, after = _topics_of(old), _topics_of(new)
+    if old.input.where == new.input.where or not before & after:
+        return
+    registered, wanted = (
+        "not set" if each.input.where is None else each.input.where.text for each in (old, new)
+    )
+    is_named = before != {_DEFAULT_TOPIC}
+    remedy = "take the topic out of the list" if is_named else "have the stream read another topic"
+    raise CatalogError(
+        f"{old.name}: where of input is fixed for a topic that is read: {registered}, not {wanted}; {remedy} until all "
+        "records that were read are answered, and name it again then, with the new condition"
+    )
+
+
+def _topics_of(stream: StreamDefinition) -> set[str]:
+    named = stream.input.topics or (_DEFAULT_TOPIC,)
+    return {_DEFAULT_TOPIC if each.endswith(f".{stream.name}.in") else each for each in named}
 
 
 def unknown_name(what: str, name: str, known: Iterable[str], of: str | None = None) -> str:

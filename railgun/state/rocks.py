@@ -143,7 +143,9 @@ def failures(folder: Path, doing: str) -> Iterator[None]:
 def failure(folder: Path, doing: str, error: Exception) -> StoreError:
     """Return the typed error for an error of the binding. Only the name of the status tells the kinds apart."""
     reason = str(error)
-    if reason.startswith("Corruption"):
+    # Whatever lacks a file while the database is opened is damaged: the disk answers, and the folder is there.
+    is_incomplete = doing == "open" and "No such file or directory" in reason
+    if reason.startswith("Corruption") or is_incomplete:
         return StoreCorruptionError(folder, doing, reason)
     return StoreError(
         folder,

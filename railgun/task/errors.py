@@ -21,6 +21,14 @@ class LogGapError(TaskError):
     """The log does not hold the records that the task has to read next."""
 
 
+class LogHoleError(LogGapError):
+    """Records are missing amid the log. `next_offset`: where it goes on."""
+
+    def __init__(self, place: str, message: str, next_offset: int) -> None:
+        super().__init__(place, message)
+        self.next_offset = next_offset
+
+
 class LogCutError(LogGapError):
     """The log does not hold the records that a state was made of: the broker has lost records at its end.
 
@@ -66,19 +74,25 @@ class HistoryMissingError(TaskError):
 
     history: the id of the history.
     takes_over: whether the task is to be replaced at this record by one that was built with the history.
+    damage: what is damaged of what was built with the history; empty if that is not there.
     """
 
-    def __init__(self, place: str, history: str, *, takes_over: bool = False) -> None:
-        super().__init__(
-            place,
-            f"history {history} was put before its log, and its folder lacks it: restore the folder from a copy, or "
-            "install the history's folder again",
+    def __init__(self, place: str, history: str, *, takes_over: bool = False, damage: str = "") -> None:
+        found = (
+            f"what was built with it is damaged: {damage}"
+            if damage
+            else "its folder lacks it: restore the folder from a copy, or install the history's folder again"
         )
-        self.history, self.takes_over = history, takes_over
+        super().__init__(place, f"history {history} was put before its log, and {found}")
+        self.history, self.takes_over, self.damage = history, takes_over, damage
 
 
 class HistoryDamagedError(TaskError):
     """A file of history is not what its manifest says."""
+
+
+class DataDamagedError(TaskError):
+    """A task's own data is damaged, and no other node gives its data."""
 
 
 class UnknownSchemaError(TaskError):

@@ -235,6 +235,18 @@ INPUT = (
         "records that have no value, or that `where` leaves out: they get neither a reply nor a letter",
     ),
     Family(
+        "railgun_input_sampled_records_total",
+        FamilyKind.COUNTER,
+        (*_STREAM, "topic"),
+        "records that were looked at for the next figure: one of those read together, and ten a second at most",
+    ),
+    Family(
+        "railgun_input_path_misses_total",
+        FamilyKind.COUNTER,
+        (*_STREAM, "topic", "field"),
+        "those among them in which the field's path met nothing, or null",
+    ),
+    Family(
         "railgun_input_in_flight_events",
         FamilyKind.GAUGE,
         _STREAM,

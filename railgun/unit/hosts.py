@@ -13,12 +13,20 @@ from railgun.cluster.reports import Fetching
 from railgun.host.data_folder import fetching_folder
 from railgun.host.fetched import forget_fetch
 from railgun.host.fetcher import FetchEnd, Fetcher, NoFetcher
-from railgun.host.host_state import OF_ONE_TASK, HostState
+from railgun.host.host_state import DAMAGE, OF_ONE_TASK, HostState, one_line
 from railgun.host.place import Place
 from railgun.host.task_host import TaskHost
 from railgun.messaging.errors import TopicMissingError, TransportError, TransportUnavailableError
 from railgun.state.errors import StoreError, StoreLockedError
-from railgun.task.errors import HistoryMissingError, LogCutError, LogGapError, LogReplacedError
+from railgun.task.errors import (
+    DataDamagedError,
+    HistoryMissingError,
+    LogCutError,
+    LogGapError,
+    LogHoleError,
+    LogReplacedError,
+    StateLeftBehindError,
+)
 from railgun.unit.clock import CLOCK, Clock
 from railgun.unit.log_faults import GONE_S
 from reservoir.errors import StorageFailedError
@@ -67,6 +75,8 @@ class UnitHosts:
         self._vain: dict[TaskKey, int] = {}
         # Offsets before which a task needs what this node lacks: only the data of another node helps.
         self._needed: dict[TaskKey, int] = {}
+        # What was found damaged of tasks' data while they ran. It must not be opened again.
+        self._damage: dict[TaskKey, str] = {}
         # Why the data of tasks cannot be had, as far as it is logged already.
         self._said: dict[TaskKey, set[str]] = {}
         self.by_key: dict[TaskKey, TaskHost] = {}
@@ -95,6 +105,7 @@ class UnitHosts:
         ]
         for key in dropped:
             self._forget_failures(key)
+            self._vain.pop(key, None)
             self._let_go(key)
         new = [place for key, place in needed.items() if key not in self.by_key]
         if new:
@@ -150,7 +161,7 @@ class UnitHosts:
             self._open_later(host.place.key, error)
             return False
         except OF_ONE_TASK as error:
-            stop_task(host, error)
+            self.stop(host, error)
             return False
 
     def _open(self, key: TaskKey) -> None:
@@ -159,8 +170,12 @@ class UnitHosts:
             self._again[key] = 0.0
             return
         host = self.by_key[key]
-        donors, needed = self._fetcher.donors(key), self._needed.get(key, 0)
-        self._opening[key] = host.lane.submit(partial(host.open, donors, needed))
+        donors, needed, damage = (
+            self._fetcher.donors(key),
+            self._needed.get(key, 0),
+            self._damage.get(key, ""),
+        )
+        self._opening[key] = host.lane.submit(partial(host.open, donors, needed, damage))
 
     def _opened(self, key: TaskKey, opening: Job[None]) -> None:
         host = self.by_key[key]
@@ -193,36 +208,61 @@ class UnitHosts:
                 host.lane.submit(partial(forget_fetch, host.place.folder))
 
     def stop(self, host: TaskHost, error: Exception) -> None:
-        """Stop a task for an error of its own. If its log lacks the records that it needs next, or this node lacks its
-        history, it begins again once a copy on another node may give its data. Further failures for the same cause are
-        not logged.
+        """Stop a task for an error of its own.
+
+        A task that may be made of another node's data begins again: its log lacks the records that it needs next, this
+        node lacks its history, or its data here is damaged. One that ran until now is opened again at once, which finds
+        out whether another node gives its data. If that helps nothing, it waits until one may. Further failures for
+        the same cause are not logged.
         """
         key = host.place.key
-        if isinstance(error, HistoryMissingError):
-            known, self._needed[key] = self._needed.get(key), host.position + 1
-            if known != self._needed[key] and self._has_donor(key):
-                _log.info("%s: this node lacks history %s", host.place.identity, error.history)
-                self._again[key] = self._clock.now()
-                return
-        if isinstance(error, LogGapError | HistoryMissingError) and not isinstance(
-            error, LogCutError | LogReplacedError
-        ):
-            vain = self._vain[key] = self._vain.get(key, 0) + 1
-            pause_s = min(_UNSERVED_S * 2.0 ** (vain - 1), _UNSERVED_MOST_S)
-            self._unserved[key] = self._clock.now() + pause_s
-            stop_task(host, error, is_news=self._is_news(key, f"stopped: {error}"))
-        else:
+        if isinstance(error, HistoryMissingError) and self._needs_history(host, error):
+            return
+        ran = host.is_running
+        if not _may_be_elsewhere(error, ran=ran):
             stop_task(host, error)
+            return
+        if isinstance(error, LogHoleError):
+            self._needed[key] = error.next_offset
+        elif isinstance(error, DAMAGE):
+            self._damage[key] = one_line(error)
+        vain = self._vain[key] = self._vain.get(key, 0) + 1
+        if ran and vain == 1:
+            stop_task(host, error, is_news=False)
+            self._open_anew(key)
+            return
+        pause_s = min(_UNSERVED_S * 2.0 ** (vain - 1), _UNSERVED_MOST_S)
+        self._unserved[key] = self._clock.now() + pause_s
+        stop_task(host, error, is_news=self._is_news(key, f"stopped: {error}"))
+
+    def _needs_history(self, host: TaskHost, error: HistoryMissingError) -> bool:
+        """Note that a task needs data which has its history. Returns whether it is opened again, to fetch that."""
+        key = host.place.key
+        known, self._needed[key] = self._needed.get(key), host.position + 1
+        if known == self._needed[key] or not self._has_donor(key):
+            return False
+        if error.damage:
+            _log.warning("%s", error)
+        else:
+            _log.info("%s: this node lacks history %s", host.place.identity, error.history)
+        self._again[key] = self._clock.now()
+        return True
 
     def _fetch(self, host: TaskHost) -> None:
         """Have the data of a task fetched. If no node is known that may give it, look again soon."""
-        key, order = host.place.key, host.fetch_order
+        key, order, damage = host.place.key, host.source.order, host.source.damage
         host.fetching = Fetching()
         if order is None:
             self._again[key] = self._clock.now() + _AWAY_S
         else:
-            if key not in self._said:
+            if not damage and key not in self._said:
                 _log.info("%s: its data is fetched from another node", host.place.identity)
+            elif damage and self._is_news(key, damage):
+                _log.warning(
+                    "%s: its data is damaged, and is fetched from another node: %s",
+                    host.place.identity,
+                    damage,
+                )
             self._fetcher.begin(host.place, order)
             self._fetching[key] = self._clock.now()
 
@@ -235,7 +275,7 @@ class UnitHosts:
             self._fetcher.stop(key)
             found = FetchEnd("it waited for its turn, and no copy is heard any more that could give it")
         del self._fetching[key]
-        pause_s = host.note_fetch(found)
+        pause_s = host.source.note(found)
         host.fetching = Fetching()
         if found.error and self._is_news(key, found.error):
             _log.warning("%s: its data could not be fetched: %s", host.place.identity, found.error)
@@ -262,13 +302,17 @@ class UnitHosts:
                 self._fetcher.stop(key)
 
     def _begin_again(self, key: TaskKey) -> None:
-        """Replace a host that has failed because neither its log nor a node had its data, if a donor is known now."""
+        """Replace a host that has failed because nothing had its data, if a donor is known now."""
         self._unserved[key] = self._clock.now() + _UNSERVED_S
         if self._has_donor(key):
-            place = self.by_key[key].place
-            self._let_go(key)
-            [self.by_key[key]] = self._make([place])
-            self._open(key)
+            self._open_anew(key)
+
+    def _open_anew(self, key: TaskKey) -> None:
+        """Replace the host of a task, and open the new one once the old one is closed."""
+        place = self.by_key[key].place
+        self._let_go(key)
+        [self.by_key[key]] = self._make([place])
+        self._open(key)
 
     def _has_donor(self, key: TaskKey) -> bool:
         """Whether somebody is known who may give the data that a task needs."""
@@ -276,7 +320,9 @@ class UnitHosts:
         return any(donor.position >= needed for donor in self._fetcher.donors(key).known)
 
     def _forget_failures(self, key: TaskKey) -> None:
-        self._vain.pop(key, None)
+        # What was fetched in place of damaged data may be damaged too, which is found later.
+        if self._damage.pop(key, None) is None:
+            self._vain.pop(key, None)
         self._needed.pop(key, None)
         self._said.pop(key, None)
 
@@ -301,6 +347,15 @@ class UnitHosts:
             self._fetcher.stop(key)
         # The lane runs this after the opening.
         self._closing[key] = host, host.lane.submit(host.close)
+
+
+def _may_be_elsewhere(error: Exception, *, ran: bool) -> bool:
+    """Whether a task that has failed may go on with another node's data. ran: whether it ran; else it was opened."""
+    if ran:
+        return isinstance(error, (StateLeftBehindError, LogHoleError, *DAMAGE))
+    if isinstance(error, LogCutError | LogReplacedError):
+        return False
+    return isinstance(error, LogGapError | HistoryMissingError | DataDamagedError)
 
 
 def stop_task(host: TaskHost, error: Exception, *, is_news: bool = True) -> None:

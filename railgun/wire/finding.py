@@ -48,6 +48,21 @@ def find(path: Path, event: Mapping[str, Any]) -> Any:
     return value
 
 
+def meets(path: Path, event: Mapping[str, Any], record: EventRecord) -> bool:
+    """Return whether a path meets a value in an event or its record, of whatever kind. Null is none."""
+    if path.of_record == KEY:
+        return record.key is not None
+    if path.of_record == HEADER:
+        return (record.headers or {}).get(path.header) is not None
+    if path.of_record:
+        return record.timestamp_ms != NO_TIME_MS
+    try:
+        return find(path, event) is not None
+    except MisfitError:
+        # There is something, and the event is refused for it.
+        return True
+
+
 def _in_the_way(path: Path, number: int, value: Any, expected: str) -> MisfitError:
     return MisfitError(f"{misfit(value, expected)}, at {text_of(path.steps[:number])}")
 

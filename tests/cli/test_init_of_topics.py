@@ -1,5 +1,6 @@
 """`railgun init` of topics: JSON, changes by Debezium, Avro of a registry; what is no event is one clear sentence."""
 
+import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 import railgun.cli.init
-from railgun.catalog.model import LATEST, InputDefinition
+from railgun.catalog.model import EARLIEST, LATEST
 from railgun.cli.main import main
 from tests.broker.own_topics import own_prefix
 from tests.draft.drafts import changes, ndjson, orders, read, stream_of, types_of, uncommented
-from tests.frontend.topics.avro_events import encoded, framed
-from tests.frontend.topics.schema_registry import schema_registry
+from tests.frontend.formats.avro_events import encoded, framed
+from tests.frontend.formats.schema_registry import schema_registry
+from tests.paths.protobuf_documents import encoded as encoded_message
 
 _S = 30.0
 SCHEMA = {
@@ -68,9 +70,10 @@ def made_of(broker: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     text = Path(output).read_text(encoding="utf-8")
     (with_all,) = read(uncommented(text)).streams.values()
-    assert with_all.input == InputDefinition((topic,), LATEST)
+    assert (with_all.input.topics, with_all.input.start) == ((topic,), LATEST)
     stream = stream_of(text)
-    assert (stream.name, stream.id, stream.input) == ("payments", None, InputDefinition((topic,)))
+    assert (stream.name, stream.id) == ("payments", None)
+    assert (stream.input.topics, stream.input.start) == ((topic,), EARLIEST)
     return text
 
 
@@ -103,6 +106,9 @@ def test_changes_by_debezium(kafka: str, tmp_path: Path, capsys: pytest.CaptureF
     text = made_of(kafka, topic_with(kafka, values), tmp_path, capsys)
     assert "# 1 record beside them could not be read. 1: without a value" in text
     assert "Debezium" in text
+    where = stream_of(text).input.where
+    assert where is not None
+    assert where.text == "op IN ('c', 'r')"
     # The same changes in a file are scored with it.
     events = ndjson(tmp_path / "changes.ndjson", changes())
     definitions = tmp_path / "of_file.toml"
@@ -151,9 +157,12 @@ def test_avro_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.CaptureFi
     ("values", "sentence"),
     [
         ([], "the topic has no records; write some events to it"),
-        ([b"\x89PNG\r\n\x1a\n" + bytes(range(n)) for n in range(9)], "neither a JSON object nor Avro"),
-        ([b"\xff\xd8\xff\xe0"] * 3, "neither a JSON object nor Avro"),
-        ([b"[1]", b"7"], "neither a JSON object nor Avro"),
+        (
+            [b"\x89PNG\r\n\x1a\n" + bytes(range(n)) for n in range(9)],
+            "neither a JSON object nor in Confluent's framing",
+        ),
+        ([b"\xff\xd8\xff\xe0"] * 3, "neither a JSON object nor in Confluent's framing"),
+        ([b"[1]", b"7"], "neither a JSON object nor in Confluent's framing"),
         ([None, None], "without a value"),
         ([b"{}", b'{"a": null}'], "no field can be made of its 2 events"),
     ],
@@ -168,12 +177,44 @@ def test_no_events_are_one_sentence(
 
 
 def test_protobuf_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    topic = topic_with(kafka, [framed(b"\x00\x0a\x01x", 3)])
-    with schema_registry({"/schemas/ids/3": {"schema": "x", "schemaType": "PROTOBUF"}}) as registry:
+    found = [encoded_message(each) for each in nested_payments(30)]
+    descriptor = base64.b64encode(found[0].file.SerializeToString()).decode()
+    topic = topic_with(kafka, [*(framed(b"\0" + each.value, 3) for each in found), framed(b"\0\xff", 3)])
+    with schema_registry({"/schemas/ids/3": {"schema": descriptor, "schemaType": "PROTOBUF"}}) as registry:
         config = tmp_path / "railgun.toml"
         config.write_text(f'[input]\nschema_registry_url = "{registry.url}"\n')
-        said = error_of(["--broker", kafka, "--topic", topic, "--config", str(config)], capsys)
-    assert "schema 3 is Protobuf; Avro and JSON are read" in said
+        text = made_of(kafka, topic, tmp_path, capsys, "--config", str(config))
+        assert types_of(text) == {
+            "tx_id": "string",
+            "created": "timestamp",
+            "card.pan": "string",
+            "amount.value": "double",
+            "tries_count": "long",
+            "ok": "boolean",
+        }
+        assert (stream_of(text).time, stream_of(text).partitioners) == ("created", ("pan",))
+        assert '# sku = { type = "string", from = "lines[0].sku" }  # text; in all' in text
+        assert "# 1 record beside them could not be read. 1: no Protobuf of schema 3" in text
+        registry.answers["/schemas/ids/4"] = {"schema": "x", "schemaType": "PROTOBUF"}
+        wrong = topic_with(kafka, [framed(b"\0" + found[0].value, 4)] * 3)
+        said = error_of(["--broker", kafka, "--topic", wrong, "--config", str(config)], capsys)
+    assert "schema 4: the schema registry gives the schema as text" in said
+
+
+def nested_payments(count: int) -> list[dict[str, Any]]:
+    """As Protobuf takes them."""
+    return [
+        {
+            "tx_id": f"t{n}",
+            "created": 1_700_000_000 + n,
+            "card": {"pan": f"p{n % 5}"},
+            "amount": {"value": n + 0.5},
+            "tries_count": n % 3,
+            "ok": n % 2 == 0,
+            "lines": [{"sku": f"s{n}"}],
+        }
+        for n in range(count)
+    ]
 
 
 def test_json_schema_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,17 +47,27 @@ def test_a_table_for_metrics_and_one_for_tasks() -> None:
 def test_input_topics_are_shown() -> None:
     topics = [
         {"topic": "prod.payments", "partitions": 3, "lag": 1200, "skipped": 0},
-        {"topic": "prod.refunds", "partitions": 1, "lag": 1, "skipped": 7, "refused": 1},
+        {
+            "topic": "prod.refunds",
+            "partitions": 1,
+            "lag": 1,
+            "skipped": 7,
+            "refused": 1,
+            "missed": {"amount": 0.004, "card": 1.0},
+        },
         {"topic": "prod.other", "not_read": "it does not exist"},
     ]
     stream = {"name": "s", "input": topics, "metrics": [], "tasks": []}
     lines = as_text({**STATUS, "streams": [stream]}).splitlines()
     assert "  input prod.payments: 3 partitions here, 1,200 records to be read" in lines
-    assert (
+    at = lines.index(
         "  input prod.refunds: 1 partition here, 1 record to be read, 7 records skipped, 1 record refused"
-        in lines
     )
-    assert "  input prod.other is not read: it does not exist" in lines
+    assert lines[at + 1 : at + 4] == [
+        "    the path of card met nothing in 100.0 % of a sample",
+        "    the path of amount met nothing in 0.4 % of a sample",
+        "  input prod.other is not read: it does not exist",
+    ]
 
 
 def test_outdated_time_zones_are_named() -> None:
@@ -130,6 +140,11 @@ def test_a_cluster_at_a_glance() -> None:
         "cluster: 2 nodes, 3 units; tasks: 1 failed, 11 running; 1,204 records behind; 17 events wait for answers, "
         "the oldest for 0.2 s; 3 records could not be read"
     )
+    away = as_text({"cluster": {**cluster, "broker_away_s": 53.6}}).splitlines()[1]
+    assert away.startswith(
+        "cluster: the broker does not answer, nodes are as they were 54 s ago: 2 nodes, 3 units; tasks: "
+    )
+    assert as_text({"cluster": {**cluster, "broker_away_s": None}}) == as_text({"cluster": cluster})
     task = {"stream": "payments", "partitioner": "card"}
     unanswered = [{**task, "partition": partition} for partition in range(10)]
     assert (

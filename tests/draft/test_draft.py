@@ -12,7 +12,7 @@ from railgun.draft.naming import stream_name, words_of
 from railgun.draft.sample import Sample
 from railgun.wire.finding import EventRecord
 from railgun.wire.values import JsonNumber
-from tests.draft.drafts import NOW_MS, changes, drafted, orders, read, stream_of, types_of
+from tests.draft.drafts import NOW_MS, changes, drafted, orders, read, stream_of, types_of, uncommented
 
 S = 1_700_000_000
 
@@ -265,6 +265,65 @@ def test_changes_of_rows() -> None:
         assert stream.partitioners == ("card",)
         assert "Debezium's changes of rows" in text
         assert ("Connect's envelope" in text) == bool(start)
+
+
+def of_topic(documents: list[dict[str, Any]], **more: Any) -> str:
+    text = draft(Sample("t", documents, is_topic=True, **more), "s", NOW_MS).text
+    read(uncommented(text))
+    return text
+
+
+def test_new_rows_are_the_events_of_a_topic_of_changes() -> None:
+    rows: list[dict[str, Any]] = changes()
+    for at, op in ((3, "u"), (5, "r"), (7, "x")):
+        rows[at]["op"] = op
+    rows[3]["after"]["late"] = rows[5]["after"]["early"] = "x"
+    for documents in (rows, [{"schema": {"type": "struct"}, "payload": each} for each in rows]):
+        text = of_topic(documents)
+        stream = stream_of(text)
+        assert stream.input.where is not None
+        assert stream.input.where.text == "op IN ('c', 'r')"
+        assert (
+            "  # taken: 87 creations (c), 1 snapshot row (r); left out: 1 update (u), 10 deletes (d), "
+            "1 change of another kind; an update is the next version of a row that was an event\n"
+        ) in text
+        assert "from 88 events of t." in text
+        assert '# id = "id"  # different in all 88 events; is it so in all of the topic?' in text
+        assert ("early" in text, "late =" in text) == (True, False)
+
+
+def test_updates_are_events_where_no_row_is_new() -> None:
+    updates = [each | {"op": "u"} for each in changes() if each["after"]]
+    text = of_topic(updates)
+    where = stream_of(text).input.where
+    assert where is not None
+    assert where.text == "op IN ('c', 'r', 'u')"
+    assert "# taken: 90 updates (u); updates only as there are no new rows: are they events?" in text
+    deletes = [each for each in changes() if not each["after"]]
+    with pytest.raises(DraftError) as caught:
+        of_topic(deletes)
+    assert str(caught.value) == (
+        "t: none of its changes has a row: 10 deletes (d); write some, then run this again"
+    )
+
+
+def test_changes_are_in_the_order_of_their_partitions() -> None:
+    rows: list[dict[str, Any]] = changes(4)
+    for each, time in zip(rows, (9, 8, 0, 1)):
+        each["source"]["ts_ms"] = 1000 * S + 1000 * time
+    rows[0]["op"] = "d"
+    records = [EventRecord(b"%d" % n) for n in range(4)]
+    text = of_topic(rows, records=records, lanes=[0, 0, 1, 1])
+    assert "# no event came after a later one" in text
+    assert 'from = "@key" }  # text; in all; 3 different' in text
+
+
+def test_of_a_file_all_changes_are_events() -> None:
+    text = drafted(changes())
+    assert "from 100 events" in text
+    assert "metrics of new rows alone have WHERE op IN ('c', 'r')." in text
+    numbered = drafted([each | {"op": n} for n, each in enumerate(changes())])
+    assert "metrics of new rows" not in numbered
 
 
 def test_what_is_beside_records() -> None:

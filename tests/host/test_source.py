@@ -19,9 +19,9 @@ from railgun.host.stored_meta import has_state
 from railgun.host.task_log import TaskLog
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.messaging.transport import TopicPartition
-from railgun.state.errors import StoreCorruptionError
 from railgun.task.environment import TaskEnvironment
-from railgun.task.errors import LogGapError, LogReplacedError
+from railgun.task.errors import DataDamagedError, LogGapError, LogReplacedError
+from railgun.task.settings import TaskSettings
 from tests.host.fetched_folder import mark_verified
 from tests.task.small_log import IDENTITY, SmallLog
 from tests.unit.local_units import SMALL
@@ -42,10 +42,11 @@ class _Copy:
     log: EmbeddedLog
     place: Place
     now_s: float = 0.0
+    settings: TaskSettings = SMALL
 
     def source(self, after_records: int = _MANY) -> DataSource:
         log = TaskLog(self.log, _WHERE, TaskEnvironment(now=lambda: self.now_s))
-        return DataSource(self.place, log, SMALL, FetchRule(after_records, _WAIT_S))
+        return DataSource(self.place, log, self.settings, FetchRule(after_records, _WAIT_S))
 
     def opened(self, source: DataSource, donors: Donors | None, needed: int = 0) -> int | None:
         """The position of the task; None if it is to be fetched."""
@@ -190,8 +191,10 @@ def test_own_data_that_is_damaged_is_not_replaced_by_what_an_earlier_start_has_l
     copy.processed(20)
     mark_verified(fetching)
     (copy.place.folder / "state" / "end.mark").write_bytes(b"x" * 1_024)
-    with pytest.raises(StoreCorruptionError):
-        copy.source().open(_donors(40), _no_replies)
+    with pytest.raises(DataDamagedError):
+        copy.source().open(_donors(), _no_replies)
+    assert fetching.exists()
+    assert copy.opened(copy.source(), _donors(40)) is None
     assert fetching.exists()
 
 

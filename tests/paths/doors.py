@@ -17,8 +17,8 @@ from confluent_kafka import Message
 from pyarrow import ipc
 
 from frontend.exchange.streams import StreamIntake
-from frontend.topics.schema_registry import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
-from frontend.topics.values import RecordValues, events_of
+from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
+from frontend.formats.values import RecordValues, events_of
 from railgun.catalog import input_format
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import PutStream
@@ -73,13 +73,13 @@ def outcome(accepted: AcceptedBatch, row: int) -> Outcome:
         return Refused(tuple((".".join(map(str, loc)), text) for loc, text in accepted.refused[row].errors))
     at = row if accepted.rows is None else accepted.rows.tolist().index(row)
     if isinstance(accepted.events, EventColumns):
-        return _values(accepted.events, at)
+        return values_of(accepted.events, at)
     event = accepted.events[at]
     array_head = b"\xdc" + event.fields.to_bytes(2, "big")
     return list(msgspec.msgpack.decode(array_head + event.encoded))
 
 
-def _values(columns: EventColumns, row: int) -> list[Any]:
+def values_of(columns: EventColumns, row: int) -> list[Any]:
     found: list[Any] = []
     for column in columns.fields:
         if column.nulls is not None and column.nulls[row]:
@@ -176,6 +176,19 @@ def kafka_plain_protobuf(stream: StreamDefinition, text: str, folder: Path) -> O
     return of_record(*plain_protobuf(stream, _protobuf(text)))
 
 
+def kafka_proto3(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
+    """Fields without presence, which have no null."""
+    if _has_null(_document(text)):
+        raise NotExpressedError
+    return of_record(*plain_protobuf(stream, _protobuf(text, syntax="proto3")))
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_null, value.values() if isinstance(value, dict) else value))
+    return value is None
+
+
 def plain_protobuf(stream: StreamDefinition, found: Encoded) -> tuple[StreamDefinition, Message]:
     """A stream that takes such messages, and a record with one."""
     descriptors = base64.b64encode(found.set).decode()
@@ -183,9 +196,9 @@ def plain_protobuf(stream: StreamDefinition, found: Encoded) -> tuple[StreamDefi
     return replace(stream, input=InputDefinition(format=format_)), Message(value=found.value)
 
 
-def _protobuf(text: str, *before: str) -> Encoded:
+def _protobuf(text: str, *before: str, syntax: str = "proto2") -> Encoded:
     try:
-        return encoded(_document(text), before=before)
+        return encoded(_document(text), syntax, before)
     except UnfitError:
         raise NotExpressedError from None
 
@@ -210,7 +223,7 @@ def _of_files(stream: StreamDefinition, path: Path) -> Outcome:
         return Refused((("", str(error)),))
     if block.refused is not None:
         return Refused(((block.refused.field or "", block.refused.reason),))
-    return _values(block.events, 0)
+    return values_of(block.events, 0)
 
 
 def ndjson_file(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
@@ -221,18 +234,17 @@ def ndjson_file(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
 
 def avro_file(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     document, path = _document(text), folder / "events.avro"
-    missing = [each.name for each in stream.fields if each.path is None and each.name not in document]
-    if missing:
+    if not _avro(text)[1]:
+        # A block of such records would be as long as it says.
         raise NotExpressedError
     with path.open("wb") as file:
         fastavro.writer(file, avro_schema(document), [document])
     return _of_files(stream, path)
 
 
-def arrow_table(stream: StreamDefinition, text: str) -> pa.Table:
+def arrow_table(text: str) -> pa.Table:
     document = _document(text)
-    missing = [each.name for each in stream.fields if each.path is None and each.name not in document]
-    if missing or not document:
+    if not document:
         # A table without columns has no rows.
         raise NotExpressedError
     try:
@@ -245,21 +257,21 @@ def arrow_table(stream: StreamDefinition, text: str) -> pa.Table:
 def parquet(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     path = folder / "events.parquet"
     try:
-        pq.write_table(arrow_table(stream, text), path)
+        pq.write_table(arrow_table(text), path)
     except pa.ArrowNotImplementedError:
         raise NotExpressedError from None  # a struct without fields
     return _of_files(stream, path)
 
 
 def arrow_file(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
-    table, path = arrow_table(stream, text), folder / "events.arrow"
+    table, path = arrow_table(text), folder / "events.arrow"
     with ipc.new_file(path, table.schema) as writer:
         writer.write_table(table)
     return _of_files(stream, path)
 
 
 def python_table(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
-    table, schema = arrow_table(stream, text), stream.incoming(1)
+    table, schema = arrow_table(text), stream.incoming(1)
     validator = TableValidator(Roles(schema))
     try:
         validator.check_types(table.schema)
@@ -271,7 +283,7 @@ def python_table(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     )
     if admitted.first_bad is not None:
         return Refused(((admitted.first_bad.field, admitted.first_bad.msg),))
-    return _values(admitted.events, 0)
+    return values_of(admitted.events, 0)
 
 
 _NAMES = itertools.count()
@@ -318,6 +330,7 @@ TYPED: dict[str, Door] = {
     "Kafka plain Avro": kafka_plain_avro,
     "Kafka Protobuf": kafka_protobuf,
     "Kafka plain Protobuf": kafka_plain_protobuf,
+    "Kafka proto3": kafka_proto3,
     "Avro": avro_file,
     "Parquet": parquet,
     "Arrow": arrow_file,

@@ -43,15 +43,20 @@ def encoded(document: Mapping[str, Any], syntax: str = "proto2", before: Sequenc
     for name in before:
         file.message_type.add(name=name)
     _declare(file.message_type.add(name=MESSAGE), shape, f".{PACKAGE}.{MESSAGE}")
-    pool = DescriptorPool()
-    pool.Add(file)
-    name = f"{PACKAGE}.{MESSAGE}"
-    message = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
+    found = Encoded(file, f"{PACKAGE}.{MESSAGE}", b"")
+    message = class_of(found)()
     try:
         _fill(message, document, shape)
     except UnicodeEncodeError:
         raise UnfitError from None
-    return Encoded(file, name, message.SerializeToString())
+    return found._replace(value=message.SerializeToString())
+
+
+def class_of(found: Encoded) -> Any:
+    """The class of such messages."""
+    pool = DescriptorPool()
+    pool.Add(found.file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(found.name))
 
 
 def shape_of(value: Any) -> Shape:

@@ -1,15 +1,18 @@
 """Nested events over HTTP: one by one, in arrays and as lines. Equal values, and equal errors."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import definition_to_json
 from tests.frontend.kafka.cluster import define
-from tests.frontend.serving import server
+from tests.frontend.serving import Server, server
+from tests.paths.test_doors import JUNK, PLACES, VALUES, Place, expected_of, stream_at, texts_at
 
 DEFINITIONS = """
 [streams.s]
@@ -90,3 +93,72 @@ def test_lines(tmp_path: Path) -> None:
         return [json.loads(line) for line in client.post(AT, content=lines, headers=headers).iter_lines()]
 
     _serve(tmp_path, send)
+
+
+# --- the table -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with server(tmp_path_factory.mktemp("table") / "data") as running:
+        yield running
+
+
+def posted(client: httpx.Client, at: str, text: str, kind: str = "json") -> httpx.Response:
+    return client.post(at, content=text.encode(), headers={"Content-Type": f"application/{kind}"})
+
+
+def one_by_one(client: httpx.Client, at: str, texts: list[str]) -> list[Any]:
+    return [posted(client, at, text).json() for text in texts]
+
+
+def as_array(client: httpx.Client, at: str, texts: list[str]) -> list[Any]:
+    found: list[Any] = posted(client, at, f"[{', '.join(texts)}]").json()
+    return found
+
+
+def as_lines(client: httpx.Client, at: str, texts: list[str]) -> list[Any]:
+    lines = posted(client, at, "".join(f"{text}\n" for text in texts), "x-ndjson").iter_lines()
+    return list(map(json.loads, lines))
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])
+def test_the_table(served: Server, place: Place) -> None:
+    """Each event is alone in its group, so that its metric is its own field."""
+    of_place = PLACES.index(place)
+    for type_ in VALUES if of_place < 3 else list(VALUES)[of_place % 3 :: 3]:
+        name = f"s{of_place}_{list(VALUES).index(type_)}"
+        served.define(
+            f"""
+            [streams.{name}]
+            id = "id"
+            partitioners = ["id"]
+            [streams.{name}.fields]
+            id = {{ type = "string", from = "the_id" }}
+            x = {{ type = "{type_}", from = {json.dumps(place[0], ensure_ascii=False)} }}
+            [[metrics]]
+            sql = "SELECT last(x) AS x FROM {name} GROUP BY id OVER INFINITE"
+            """
+        )
+        _, oracle = stream_at(type_, place[0])
+        texts = texts_at(place, *VALUES[type_])
+        texts.append(f'{{"junk": {JUNK}, {texts[0][1:]}')
+        expected = [expected_of(oracle, text) for text in texts]
+        for way in (one_by_one, as_array, as_lines):
+            sent = [
+                f'{{"the_id": "{way.__name__} {at}"{", " if text != "{}" else ""}{text[1:]}'
+                for at, text in enumerate(texts)
+            ]
+            found = way(served.client, f"/v1/streams/{name}/events", sent)
+            assert len(found) == len(texts)
+            for text, answer, wanted in zip(texts, found, expected):
+                where = f"{way.__name__}: {type_} at {place[0]} of {text[:200]}: {str(answer)[:400]}"
+                if wanted is None:
+                    assert [each["loc"] for each in answer["errors"]] == [[place[0]]], where
+                else:
+                    assert "errors" not in answer, where
+                    assert _unscaled(answer["metrics"]["x"], type_) == wanted[0], where
+
+
+def _unscaled(value: Any, type_: str) -> Any:
+    return int(value.replace(".", "")) if type_.startswith("decimal") and value is not None else value

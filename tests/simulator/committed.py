@@ -6,6 +6,9 @@ from railgun.host.place import task_folder
 from tests.simulator.node import SimulatedNode
 from tests.task.committed import committed_at
 
+DAMAGED = "DAMAGED"
+"""A file that the simulation puts into a folder of which it has damaged another file."""
+
 
 def committed(node: SimulatedNode, task: TaskKey) -> int:
     """The position of a node's checkpoint of a task; 0 if it has none, or if that cannot be told."""
@@ -14,4 +17,6 @@ def committed(node: SimulatedNode, task: TaskKey) -> int:
         if host is not None:
             return host.durable[0] if host.is_running else 0
     folder = task_folder(node.folder, *task)
-    return committed_at(folder) if folder.is_dir() and not node.live_units and not is_verified(folder) else 0
+    if not folder.is_dir() or node.live_units or is_verified(folder) or (folder / DAMAGED).exists():
+        return 0
+    return committed_at(folder)

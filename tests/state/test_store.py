@@ -522,7 +522,7 @@ def test_files_gone_or_overwritten_are_an_error_that_names_the_folder(
         victim.unlink()
     else:
         victim.write_bytes(b"" if damage == "empty" else random.Random(1).randbytes(size))
-    with pytest.raises(StoreError, match=str(store.folder)):
+    with pytest.raises(StoreCorruptionError, match=str(store.folder)):
         recovered_copy(store.folder, store.folder.with_name("state-copied"))
 
 

@@ -18,6 +18,7 @@ from railgun.host.lanes import HostLanes
 from railgun.host.place import Place
 from railgun.messaging.embedded.log import Durability, EmbeddedLog
 from railgun.task.environment import TaskEnvironment
+from railgun.task.settings import TaskSettings
 from railgun.unit.clock import Clock
 from railgun.unit.hosting import Hosting
 from railgun.unit.hosts import UnitHosts
@@ -60,12 +61,14 @@ class _Fetcher:
 class _Unit:
     """A unit with one copy. now_s: its time."""
 
-    def __init__(self, folder: Path, log: EmbeddedLog, lanes: HostLanes, after_records: int) -> None:
+    def __init__(
+        self, folder: Path, log: EmbeddedLog, lanes: HostLanes, after_records: int, settings: TaskSettings
+    ) -> None:
         self.now_s, self.fetcher, self.log = 0.0, _Fetcher(), log
         environment = TaskEnvironment(now=lambda: self.now_s)
         hosting = Hosting(log, Sending(log, _TOPICS), environment, lanes, rule=FetchRule(after_records))
         self.hosts = UnitHosts(
-            lambda places: [hosting.host(each, SMALL) for each in places],
+            lambda places: [hosting.host(each, settings) for each in places],
             lambda host: None,
             Clock(lambda: self.now_s),
             self.fetcher,
@@ -107,12 +110,15 @@ def _many_events(log: _AwayLog) -> None:
 
 @contextmanager
 def _unit(
-    folder: Path, after_records: int = 5, write: Callable[[_AwayLog], object] = _many_events
+    folder: Path,
+    after_records: int = 5,
+    write: Callable[[_AwayLog], object] = _many_events,
+    settings: TaskSettings = SMALL,
 ) -> Iterator[_Unit]:
     log, lanes = _AwayLog(folder / "log", Durability.OS), HostLanes(TaskEnvironment().executor, 1)
     log.create_topic(_WHERE.topic, 1)
     write(log)
-    made = _Unit(folder, log, lanes, after_records)
+    made = _Unit(folder, log, lanes, after_records, settings)
     try:
         yield made
     finally:

@@ -29,6 +29,9 @@ _METADATA_MS = 10_000
 _ANSWER_MIN_S, _ANSWER_MAX_S = 0.2, 1.0
 # Between two requests for the positions of all partitions that lack one.
 _RETRY_S = 1.0
+# How long a partition is left alone after a fetch of it has failed. `same_topic_after_s` counts on the smaller time, as
+# brokers do not hear of a new topic all at once.
+_FETCH_ERROR_MS, _SAME_TOPIC_S = 1_500, 1.0
 # To revoke partitions, the owner writes what is in flight and commits the last positions: a few seconds.
 _LEAVE_S, _REVOKE_S = 10.0, 5.0
 
@@ -80,6 +83,7 @@ class GroupMember:
             "heartbeat.interval.ms": _HEARTBEAT_MS,
             "topic.metadata.refresh.interval.ms": _METADATA_MS,
             **settings.consumer(),
+            "fetch.error.backoff.ms": _FETCH_ERROR_MS,
             "group.id": group,
             "partition.assignment.strategy": "cooperative-sticky",
             "auto.offset.reset": "earliest",
@@ -104,6 +108,8 @@ class GroupMember:
         self._held: set[TopicPartition] = set()
         # _is_member: between an assignment and the next revocation.
         self._is_paused, self._is_member = False, False
+        # When a partition was last begun, or taken up again.
+        self._fetching_s = monotonic()
         self.metadata: Any = None
         # The member id under which the present partitions were assigned.
         self._member_id: str | None = None
@@ -121,6 +127,7 @@ class GroupMember:
             self._consumer.resume(
                 [each for each in self._consumer.assignment() if _where(each) not in self._held]
             )
+            self._fetching_s = monotonic()
         if self._buffered:
             messages, self._buffered = self._buffered, []
             return messages
@@ -135,6 +142,16 @@ class GroupMember:
         messages, self._buffered = self._buffered + more, []
         return messages
 
+    def same_topic_after_s(self) -> float:
+        """Return a time of `time.monotonic`: if a topic's id was seen after it, what has come by now is of that topic.
+
+        It is not of one that was made anew under its name then. A record does not say which it is of.
+
+        Once a topic that is being fetched is deleted, its next fetch fails, as fetches name topics by their ids. Its
+        partitions are left alone for a while then, and read on in the new topic at the offsets where they were (2.16).
+        """
+        return max(self._fetching_s, monotonic() - _SAME_TOPIC_S)
+
     def pause(self) -> None:
         """Remain a member for a moment without reading. The next `poll` reads on."""
         self._is_paused = True
@@ -147,7 +164,10 @@ class GroupMember:
         before, self._held = self._held, set(partitions)
         assigned = self._consumer.assignment()
         self._consumer.pause([each for each in assigned if _where(each) in self._held - before])
-        self._consumer.resume([each for each in assigned if _where(each) in before - self._held])
+        resumed = [each for each in assigned if _where(each) in before - self._held]
+        if resumed:
+            self._consumer.resume(resumed)
+            self._fetching_s = monotonic()
 
     def commit(self, positions: Mapping[TopicPartition, int], *, wait: bool = False) -> None:
         """Commit the group's positions, by partition.
@@ -240,6 +260,7 @@ class GroupMember:
                     raise self._as_transport_error(cause) from error
                 self._schedule_retry(partitions)
                 return
+            self._fetching_s = monotonic()
             self._unpositioned.difference_update(partitions)
             del self._to_ask_singly[:1]
             if self._answer_s > self._answer_of_all_s:
@@ -307,6 +328,7 @@ class GroupMember:
             consumer.incremental_assign(found)
         except KafkaException as error:
             raise self._as_transport_error(error.args[0]) from error
+        self._fetching_s = monotonic()
         self._owner.assigned(wheres)
 
     def _on_revoke(self, consumer: Consumer, partitions: list[KafkaTopicPartition]) -> None:

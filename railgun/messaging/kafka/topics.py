@@ -259,14 +259,18 @@ class KafkaTopics:
             found[topic] = "" if topic_id == _NO_ID else topic_id
         return found
 
-    def described(self, topics: Collection[str]) -> dict[str, Described | TransportError]:
+    def described(
+        self, topics: Collection[str], within_s: float | None = None
+    ) -> dict[str, Described | TransportError]:
         """Return those of the topics that exist, with one request; for a topic that this user may not see, why.
 
         The right that the reason names is Read, which includes Describe: they are asked for to be read.
+        within_s: the time limit; None: `answer_timeout_s`.
         """
         if not topics:
             return {}
-        answers = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout_s)
+        limit_s = self._timeout_s if within_s is None else within_s
+        answers = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=limit_s)
         found: dict[str, Described | TransportError] = {}
         for topic, answer in answers.items():
             try:

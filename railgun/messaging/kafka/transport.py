@@ -77,10 +77,15 @@ class KafkaTransport:
         self._check_open()
         return self._topics.topic_ids(topics)
 
-    def described(self, topics: Collection[str]) -> Mapping[str, Described | TransportError]:
-        """Return those of the topics that exist, with one request; for a topic that this user may not see, why."""
+    def described(
+        self, topics: Collection[str], within_s: float | None = None
+    ) -> Mapping[str, Described | TransportError]:
+        """Return those of the topics that exist, with one request; for a topic that this user may not see, why.
+
+        within_s: the time limit; None: `answer_timeout_s`.
+        """
         self._check_open()
-        return self._topics.described(topics)
+        return self._topics.described(topics, within_s)
 
     def committed(self, group: str) -> Mapping[TopicPartition, int]:
         """Return the positions that a group has committed."""

@@ -100,7 +100,7 @@ class Reported:
             sql = "SELECT count(*) AS n FROM s GROUP BY k OVER INFINITE"
             """
         )
-        catalog = Catalog()
+        self.catalog = catalog = Catalog()
         for change in missing_changes(catalog, definitions)[0]:
             catalog.apply(change)
         self.stream, self._topics = catalog.entry("s"), Topics(own_prefix("p"))
@@ -165,6 +165,17 @@ def test_a_metric_is_as_far_as_the_task_that_is_least_far(reported: Reported) ->
     assert known.filled(stream, "n") == 0.75
     say(0, warming=[], filled={})
     assert known.warming(stream) == set()
+
+
+def test_nodes_are_shown_as_they_were(reported: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the broker is away no node is heard. That says nothing of the nodes."""
+    catalog, now = reported.catalog, time.monotonic
+    reported.say(0)
+    reported.say(1)
+    assert reported.known.nodes(catalog) == {"node-1": {0, 1}}
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 60.0)
+    assert reported.known.nodes(catalog) == {}
+    assert reported.known.nodes(catalog, 60.0) == {"node-1": {0, 1}}
 
 
 def test_reports_are_heard_while_the_plan_cannot_be_read(

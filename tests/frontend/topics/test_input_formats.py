@@ -14,11 +14,11 @@ import pytest
 from railgun.cli.main import main
 from railgun.config.settings import InputSettings
 from tests.frontend.conftest import PAYMENTS
+from tests.frontend.formats.avro_events import framed
+from tests.frontend.formats.schema_registry import RunningRegistry, schema_registry
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
-from tests.frontend.topics.avro_events import framed
 from tests.frontend.topics.input_topic import InputTopic, headers_of
-from tests.frontend.topics.schema_registry import RunningRegistry, schema_registry
 from tests.frontend.topics.test_input_topic import PLAIN, define
 from tests.paths.protobuf_documents import Encoded, encoded
 
@@ -65,6 +65,18 @@ def answers(message: Encoded) -> dict[str, Any]:
         "/schemas/ids/4": {"schema": " " * (10 << 20), "schemaType": "PROTOBUF"},
         "/schemas/ids/5": {"schema": 'syntax = "proto3";', "schemaType": "PROTOBUF"},
         "/schemas/ids/6": {"schema": '{"type": "record", "fields": 5}'},
+        "/schemas/ids/8": {
+            "schema": json.dumps(PAYMENT),
+            "references": [{"name": "of.Card", "subject": "circle", "version": 1}],
+        },
+        "/subjects/circle/versions/1": {
+            "schema": json.dumps(CARD),
+            "references": [{"name": "of.Card", "subject": "circle", "version": 1}],
+        },
+        # The schema of another record, the descriptor of another message, and a schema under another one's kind.
+        "/schemas/ids/9": {"schema": json.dumps(CARD)},
+        "/schemas/ids/10": {"schema": json.dumps(CARD), "schemaType": "PROTOBUF"},
+        "/schemas/ids/11": {"schema": descriptor(message)},
     }
 
 
@@ -103,6 +115,10 @@ def test_schemas_of_a_registry(
             "schema 1 has no message 1": framed(b"\2\2", 1),
             "event: no JSON: not UTF-8": framed(b"\xff", 2),
             "no Avro of its schema: ": framed(b"\xff" * 20, 3),
+            "schema 8: its references go in a circle: circle 1, circle 1": framed(b"\0", 8),
+            "no Avro of its schema: 23 bytes are left over": framed(with_references(given), 9),
+            "schema 10: the schema registry gives the schema as text": framed(b"\0" + message.value, 10),
+            "schema 11 cannot be read: ": framed(message.value, 11),
         }
         topic.send(wrong.values())
         for said, letter in zip(wrong, topic.await_letters(len(wrong))):

@@ -72,11 +72,12 @@ class TwoStreams:
         self.starts |= {name: starts(name) for name, _ in found}
         return [InputTopic(name, topic_id, 1) for name, topic_id in found]
 
-    def begin(self, route: Route, topics: list[InputTopic], *_: object) -> Any:
+    def begin(self, route: Route, topics: list[InputTopic], *others: object) -> Any:
         self.begun.append(route.stream)
         return SimpleNamespace(
             is_over=False,
             route=route,
+            same_topics=others[-2],
             stop=lambda: None,
             join=lambda _: None,
             by_topic=lambda: [{"topic": each.name} for each in topics],

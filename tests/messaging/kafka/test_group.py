@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
+from railgun.messaging.kafka import group
 from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.messaging.transport import TopicPartition
@@ -275,6 +276,45 @@ def test_what_is_kept_is_written_while_another_takes_its_time(kafka: str, topic:
             (found,) = beside.committed([KafkaTopicPartition(topic, kept)], _PATIENCE_S)
             beside.close()
             assert found.offset == _DONE
+
+
+def test_a_topic_made_anew_is_read_only_after_a_while(kafka: str, topic: str) -> None:
+    """Whoever looks at the id of a topic has that long to notice. `same_topic_after_s` rests on it."""
+    with Member(kafka, topic) as first, KafkaTransport(quick_settings(kafka)) as transport:
+        until(lambda: all(len(own) == _RECORDS for own in first.read.values()), first)
+        steady(first)
+        deleted_s = time.monotonic()
+        transport.delete_topic(topic)
+        transport.create_topic(topic, 2)
+        for _ in range(3):
+            write_to(kafka, topic)
+        until(lambda: any(len(own) > _RECORDS for own in first.read.values()), first)
+        assert time.monotonic() - deleted_s > group._SAME_TOPIC_S
+        # Nothing else tells: the offsets go on.
+        until(lambda: all(len(own) > _RECORDS for own in first.read.values()), first)
+        assert {own[_RECORDS] for own in first.read.values()} == {_RECORDS}
+
+
+def test_after_which_time_ids_have_to_be_seen(kafka: str, topic: str) -> None:
+    with Member(kafka, topic) as first:
+        begun_s = time.monotonic()
+        until(lambda: len(first.partitions) == 2, first)
+        assert first.reading.same_topic_after_s() > begun_s
+        end_s = time.monotonic() + 1.5 * group._SAME_TOPIC_S
+        until(lambda: time.monotonic() > end_s, first)
+        before_s = time.monotonic()
+        assert before_s - group._SAME_TOPIC_S <= first.reading.same_topic_after_s() < before_s
+        # What is fetched after a pause may be of another topic at once.
+        first.reading.pause()
+        first.poll()
+        assert first.reading.same_topic_after_s() > before_s
+        where = TopicPartition(topic, 0)
+        first.reading.hold([where])
+        before_s = time.monotonic()
+        first.reading.hold([where])
+        assert first.reading.same_topic_after_s() < before_s
+        first.reading.hold([])
+        assert first.reading.same_topic_after_s() > before_s
 
 
 class Watched:

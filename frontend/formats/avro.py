@@ -7,8 +7,8 @@ from typing import Any
 
 import fastavro
 
-from frontend.topics.avro_bounds import check_bounds
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.errors import ValueUnreadableError
+from railgun.files.avro_bounds import UnboundedSchemaError, check_bounds
 from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import ColumnError
 from railgun.wire.schema import Schema
@@ -25,7 +25,10 @@ def parsed(written: Any, references: Iterable[Any]) -> Any:
     for each in references:
         fastavro.parse_schema(each, named_schemas=known)
     found = fastavro.parse_schema(written, named_schemas=known)
-    check_bounds(found, known)
+    try:
+        check_bounds(found, known)
+    except UnboundedSchemaError as error:
+        raise ValueUnreadableError(str(error)) from None
     return found
 
 

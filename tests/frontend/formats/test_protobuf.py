@@ -2,21 +2,23 @@
 
 import base64
 import struct
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 from google.protobuf import descriptor_pb2
 
-from frontend.topics import descriptors
-from frontend.topics.descriptors import files_of_registry, files_of_set, named_message, numbered_message
-from frontend.topics.errors import ValueUnreadableError
-from frontend.topics.protobuf import ProtobufReader
-from frontend.topics.schema_registry import PROTOBUF, WrittenSchema
-from frontend.topics.values import RecordValues, events_of
+from frontend.formats import descriptors
+from frontend.formats.descriptors import files_of_registry, files_of_set, named_message, numbered_message
+from frontend.formats.errors import ValueUnreadableError
+from frontend.formats.protobuf import ProtobufReader, document_of
+from frontend.formats.schema_registry import PROTOBUF, WrittenSchema
+from frontend.formats.values import RecordValues, events_of
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.ingest.intake import ParsedEvent
+from railgun.wire.values import Milliseconds
 from tests.paths.doors import LATEST_MS, Outcome, Refused, intake_of, outcome
 from tests.paths.protobuf_documents import FIELD
 
@@ -173,6 +175,28 @@ def test_values() -> None:
         refused = read(event, x=at(path, type_))
         assert isinstance(refused, Refused)
         assert why in str(refused), refused
+
+
+def test_a_whole_message() -> None:
+    """As a document, for drafts."""
+    event = EVENT[1](
+        i32=-7, u64=(1 << 64) - 1, tx="ü", by=b"\xff", ok=True, kind=1, by_name={"x": 5}, by_ok={True: 1},
+        again=[EVENT[1](i32=n) for n in range(20)],
+    )  # fmt: skip
+    event.t.seconds, event.d.value, event.d.scale = -2, b"\5", 2
+    event.w.SetInParent()
+    event.s.update({"a": [1, {"b": 2.5}], "n": None})
+    event.again[0].t.seconds = 3
+    found = document_of(event)
+    assert [each["i32"] for each in found["again"]] == list(range(16))
+    inner = found.pop("again")[0]
+    assert (inner["t"], inner["again"], inner["s"], inner["w"]) == (3_000, [], None, None)
+    assert found == {
+        "i32": -7, "u64": (1 << 64) - 1, "fl": 0.0, "tx": "ü", "by": b"\xff", "ok": True, "db": 0.0,
+        "t": -2_000, "s": {"a": [1, {"b": 2.5}], "n": None}, "v": None, "w": 0, "d": Decimal("0.05"),
+        "kind": "CARD", "by_name": {"x": 5}, "by_ok": {"true": 1},
+    }  # fmt: skip
+    assert isinstance(found["t"], Milliseconds)
 
 
 def test_a_number_without_a_name_stays_one() -> None:

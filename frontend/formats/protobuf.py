@@ -1,4 +1,4 @@
-"""Decodes Protobuf messages to events, of which it makes no more than the stream's fields read.
+"""Decodes Protobuf messages to events, of which it makes no more than the stream's fields read; or to documents.
 
 Names are those of the .proto file. `_value` says what values become.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from frontend.topics.descriptors import DECIMAL
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.descriptors import DECIMAL
+from frontend.formats.errors import ValueUnreadableError
 from railgun.wire.finding import steps_of
 from railgun.wire.path import Step
 from railgun.wire.schema import Field, Schema, WireKind
@@ -55,6 +55,16 @@ class ProtobufReader:
         except Exception as error:  # foreign bytes make a decoder fail in any way
             raise ValueUnreadableError(f"no Protobuf of the message {self._name}: {error}") from error
         return event
+
+
+def document_of(message: Any) -> dict[str, Any]:
+    """Return all that a message has, with the values that events would have. Raises ValueError."""
+    return {
+        each.name: None
+        if each.has_presence and not message.HasField(each.name)
+        else _whole(each, getattr(message, each.name))
+        for each in message.DESCRIPTOR.fields
+    }
 
 
 @dataclass(slots=True)
@@ -201,3 +211,20 @@ def _json_array(message: Any) -> list[Any]:
 
 
 _JSON: dict[str, Read] = {_STRUCT: _json_object, _VALUE: _json_value, _LIST: _json_array}
+
+
+def _whole(found: FieldDescriptor, value: Any) -> Any:
+    """Return all of a field's value."""
+    type_ = found.message_type
+    if type_ is not None and type_.GetOptions().map_entry:
+        inner = type_.fields_by_name["value"]
+        return {_key(key): _whole_value(inner, value[key]) for key in value}
+    if found.is_repeated:
+        return [_whole_value(found, each) for each in value[:_ELEMENTS]]
+    return _whole_value(found, value)
+
+
+def _whole_value(found: FieldDescriptor, value: Any) -> Any:
+    type_ = found.message_type
+    is_plain = type_ is None or any(type_.full_name in known for known in (_JSON, _LEAVES, _WRAPPERS))
+    return _value(found, _Place())(value) if is_plain else document_of(value)

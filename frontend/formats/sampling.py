@@ -1,4 +1,4 @@
-"""Reads records of a topic as documents, whatever their fields are: JSON, or Avro or JSON in Confluent's framing."""
+"""Reads records of a topic as documents, whatever their fields are: JSON, and what is in Confluent's framing."""
 
 import io
 import json
@@ -11,18 +11,19 @@ import fastavro
 import msgspec
 from confluent_kafka import Message
 
-from frontend.topics.avro import parsed
-from frontend.topics.errors import SchemaPendingError, ValueUnreadableError
-from frontend.topics.framing import Frame, FramingError, SchemaId, frame_of
-from frontend.topics.schema_registry import AVRO, PROTOBUF, UnknownSchemaError, WrittenSchema
-from frontend.topics.schemas import Schemas
-from frontend.topics.values import record_of
+from frontend.formats.avro import parsed
+from frontend.formats.errors import SchemaPendingError, ValueUnreadableError
+from frontend.formats.framing import Frame, FramingError, SchemaId, frame_of
+from frontend.formats.readers import Read, Readers
+from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
+from frontend.formats.schemas import Schemas
+from frontend.formats.values import record_of
 from railgun.draft.errors import DraftError
 from railgun.draft.sample import Sample
 from railgun.wire.values import decode_any_json
 
 _NULL = "without a value"
-_FOREIGN = "neither a JSON object nor Avro in Confluent's framing"
+_FOREIGN = "neither a JSON object nor in Confluent's framing"
 _NO_SCHEMAS = (
     "framed by a schema registry; name it with --config FILE (input.schema_registry_url or input.schema_file)"
 )
@@ -68,7 +69,7 @@ class _Documents:
 
     def __init__(self, schemas: Schemas | None) -> None:
         self._schemas = schemas
-        self._parsed: dict[SchemaId, Any] = {}
+        self._readers = Readers()
 
     def of(self, message: Message) -> Mapping[str, Any]:
         """Return the document of a record.
@@ -86,20 +87,18 @@ class _Documents:
             raise ValueUnreadableError(_NO_SCHEMAS)
         schema_id = frame.schema_id
         written = _awaited(self._schemas, schema_id)
-        if written.kind == PROTOBUF:
-            raise ValueUnreadableError(f"schema {schema_id} is Protobuf; Avro and JSON are read")
-        if written.kind != AVRO:
+        if written.kind == JSON_SCHEMA:
             return _json(frame.content(value))
-        if schema_id not in self._parsed:
-            self._parsed[schema_id] = _parsed(schema_id, written)
-        schema = self._parsed[schema_id]
+        if written.kind == AVRO:
+            read = self._readers.get(schema_id, lambda: _avro(schema_id, written))
+            content = frame.content(value)
+        else:
+            indexes, content = frame.message(value)
+            read = self._readers.get((schema_id, indexes), lambda: _protobuf(schema_id, written, indexes))
         try:
-            document: Any = fastavro.schemaless_reader(
-                io.BytesIO(frame.content(value)), schema, None, handle_unicode_errors="surrogateescape"
-            )
+            return read(content)
         except Exception as error:  # foreign bytes make a decoder fail in any way
-            raise ValueUnreadableError(f"no Avro of schema {schema_id}") from error
-        return dict(document)
+            raise ValueUnreadableError(f"no {written.kind.capitalize()} of schema {schema_id}") from error
 
 
 def _awaited(schemas: Schemas, schema_id: SchemaId) -> WrittenSchema:
@@ -113,14 +112,34 @@ def _awaited(schemas: Schemas, schema_id: SchemaId) -> WrittenSchema:
             sleep(_LOOK_S)
 
 
-def _parsed(schema_id: SchemaId, written: WrittenSchema) -> Any:
-    """Return a schema with its logical types. Raises ValueUnreadableError."""
+def _avro(schema_id: SchemaId, written: WrittenSchema) -> Read:
+    """Return the function that decodes values with their logical types. Raises ValueUnreadableError."""
     try:
-        return parsed(json.loads(written.text), [json.loads(text) for _, text in written.references])
+        schema = parsed(json.loads(written.text), [json.loads(text) for _, text in written.references])
     except ValueUnreadableError as error:
         raise ValueUnreadableError(f"schema {schema_id}: {error}") from None
     except Exception as error:  # a foreign schema makes a parser fail in any way
         raise ValueUnreadableError(f"schema {schema_id} cannot be read") from error
+
+    def read(value: bytes) -> dict[str, Any]:
+        found: Any = fastavro.schemaless_reader(
+            io.BytesIO(value), schema, None, handle_unicode_errors="surrogateescape"
+        )
+        return dict(found)
+
+    return read
+
+
+def _protobuf(schema_id: SchemaId, written: WrittenSchema, indexes: Sequence[int]) -> Read:
+    """Return the function that decodes messages. Raises ValueUnreadableError."""
+    # The library takes 25 ms to load, and is needed where there is Protobuf.
+    from frontend.formats.descriptors import files_of_registry, numbered_message
+    from frontend.formats.protobuf import document_of
+
+    place = f"schema {schema_id}"
+    files = files_of_registry(place, written.text, written.references)
+    _, class_ = numbered_message(place, files, indexes)
+    return lambda value: document_of(class_.FromString(value))
 
 
 def _json(value: bytes) -> Mapping[str, Any]:

@@ -3,19 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-from frontend.topics.errors import ValueUnreadableError
-
 # The decoder calls itself for each level; some thousand end the process.
 _DEPTH_MAX = 100
 
 
+class UnboundedSchemaError(ValueError):
+    """Values of a schema nest or repeat without a bound. The message says why."""
+
+
 def check_bounds(schema: Any, named: Mapping[str, Any]) -> None:
-    """Raise ValueUnreadableError if values of a parsed schema nest deeper than 100 levels, as those of a type that
+    """Raise UnboundedSchemaError if values of a parsed schema nest deeper than 100 levels, as those of a type that
     contains itself may, or if an array has elements of no bytes, of which a few bytes announce billions.
 
     named: the types that the schema names.
     """
     _Types(named).depth(schema, ())
+
+
+def check_file_bounds(schema: Any, named: Mapping[str, Any]) -> None:
+    """Raise UnboundedSchemaError for the same of the records of a file, and if these have no bytes: a block of it
+    says how many it has.
+    """
+    types = _Types(named)
+    types.depth(schema, ())
+    if types.is_empty(schema):
+        raise UnboundedSchemaError("its records have no bytes; such events are not read")
 
 
 class _Types:
@@ -30,7 +42,7 @@ class _Types:
         """Return how many levels values of a type have. above: the named types within which it is."""
         name, within = self._resolved(type_)
         if name in above:
-            raise ValueUnreadableError(f"the type {name} contains itself; such events are not read")
+            raise UnboundedSchemaError(f"the type {name} contains itself; such events are not read")
         known = self._depths.get(name)
         if known is None:
             inner = _inner(within)
@@ -41,7 +53,7 @@ class _Types:
             if known > _DEPTH_MAX:
                 raise _too_deep()
             if _kind(within) == "array" and self.is_empty(within["items"]):
-                raise ValueUnreadableError(
+                raise UnboundedSchemaError(
                     "it has an array whose elements have no bytes; such events are not read"
                 )
             if name:
@@ -72,8 +84,8 @@ class _Types:
         return "", type_
 
 
-def _too_deep() -> ValueUnreadableError:
-    return ValueUnreadableError(f"its values have more than {_DEPTH_MAX} levels; such events are not read")
+def _too_deep() -> UnboundedSchemaError:
+    return UnboundedSchemaError(f"its values have more than {_DEPTH_MAX} levels; such events are not read")
 
 
 def _kind(type_: Any) -> Any:
