@@ -1,4 +1,4 @@
-"""What is installed from a wheel has all that the tree has: code, configuration, the script of rights."""
+"""What is installed from a wheel has all that the tree has: code, configuration, the script of rights, the console."""
 
 import os
 import subprocess
@@ -43,5 +43,8 @@ def test_a_wheel_needs_nothing_of_the_tree(tmp_path: Path) -> None:
         copied = shared / path.relative_to(ROOT / "config")
         assert copied.read_bytes() == path.read_bytes()
         assert os.access(copied, os.X_OK) == os.access(path, os.X_OK)
+    console = Path("frontend", "pages", "console", "files")
+    for path in (ROOT / console).iterdir():
+        assert (packages / console / path.name).read_bytes() == path.read_bytes()
     railgun = environment / "bin" / "railgun"
     assert "card_payments_10m" in _run(str(railgun), "explain", str(library), at=tmp_path)

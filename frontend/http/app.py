@@ -16,6 +16,7 @@ from frontend.backend.backend import Backend
 from frontend.backend.readiness import unavailable
 from frontend.http.asgi import (
     HAS_CERTIFICATE,
+    NO_STORE,
     Body,
     GoneError,
     Message,
@@ -93,25 +94,25 @@ class Application:
         try:
             await self._route(scope, receive, answering)
         except ProblemError as error:
-            await answer_problem(scope, send, error, ends_waiting_body(scope))
+            await answer_problem(scope, answering, error, ends_waiting_body(scope))
         except AccessError as error:
             route = ROUTES.find(scope["method"], scope["path"]).route
             note_refusal(scope, error, is_logged=has_line(error, route))
-            await answer_problem(scope, send, refused(error), ends_waiting_body(scope))
+            await answer_problem(scope, answering, refused(error), ends_waiting_body(scope))
         except GoneError:
             return
         except asyncio.CancelledError:
             # The server stops, and waits no longer for requests that are under way.
             if answering.started or not self.stopping.is_set():
                 raise
-            await answer_problem(scope, send, uncertain(_UNANSWERED))
+            await answer_problem(scope, answering, uncertain(_UNANSWERED))
         except Exception:
             _log.exception("a defect: %s %s", scope["method"], scope["path"])
             if answering.is_whole:
                 return
             if answering.started:
                 raise
-            await answer_problem(scope, send, of_defect())
+            await answer_problem(scope, answering, of_defect())
 
     def prepare(self) -> None:
         """Make the pages, which takes half a second, on any thread. Requests for pages wait for it; events do not."""
@@ -198,12 +199,19 @@ def _check_route(found: RouteMatch, scope: Scope) -> Route:
 
 
 class _Answering:
-    """Passes the messages of an answer on, and notes whether the answer has begun and whether all of it was sent."""
+    """Passes the messages of an answer on, and notes whether the answer has begun and whether all of it was sent.
+
+    Browsers may keep a copy only of an answer that says so.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send, self.started, self.is_whole = send, False, False
 
     async def __call__(self, message: Message) -> None:
         self.started = True
+        if message["type"] == "http.response.start":
+            headers = message["headers"]
+            if not any(name == NO_STORE[0] for name, _ in headers):
+                message = {**message, "headers": [NO_STORE, *headers]}
         await self._send(message)
         self.is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)

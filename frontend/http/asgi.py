@@ -10,6 +10,7 @@ import msgspec
 from frontend.access.caller import for_caller_of
 from frontend.http.in_flight import InFlight
 from frontend.problems import ProblemError, refusal
+from railgun.access.browsers import NO_STORE as _NO_STORE
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,6 +30,9 @@ HAS_CERTIFICATE = "railgun.has_certificate"
 
 CERTIFICATE = "railgun.certificate"
 """In a scope, over TLS: a function that returns the present standing of the client's certificate."""
+
+NO_STORE: Header = (_NO_STORE[0].encode(), _NO_STORE[1].encode())
+"""The header of every answer that names no other rule for copies of it."""
 
 encoder = msgspec.json.Encoder()
 

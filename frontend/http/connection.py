@@ -21,7 +21,15 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontend.access.permission import Certificate
-from frontend.http.asgi import AT_WORK, CERTIFICATE, HAS_CERTIFICATE, PROBLEM_TYPE, Header, encoder
+from frontend.http.asgi import (
+    AT_WORK,
+    CERTIFICATE,
+    HAS_CERTIFICATE,
+    NO_STORE,
+    PROBLEM_TYPE,
+    Header,
+    encoder,
+)
 from frontend.http.single_events import METHOD, Admitted, SingleEvents
 from frontend.problems import RETRY_AFTER_S, problem
 from railgun.access.tls import certificate_end_s
@@ -61,7 +69,8 @@ class _Answering:
 
 
 class _HeadersOfAll:
-    """Keeps the headers that every answer has, as bytes. uvicorn makes a new list of them each second, for the date."""
+    """Keeps the headers of every answer without the application, as bytes. uvicorn makes a new list of those of all
+    answers each second, for the date."""
 
     __slots__ = ("_headers", "_lines")
 
@@ -72,7 +81,7 @@ class _HeadersOfAll:
     def lines(self, headers: Sequence[Header]) -> bytes:
         """Return the bytes of a list of headers. Nobody changes a list, so its bytes are kept until another comes."""
         if headers is not self._headers:
-            self._headers, self._lines = headers, _lines(headers)
+            self._headers, self._lines = headers, _lines([*headers, NO_STORE])
         return self._lines
 
 

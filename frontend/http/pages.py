@@ -19,6 +19,7 @@ from frontend.http.asgi import Message, encoder
 from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
+from frontend.pages.console.routes import console
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
@@ -47,7 +48,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
-    handlers |= values(backend.scoring, settings) | callers() | _descriptions(pages)
+    handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -52,6 +52,8 @@ ROUTES = Routes((
     Route("POST",   "/v1/cluster/nodes/{node}/undrain",       "undrain",           ServedBy.PAGES,  OPERATE),
     Route("POST",   "/v1/cluster/accept-cut",                 "accept_cut",        ServedBy.PAGES,  OPERATE),
     Route("POST",   "/v1/cluster/accept-gap",                 "accept_gap",        ServedBy.PAGES,  OPERATE),
+    Route("GET",    "/",                                      "show_console",      ServedBy.PAGES,  OPEN),
+    Route("GET",    "/console/{file}",                        "console_file",      ServedBy.PAGES,  OPEN),
     Route("GET",    "/openapi.json",                          "openapi",           ServedBy.PAGES,  OPEN),
     Route("GET",    "/docs",                                  "docs",              ServedBy.PAGES,  OPEN),
     Route("GET",    "/docs.css",                              "docs_style",        ServedBy.PAGES,  OPEN),

@@ -44,8 +44,8 @@ class Standing:
 
     heard: the newest reports of copies that are heard, on nodes that live.
     away: those of other copies.
-    silent_disks: the nodes that have data of the task, and no copy that has said how far it came; with whether each
-        runs.
+    silent_disks: the nodes that may have a checkpoint of the task, and no copy that has said how far it came; with
+        whether each runs.
     accepted: the gap that an operator has accepted last.
     """
 
@@ -89,7 +89,9 @@ def standing_of(observed: ObservedCluster, task: TaskKey, now_s: float) -> Stand
     copies = list(observed.reports.copies(task))
     heard = [each for each in copies if each.is_heard(now_s) and each.copy.node in observed.members]
     disks = {
-        name for name, record in observed.nodes.items() if any(disk.task == task for disk in record.disk)
+        name
+        for name, record in observed.nodes.items()
+        if any(disk.task == task and disk.has_checkpoint for disk in record.disk)
     }
     silent = disks - {each.copy.node for each in copies if _has_said_how_far(each)}
     return Standing(
@@ -126,15 +128,18 @@ def found_gap(
     Raises ProblemError if a copy goes on without that, or may, or if other records are lost than the order agrees to,
     and TransportError.
     """
-    goes_on = [each for each in standing.heard if each.status.state not in _GONE]
     accepted = standing.accepted
-    if goes_on and accepted is not None:
+    goes_on = [each for each in standing.heard if each.status.state not in _GONE]
+    opened = [each for each in goes_on if not each.status.is_opening]
+    if opened and accepted is not None:
         return accepted
-    if goes_on:
+    if opened:
         raise refusal(
             409,
-            f"{goes_on[0].copy} of {task} is {goes_on[0].status.state}, and has not failed: there is no gap to accept",
+            f"{opened[0].copy} of {task} is {opened[0].status.state}, and has not failed: there is no gap to accept",
         )
+    if goes_on:
+        raise _not_yet(task, goes_on[0])
     copy, state = _chosen(task, standing.heard, order.node)
     offset = max(transport.start_offset(*where), state.position)
     topic_id = transport.topic_ids([where.topic]).get(where.topic, "")
@@ -159,6 +164,16 @@ def told_gap(registry: KafkaRegistry, task: TaskKey, found: FoundGap) -> Gap:
     told, place = registry.tell_again(task)
     point = LogPoint(found.state.position, found.state.epoch)
     return Gap(point, found.offset, found.gap_ms, told, place, found.topic_id)
+
+
+def _not_yet(task: TaskKey, copy: ReportedCopy) -> ProblemError:
+    """Return the refusal of an order that comes before a copy has found out whether it goes on."""
+    does = "is being opened" if copy.status.fetching is None else "gets its data from another node"
+    return refusal(
+        409,
+        f"not yet: {copy.copy} of {task} {does}, and has not found out whether it goes on or needs an order. Look "
+        "again in a few seconds",
+    )
 
 
 def _chosen(task: TaskKey, heard: Iterable[ReportedCopy], node: str) -> tuple[ReportedCopy, LeftBehind]:

@@ -43,14 +43,17 @@ def accepted_loss(
     registry: KafkaRegistry,
     task: TaskKey,
     copies: Sequence[CopyStatus],
+    heard: Collection[CopyStatus],
     accepted: Cut | None,
 ) -> AcceptedLoss:
     """Return the loss of a task's log that an operator accepts by this call. A missing topic is made, and the
     definitions in force are written into a topic that has taken the place of another one.
 
     copies: the newest report of each copy.
+    heard: those of them that are of copies that are heard.
     accepted: the loss that was accepted last, before this call.
-    Raises ProblemError if no copy has found a loss, TransportError, and what `registry` raises.
+    Raises ProblemError if no copy has found a loss, or an earlier order stands that no copy follows. Raises
+    TransportError, and what `registry` raises.
     """
     where = TopicPartition(registry.topics.tasks(task.stream, task.partitioner), task.partition)
     if topic_id := _new_topic(transport, registry, task, where, copies, accepted):
@@ -67,8 +70,9 @@ def accepted_loss(
         if accepted is not None:
             cut = replace(cut, topic_id=accepted.topic_id, begin=accepted.begin)
         return AcceptedLoss(Outcome.CUT, cut, last.offset - cut.offset)
+    _check_is_found(transport, task, where, heard, accepted)
     if accepted is not None:
-        _check_topic(transport, task, where, accepted)
+        _check_is_followed(task, heard)
         return AcceptedLoss(Outcome.ACCEPTED_BEFORE, accepted, 0)
     raise refusal(
         409,
@@ -77,17 +81,50 @@ def accepted_loss(
     )
 
 
-def _check_topic(transport: Transport, task: TaskKey, where: TopicPartition, accepted: Cut) -> None:
-    """Raise ProblemError if the log of a task is not the topic that was accepted last. Its copies notice that within
-    seconds, and then need another order.
+def _check_is_found(
+    transport: Transport,
+    task: TaskKey,
+    where: TopicPartition,
+    heard: Collection[CopyStatus],
+    accepted: Cut | None,
+) -> None:
+    """Raise ProblemError if the broker shows a loss that no copy has found so far. Copies do within seconds, and then
+    need the order.
     """
     present = transport.topic_ids([where.topic]).get(where.topic)
-    if accepted.topic_id and present != accepted.topic_id:
+    reached = max((copy.position for copy in heard if _goes_on(copy)), default=0)
+    if present is None:
+        what = f"the topic {where.topic} is gone"
+    elif accepted is not None and accepted.topic_id not in ("", present):
+        what = f"the topic {where.topic} is another one than was accepted before"
+    elif (end := transport.end_offset(*where)) < reached:
+        what = f"the log ends at offset {end:,}, and was processed up to {reached:,}"
+    else:
+        return
+    raise refusal(
+        409, f"not yet: {what}, and no copy of {task} has found that so far. Look again in a few seconds"
+    )
+
+
+def _check_is_followed(task: TaskKey, heard: Collection[CopyStatus]) -> None:
+    """Raise ProblemError if no copy follows the loss that was accepted last, or is about to."""
+    stopped = [
+        copy
+        for copy in heard
+        if copy.lost is not None or copy.replaced is not None or copy.left_behind is not None
+    ]
+    if not stopped and not any(_goes_on(copy) for copy in heard):
         raise refusal(
             409,
-            f"the topic {where.topic} is gone, or another one than was accepted before, and no copy of {task} has "
-            "noticed that yet: order it again in ten seconds",
+            f"not yet: an earlier order about {task} stands, and no copy follows it so far: none is heard, or each is "
+            "being opened, or has failed otherwise. Look again in a few seconds; `railgun cluster --tasks` shows the "
+            "copies",
         )
+
+
+def _goes_on(copy: CopyStatus) -> bool:
+    """Whether a copy is open, and processes its log."""
+    return copy.state not in (CopyState.FAILED, CopyState.CLOSED) and not copy.is_opening
 
 
 def check_goes_on(

@@ -82,6 +82,7 @@ class KafkaCatalogue:
 
     def _status(self, parts: Parts) -> dict[str, Any]:
         known, logs = parts.intakes.now.catalog, parts.task_logs.rooms()
+        away_s = self._running.away_s
         streams: list[dict[str, Any]] = [
             {
                 "name": name,
@@ -96,13 +97,15 @@ class KafkaCatalogue:
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
             "cluster": at_a_glance(
+                parts.task_states.nodes(known, away_s or 0.0),
                 tasks,
                 parts.unanswered.tasks(),
                 parts.exchange.pending_table,
                 self._cluster.log_retention_ms,
-                {} if self._running.is_away else parts.weak_topics.among(task_topics(parts)),
-                None if self._running.is_away else parts.weak_topics.brokers(),
+                {} if away_s is not None else parts.weak_topics.among(task_topics(parts)),
+                None if away_s is not None else parts.weak_topics.brokers(),
                 logs,
+                away_s,
             ),
             "streams": streams,
         }

@@ -180,7 +180,7 @@ class ClusterState:
             copies = [copy.status for copy in self._observed.reports.copies(task)]
             if any(copy.replaced is not None for copy in copies):
                 self._check_releases()
-            found = accepted_loss(self._transport, registry, task, copies, accepted)
+            found = accepted_loss(self._transport, registry, task, copies, heard, accepted)
             if found.cut != accepted:
                 self._send(AcceptedCut(**task._asdict(), **asdict(found.cut)))
         self._await(lambda plan: found.cut.is_in(plan.cuts.get(task)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from frontend.exchange.exchange import Limits
 from frontend.exchange.front_end import FrontEnd, made_up
+from frontend.formats.schemas import Schemas
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from frontend.topics.schemas import Schemas
 from railgun.config.settings import InputSettings
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.topics import PREFIX

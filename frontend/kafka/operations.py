@@ -3,6 +3,7 @@
 The pages of the cluster call them.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from frontend.backend.cluster import GapOrder
@@ -33,18 +34,16 @@ class KafkaOperations:
         )
 
     async def drain(self, node: str, *, fewer_copies: bool) -> dict[str, Any]:
-        return await self._running.call(
+        return await self._ordered(
             lambda parts: parts.cluster_state.order(node, parts.tasks, is_on=True, fewer_copies=fewer_copies)
         )
 
     async def undrain(self, node: str) -> dict[str, Any]:
-        return await self._running.call(
-            lambda parts: parts.cluster_state.order(node, parts.tasks, is_on=False)
-        )
+        return await self._ordered(lambda parts: parts.cluster_state.order(node, parts.tasks, is_on=False))
 
     async def accept_cut(self, stream: str, partitioner: str, partition: int) -> dict[str, Any]:
         named = stream, partitioner, partition
-        return await self._running.call(
+        return await self._ordered(
             lambda parts: parts.cluster_state.accept_cut(_task(parts, *named), parts.registry)
         )
 
@@ -52,9 +51,14 @@ class KafkaOperations:
         self, stream: str, partitioner: str, partition: int, order: GapOrder
     ) -> dict[str, Any]:
         named = stream, partitioner, partition
-        return await self._running.call(
+        return await self._ordered(
             lambda parts: parts.cluster_state.accept_gap(_task(parts, *named), parts.registry, order)
         )
+
+    async def _ordered(self, give: Callable[[Parts], dict[str, Any]]) -> dict[str, Any]:
+        """Give an order. Raises ProblemError, at once if the broker is known not to answer."""
+        self._running.check_reached()
+        return await self._running.call(give)
 
 
 def _task(parts: Parts, stream: str, partitioner: str, partition: int) -> TaskKey:

@@ -9,6 +9,7 @@ from functools import partial
 
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
+from frontend.formats.format_checks import with_usable_formats
 from frontend.kafka.cluster_state import ClusterState
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.introduction import introduce
@@ -16,7 +17,6 @@ from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
 from frontend.kafka.weak_topics import WeakTopics
-from frontend.topics.format_checks import with_usable_formats
 from frontend.topics.inputs import Inputs
 from frontend.topics.recorded import RecordedReplies
 from frontend.topics.route import Means

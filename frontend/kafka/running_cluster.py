@@ -15,12 +15,12 @@ from frontend.backend.abandonable_call import call_abandonably
 from frontend.backend.failures import registry_problem
 from frontend.backend.readiness import READY, STOPPING, Readiness, unavailable
 from frontend.exchange.warm_up import warm_up
+from frontend.formats.format_checks import with_usable_formats
 from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
 from frontend.scoring.scoring import StreamView
-from frontend.topics.format_checks import with_usable_formats
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
 from railgun.catalog.model import Definitions
@@ -104,6 +104,16 @@ class RunningCluster:
     def is_away(self) -> bool:
         """Whether the broker is known not to answer."""
         return self._wait.reason is not None
+
+    @property
+    def away_s(self) -> float | None:
+        """How long ago the broker answered last, in seconds, if it is known not to answer now; else None."""
+        return self._wait.away_s
+
+    def check_reached(self) -> None:
+        """Raise ProblemError (503) if the broker is known not to answer."""
+        if (reason := self._wait.reason) is not None:
+            raise unfinished(False, reason)
 
     def readiness(self) -> Readiness:
         """Return whether requests are taken now, and whether any task is answered."""

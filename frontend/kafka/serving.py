@@ -8,12 +8,12 @@ import uvloop
 
 from frontend.exchange.exchange import Limits
 from frontend.exchange.front_end import FrontEnd, made_up
+from frontend.formats.schemas import schemas_of
 from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from frontend.kafka.backend import KafkaBackend
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.node_beside import NodeBeside
 from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
-from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from frontend.exchange.pending_table import PendingTable
@@ -32,6 +32,7 @@ from railgun.wording import gap_text
 
 
 def at_a_glance(
+    nodes: Mapping[str, Collection[int]],
     tasks: Sequence[Mapping[str, Any]],
     unanswered: Sequence[TaskKey],
     waiting: PendingTable,
@@ -39,9 +40,11 @@ def at_a_glance(
     weak_topics: Mapping[str, str],
     brokers: int | None,
     logs: Mapping[TaskKey, LogRoom],
+    away_s: float | None = None,
 ) -> dict[str, Any]:
     """Return the summary of a cluster for `railgun status`.
 
+    nodes: the units of each node that have copies, from `TaskStates.nodes`.
     tasks: the states of all tasks, from `TaskStates.tasks`.
     unanswered: the tasks that no copy answers.
     waiting: the requests that wait for answers.
@@ -49,14 +52,11 @@ def at_a_glance(
     weak_topics: topics of which one broker's loss could lose records, each with the reason.
     brokers: how many live; None if that is not known.
     logs: the logs of tasks, as far as they are known.
+    away_s: how long ago the broker answered last, in seconds, while it does not answer; None while it does.
     """
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
-    units: dict[str, set[int]] = {}
-    for task in tasks:
-        for copy in task["copies"]:
-            units.setdefault(copy["node"], set()).add(copy["unit"])
     return {
-        "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(units.items())],
+        "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(nodes.items())],
         "tasks": dict(sorted(states.items())),
         "unanswered": listed(unanswered),
         "lag": sum(task["lag"] for task in tasks),
@@ -65,6 +65,7 @@ def at_a_glance(
         "log_warning": log_warning(logs),
         "weak_topics": dict(weak_topics),
         "brokers": brokers,
+        "broker_away_s": None if away_s is None else round(away_s, 1),
         "pending_events": waiting.events,
         "pending_oldest_s": round(waiting.oldest_s(), 3),
     }
@@ -221,9 +222,20 @@ class TaskStates:
                 found.add(name)
         return found
 
-    def _copies(self, task: TaskKey) -> list[dict[str, Any]]:
-        """Return the copies of a task that have reported lately, in the words that nodes use among themselves."""
-        since_s = time.monotonic() - self._silent_s
+    def nodes(self, catalog: Catalog, ago_s: float = 0.0) -> dict[str, set[int]]:
+        """Return the units of each node that have copies of tasks. ago_s: as they were so many seconds ago."""
+        found: dict[str, set[int]] = {}
+        for key in catalog.task_keys:
+            for copy in self._copies(key, ago_s):
+                found.setdefault(copy["node"], set()).add(copy["unit"])
+        return found
+
+    def _copies(self, task: TaskKey, ago_s: float = 0.0) -> list[dict[str, Any]]:
+        """Return the copies of a task that have reported lately, in the words that nodes use among themselves.
+
+        ago_s: lately is before so many seconds.
+        """
+        since_s = time.monotonic() - ago_s - self._silent_s
         heard = heard_copies(self.reports, self.plan.policy, task, lambda each: each.reported_s > since_s)
         return [
             shown_copy(copy, heard[copy])

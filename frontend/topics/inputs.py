@@ -27,6 +27,9 @@ _AGAIN_S, _AGAIN_MAX_S, _HEALTHY_S = 0.5, 10.0, 30.0
 # The time for all inputs to finish what is under way, to leave their groups, and to give up transactions.
 _END_S = 40.0
 
+# How long leaders have to say where partitions end. A rebalance waits for it.
+_ENDS_S = 5.0
+
 _log = logging.getLogger("railgun.frontend")
 
 
@@ -197,7 +200,7 @@ class Inputs:
         return ends
 
     def _present_ends(self, wheres: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        return {where: end for where, (_, end) in self._transport.bounds_of(wheres).items()}
+        return {where: end for where, (_, end) in self._transport.bounds_of(wheres, _ENDS_S).items()}
 
     def _end(self, name: str, running: StreamInput) -> None:
         running.stop()

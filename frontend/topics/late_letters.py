@@ -6,8 +6,7 @@ import msgspec
 from confluent_kafka import Message
 
 from frontend.problems import Problem
-from frontend.topics.values import letter
-from frontend.topics.windows import Letter
+from frontend.topics.dead_letters import Letter, letter
 from railgun.ingest.replies import Reply
 from railgun.ingest.result_table import LATE_WORDS
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
-from frontend.topics.schemas import Schemas
+from frontend.formats.schemas import Schemas
 from frontend.topics.stream_output import StreamOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry

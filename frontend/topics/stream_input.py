@@ -15,15 +15,16 @@ import numpy as np
 from confluent_kafka import Message
 
 from frontend.exchange.streams import StreamIntake
+from frontend.formats.errors import SchemaPendingError
+from frontend.formats.values import RecordValues, events_of
 from frontend.topics.answers import AnswerThread
 from frontend.topics.backlog import Backlog, EndsOf
-from frontend.topics.errors import SchemaPendingError
+from frontend.topics.dead_letters import letter
 from frontend.topics.input_reports import InputReports
 from frontend.topics.path_misses import PathMisses
 from frontend.topics.positions import InputPositions
 from frontend.topics.route import Means, Route
 from frontend.topics.same_topics import SameTopics
-from frontend.topics.values import RecordValues, events_of, letter
 from frontend.topics.windows import Run, Window, Windows
 from railgun.ingest.ids import PositionIds
 from railgun.ingest.recording import note_refused

@@ -10,25 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from time import monotonic
-from typing import NamedTuple
 
 from confluent_kafka import Message
 
+from frontend.topics.dead_letters import Letter
 from railgun.ingest.accepted import AcceptedBatch, Position
-from railgun.messaging.transport import Headers, TopicPartition
+from railgun.messaging.transport import TopicPartition
 from railgun.registry.input_topics import InputTopic
 
 # How long an event's answer is waited for at first, and at most. If none comes the event is written to its tasks' logs
 # once more, and the next wait is twice as long: while all units are away for an hour that makes eight copies, not 120.
 ASK_MS, ASK_MOST_MS = 30_000, 960_000
-
-
-class Letter(NamedTuple):
-    """A dead letter: a record that could not be used, as it came, and headers that say why."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,10 @@ RESPONSE_HEADERS = (
     ("content-security-policy", "frame-ancestors 'none'"),
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
-    ("cache-control", "no-store"),
 )
-"""Headers of every answer. They tell browsers to show no frame, guess no type, send no referrer and keep no copy."""
+"""Headers of every answer. They tell browsers to show no frame, guess no type and send no referrer."""
+NO_STORE = ("cache-control", "no-store")
+"""Header of every answer that may hold anything of anybody. It tells browsers to keep no copy."""
 _OWN_SITES = frozenset({b"same-origin", b"none"})
 _AUTHORITY = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::[0-9]*)?")
 _LOCALHOST = "localhost"

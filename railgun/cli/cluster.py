@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from railgun.cli.failures import UsageError
+from railgun.cli.failures import EXIT_NO, UsageError
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_server, client_of
+from railgun.cli.server_url import add_server, client_of, ordering_client
 from railgun.cli.wording import behind_text, log_columns, size_text, table_lines
 from railgun.wording import counted, time_text
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from railgun.client.client import Client
 
 _PLAN, _ACCEPT_CUT, _ACCEPT_GAP = "plan", "accept-cut", "accept-gap"
+_CUT_DELETES = (
+    "copies that had processed records which its log has lost will delete their data and be made anew from the log; if "
+    "the topic of its log was deleted or made anew, every copy will delete its data and begin with nothing"
+)
 
 
 def as_text(cluster: Mapping[str, Any], *, with_tasks: bool = False) -> str:
@@ -149,7 +153,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NODE",
         help="for accept-gap: go on with the state of this node, whatever nodes that do not run have",
     )
-    parser.add_argument("--yes", action="store_true", help="for accept-gap: do not ask")
+    parser.add_argument("--yes", action="store_true", help="for accept-cut and accept-gap: do not ask")
     parser.add_argument("--tasks", action="store_true", help="show the copies and the log of each task")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_server(parser)
@@ -167,21 +171,32 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(f"write it as railgun cluster {arguments.what} STREAM/PARTITIONER/PARTITION")
     if arguments.task is not None and not (is_cut or is_gap):
         raise UsageError(f"{arguments.task!r}: only {_ACCEPT_CUT} and {_ACCEPT_GAP} take the name of a task")
-    if not is_gap and (arguments.yes or arguments.from_node is not None):
-        raise UsageError("--from and --yes belong to railgun cluster accept-gap STREAM/PARTITIONER/PARTITION")
+    if arguments.from_node is not None and not is_gap:
+        raise UsageError("--from belongs to railgun cluster accept-gap STREAM/PARTITIONER/PARTITION")
+    if arguments.yes and not (is_cut or is_gap):
+        raise UsageError(f"--yes belongs to railgun cluster {_ACCEPT_CUT} and {_ACCEPT_GAP}")
+    if is_cut or is_gap:
+        with ordering_client(arguments, f"cluster {arguments.what}") as client:
+            return (_accept_gap if is_gap else _accept_cut)(client, arguments)
     with client_of(arguments) as client:
-        if is_gap:
-            return _accept_gap(client, arguments)
-        if is_cut:
-            accepted = client.accept_cut(*_parts_of(arguments.task))
-            print(json.dumps(accepted, indent=2) if arguments.json else _accepted(accepted))
-            return 0
         found = client.what_if(arguments.what_if) if is_plan else client.cluster()
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
         show = consequences_as_text if is_plan else as_text
         print(show(found, with_tasks=arguments.tasks), end="")
+    return 0
+
+
+def _accept_cut(client: "Client", arguments: argparse.Namespace) -> int:
+    """Say what may be deleted, ask, and accept that a task's log has lost records or is another one."""
+    task = _parts_of(arguments.task)
+    if not arguments.yes:
+        print(f"{arguments.task}: {_CUT_DELETES}", file=sys.stderr)
+        if not _agrees():
+            return EXIT_NO
+    accepted = client.accept_cut(*task)
+    print(json.dumps(accepted, indent=2) if arguments.json else _accepted(accepted))
     return 0
 
 
@@ -193,16 +208,19 @@ def _accept_gap(client: "Client", arguments: argparse.Namespace) -> int:
         gap = client.accept_gap(*task, node=node, dry_run=True)
         print(gap_as_text(gap), file=sys.stderr)
         if gap["outcome"] == "would_cross" and not _agrees():
-            print("nothing was changed", file=sys.stderr)
-            return 1
+            return EXIT_NO
     gap = client.accept_gap(*task, node=node, agreed=gap)
     print(json.dumps(gap, indent=2) if arguments.json else gap_as_text(gap))
     return 0
 
 
 def _agrees() -> bool:
+    """Ask, and return whether the answer is yes. Otherwise say that nothing was changed."""
     print("Go on? [y/N] ", end="", flush=True, file=sys.stderr)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    agrees = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if not agrees:
+        print("nothing was changed", file=sys.stderr)
+    return agrees
 
 
 def gap_as_text(gap: Mapping[str, Any]) -> str:
@@ -259,7 +277,10 @@ CLUSTER = Command(
         "stop. Answers to the lost records were given, and later answers do not count them. Where the topic\n"
         "of a task was deleted, or made anew, its copies delete their state and begin anew. `railgun cluster\n"
         "accept-gap TASK` has a task go on whose log no longer reaches the state of any copy, with the newest\n"
-        "state that is left and without the events between. It says what is lost, and asks.\n\n"
+        "state that is left and without the events between. Both say what that takes away, and ask. The exit\n"
+        "code is 0 when the order is accepted, now or before, 1 if the question is not answered with yes, and\n"
+        "2 for whatever else is wrong: no copy has found a loss, or not yet, or the broker does not answer for\n"
+        "10 s.\n\n"
         "state: live; away: it does not take part now; draining: its copies are made elsewhere; drained: it\n"
         "has none any more, and may be stopped. A node that is emptied while it is away is `draining, away`.\n\n"
         "copies: answering: it answers the task's events; silent: it has caught up, and another one answers,\n"

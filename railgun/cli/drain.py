@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from railgun.cli.failures import EXIT_NO
 from railgun.cli.parser import Command
-from railgun.cli.server_url import add_server, client_of
+from railgun.cli.server_url import add_server, ordering_client
 from railgun.wording import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _drain(arguments: argparse.Namespace) -> int:
     from railgun.client.errors import ProblemError
 
     name: str = arguments.node
-    with client_of(arguments) as client:
+    with ordering_client(arguments, "drain") as client:
         try:
             node = client.drain(name, fewer_copies=arguments.fewer_copies)
         except ProblemError as error:
@@ -86,8 +86,7 @@ def _node_of(cluster: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _undrain(arguments: argparse.Namespace) -> int:
-
-    with client_of(arguments) as client:
+    with ordering_client(arguments, "undrain") as client:
         node = client.undrain(arguments.node)
     if node.get("was_drained", True):
         when = f": {node['state']}" if node.get("alive", True) else " once it is back: it is away"
@@ -107,7 +106,8 @@ DRAIN = Command(
         "no drain.\n\n"
         "The exit code is 0 when the node has no copies (with --no-wait: when the order is accepted), 1 where\n"
         "the order is refused, as too few nodes are left for all copies, or is taken back meanwhile, and 2\n"
-        "for whatever else is wrong: there is no such node, no server, or no node that leads."
+        "for whatever else is wrong: there is no such node, no server, no node that leads, or the broker does\n"
+        "not answer for 10 s."
     ),
     example="railgun drain node-2",
     configure=_configure_drain,

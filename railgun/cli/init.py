@@ -84,8 +84,8 @@ def _of_file(path: Path) -> "Sample":
 
 
 def _of_topic(arguments: argparse.Namespace) -> "Sample":
-    from frontend.topics.sampling import sample_of
-    from frontend.topics.schemas import schemas_of
+    from frontend.formats.sampling import sample_of
+    from frontend.formats.schemas import schemas_of
     from railgun.config.loading import settings_of
     from railgun.messaging.kafka.configured import kafka_settings
     from railgun.messaging.kafka.newest import newest_records

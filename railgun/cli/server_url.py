@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 from railgun.cli.failures import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from railgun.client.client import Client
+    from railgun.client.errors import ClientError
 
 TOKEN_VARIABLE = "RAILGUN_TOKEN"
 _PATIENCE_S, _LISTENS_WITHIN_S = 300.0, 10.0
+# How long an order to a cluster is repeated: as long as a change of a stream waits for a broker that is away.
+_ORDER_S = 10.0
 
 
 def add_server(parser: argparse.ArgumentParser, *, has_own_key: bool = False) -> None:
@@ -99,13 +104,26 @@ def token_from(file: str | None) -> str | None:
 
 def patient_client(arguments: argparse.Namespace, command: str) -> "Client":
     """Return a client that waits for its server, and says on stderr why. Raises as `client_of` does."""
-    from railgun.client.errors import ClientError
-
     patience_s: float = arguments.patience
+    return client_of(
+        arguments,
+        patience_s=patience_s,
+        connects_within_s=min(patience_s, _LISTENS_WITHIN_S),
+        on_wait=_saying(command, patience_s),
+    )
 
-    def say(why: ClientError) -> None:
+
+def ordering_client(arguments: argparse.Namespace, command: str) -> "Client":
+    """Return a client for orders to a cluster. It waits 10 s at most for a server that takes none, as while the broker
+    is away, and says on stderr why. Raises as `client_of` does.
+    """
+    return client_of(arguments, patience_s=_ORDER_S, on_wait=_saying(command, _ORDER_S))
+
+
+def _saying(command: str, patience_s: float) -> "Callable[[ClientError], None]":
+    """Return a function that says on stderr what a command waits for."""
+
+    def say(why: "ClientError") -> None:
         print(f"railgun {command}: waiting, up to {patience_s:g} s: {why}", file=sys.stderr)
 
-    return client_of(
-        arguments, patience_s=patience_s, connects_within_s=min(patience_s, _LISTENS_WITHIN_S), on_wait=say
-    )
+    return say

@@ -46,8 +46,12 @@ def _cluster(cluster: Mapping[str, Any]) -> str:
     """Return one line about the cluster: its nodes and tasks, and warnings."""
     nodes = cluster.get("nodes") or []
     states = ", ".join(f"{count:,} {state}" for state, count in (cluster.get("tasks") or {}).items())
+    away_s = cluster.get("broker_away_s")
+    away = (
+        "" if away_s is None else f"the broker does not answer, nodes are as they were {away_s:.0f} s ago: "
+    )
     parts = [
-        f"{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
+        f"{away}{counted(len(nodes), 'node')}, {counted(sum(len(each['units']) for each in nodes), 'unit')}",
         f"tasks: {states or 'none'}",
         f"{counted(cluster.get('lag', 0), 'record')} behind",
         f"{counted(cluster.get('pending_events', 0), 'event waits', 'events wait')} for answers",

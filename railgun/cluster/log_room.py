@@ -52,6 +52,11 @@ class LogRoom:
     end: int = 0
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the log does not have the needed record any more."""
+        return self.needed is not None and self.needed < self.start
+
+    @property
     def is_short(self) -> bool:
         """Whether less than half of the retention is left, or the needed record may be deleted already.
 
@@ -144,14 +149,22 @@ def short_logs(rooms: Mapping[TaskKey, LogRoom]) -> dict[TaskKey, LogRoom]:
 def log_warning(rooms: Mapping[TaskKey, LogRoom]) -> str | None:
     """Return a warning about the logs that are short; None if there are none."""
     short = short_logs(rooms)
-    if not short:
-        return None
-    named = [f"{task} ({room.copy}, {_time_left(room)})" for task, room in short.items()]
-    return (
-        f"{counted(len(short), 'log')} will lose records that a copy's last checkpoint needs, with less than half "
-        f"of log_retention left: {listed(named, _SHOWN)}; have these nodes run and catch up before that, or give the "
-        "streams a longer log_retention"
-    )
+    lost = [f"{task} ({room.copy})" for task, room in short.items() if room.is_lost]
+    losing = [f"{task} ({room.copy}, {_time_left(room)})" for task, room in short.items() if not room.is_lost]
+    said = []
+    if lost:
+        said.append(
+            f"{counted(len(lost), 'log has', 'logs have')} lost records that a copy's last checkpoint needs: "
+            f"{listed(lost, _SHOWN)}; unless such a copy takes another checkpoint first, it can go on only with data "
+            "of a copy on another node"
+        )
+    if losing:
+        said.append(
+            f"{counted(len(losing), 'log')} will lose records that a copy's last checkpoint needs, with less than half "
+            f"of log_retention left: {listed(losing, _SHOWN)}; have these nodes run and catch up before that, or give "
+            "the streams a longer log_retention"
+        )
+    return "; ".join(said) or None
 
 
 def _time_left(room: LogRoom) -> str:

@@ -41,9 +41,11 @@ class DiskCopy(OfTask, kw_only=True):
     """A task's data in a node's folder, whether a copy is open or not.
 
     size_bytes: the size of its files a moment ago, rounded to two digits.
+    has_checkpoint: whether it may have a checkpoint, so that its state can go on from there.
     """
 
     size_bytes: int = 0
+    has_checkpoint: bool = True
 
 
 class NodeRecord(msgspec.Struct, kw_only=True, tag_field="kind", tag="node"):

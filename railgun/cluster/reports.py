@@ -83,6 +83,11 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
     folder_id: str = ""
 
     @property
+    def is_opening(self) -> bool:
+        """Whether the copy is being opened, or fetches its data. It may go on, or find that it cannot."""
+        return self.state is CopyState.BEHIND and (not self.folder_id or self.fetching is not None)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether the copy waits to fetch its data: for its turn, for a donor, or after a fetch that failed."""
         return self.fetching is not None and not self.fetching.donor

@@ -18,6 +18,7 @@ from railgun.cluster.silence import UNIT_SILENT_S
 from railgun.node.ending import STOP_S
 from railgun.node.liveness import Liveness
 from railgun.node.parent import METRICS
+from railgun.wording import counted
 
 # The pause between the death of a process and its next start: it doubles each time, up to a limit. After a while of
 # health it starts at the first value again.
@@ -59,6 +60,8 @@ class ChildProcess:
         self._heartbeats, self._liveness = 0, Liveness()
         self._is_killed = self._is_missed = False
         self.starts = 0
+        # How often it has ended since it was last well for a while, and why it did the last time.
+        self._ends, self._why_ended = 0, ""
         self._backoff_s, self._due_s, self._started_s = BACKOFF_S, 0.0, 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
@@ -87,6 +90,13 @@ class ChildProcess:
         return f"{self._name} has said nothing for {self._liveness.silent_s:.0f} s"
 
     @property
+    def ended(self) -> str | None:
+        """How often the process has ended by itself, and why, while it is not ready; None if it has not."""
+        if self.is_ready or not self._ends:
+            return None
+        return f"{self._name} ended {counted(self._ends, 'time')}, last: {self._why_ended}"
+
+    @property
     def failed_here(self) -> list[str]:
         """The tasks whose copies have failed in this unit alone, as far as it knows: other nodes could answer them."""
         return list(self.heartbeat.get("failed_here", ()))
@@ -96,7 +106,9 @@ class ChildProcess:
 
         Called many times a second: the silence of a process counts only as far as it is.
         """
-        self._was_ready = self._was_ready or self.is_ready
+        if self.is_ready:
+            self._was_ready = True
+            self._ends = 0 if self._is_healthy else self._ends
         if self._process is None:
             if time.monotonic() >= self._due_s:
                 self._start()
@@ -219,13 +231,24 @@ class ChildProcess:
     def _died(self, code: int) -> None:
         process, self._process = self._process, None
         assert process is not None
+        self._join()
+        self._ends, self._why_ended = self._ends + 1, str(self.heartbeat.get("failure") or f"with {code}")
         self._let_go(process)
-        now_s = time.monotonic()
-        if now_s - self._started_s >= HEALTHY_S:
+        if self._is_healthy:
             self._backoff_s = BACKOFF_S
         _log.error("%s ended with %d; it is started again in %.1f s", self._name, code, self._backoff_s)
-        self._due_s = now_s + self._backoff_s
+        self._due_s = time.monotonic() + self._backoff_s
         self._backoff_s = min(2 * self._backoff_s, BACKOFF_MAX_S)
+
+    @property
+    def _is_healthy(self) -> bool:
+        """Whether the process has been running for a while, or had when it ended just now."""
+        return time.monotonic() - self._started_s >= HEALTHY_S
+
+    def _join(self) -> None:
+        """Wait until all that a process has said that has ended is taken in."""
+        if self._listener is not None:
+            self._listener.join()
 
     def _forget(self) -> None:
         """Forget what was heard of the process that has ended."""
@@ -234,8 +257,7 @@ class ChildProcess:
         self._is_killed = self._is_missed = False
 
     def _let_go(self, process: "subprocess.Popen[bytes]") -> None:
-        if self._listener is not None:
-            self._listener.join()
+        self._join()
         self._forget()
         # No thread may write to a pipe that has been closed: another file may have got its number.
         with self._telling:

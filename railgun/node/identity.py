@@ -14,7 +14,8 @@ IDENTITY = "node.json"
 """The file in the data folder that keeps the identity."""
 AUTO = "auto"
 """The value of `cluster.node_name` that names a node after its machine, by the machine's name at the first start."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_NAME_MAX = 200
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class IdentityError(Exception):
@@ -56,6 +57,10 @@ def node_identity(data: Path, configured: str) -> Identity:
     path = data / IDENTITY
     kept = _read(path)
     name = configured if configured != AUTO else (kept.name if kept else "") or platform.node() or "node"
+    if len(name) > _NAME_MAX:
+        raise IdentityError(
+            f"cluster.node_name: {name[:80]!r}… has {len(name):,} characters; a node's name has {_NAME_MAX} at most"
+        )
     if _NAME.fullmatch(name) is None:
         raise IdentityError(
             f"cluster.node_name: {name[:80]!r} cannot be a node's name; it has letters, digits, dots, underscores and "

@@ -20,7 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from railgun.access import clear_text
-from railgun.access.browsers import RESPONSE_HEADERS
+from railgun.access.browsers import NO_STORE, RESPONSE_HEADERS
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Guard
 from railgun.access.refusal_collector import RefusalCollector
 from railgun.access.refusals import UNAUTHORIZED, refusals
@@ -111,8 +111,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
-        for name, value in (*RESPONSE_HEADERS, *((each.decode(), of.decode()) for each, of in headers)):
+        for name, value in (*RESPONSE_HEADERS, NO_STORE):
             self.send_header(name, value)
+        for each, of in headers:
+            self.send_header(each.decode(), of.decode())
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

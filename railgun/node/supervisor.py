@@ -107,7 +107,10 @@ class Supervisor:
         hung = [unit.hang for unit in self.units if unit.hang is not None]
         if hung:
             return f"{NODE_NOT_READY}{listed(hung)}"
-        return self.shortfall if self.has_caught_up else "starting: units are starting"
+        if self.has_caught_up:
+            return self.shortfall
+        ended = [unit.ended for unit in self.units if unit.ended is not None]
+        return f"starting: {'; '.join(ended) or 'units are starting'}"
 
     def run(
         self,

@@ -111,6 +111,7 @@ class TransferProcess:
         brokers for good.
         """
         self._snapshots.begin()
+        _warn_of_cas(self._settings.cluster)
         catalog = Topics(self._settings.cluster.topic_prefix).catalog
         watchdog = ClientWatchdog(kafka_settings(self._settings), catalog, on_lost=stopped.set)
         with contextlib.ExitStack() as running:
@@ -234,3 +235,11 @@ def _donors_tls(cluster: ClusterSettings) -> ssl.SSLContext:
     except OSError as error:
         why = "it holds no certificates" if isinstance(error, ssl.SSLError) else error.strerror
         raise DonorError(f"cluster.transfer_ca: {file}: {why}; name a file of CAs in PEM") from None
+
+
+def _warn_of_cas(cluster: ClusterSettings) -> None:
+    """Log a warning if the file of the CAs cannot be used. Each fetch looks at it again."""
+    try:
+        _donors_tls(cluster)
+    except DonorError as error:
+        _log.warning("nothing can be fetched from nodes that speak TLS: %s", error)

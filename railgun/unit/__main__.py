@@ -16,6 +16,7 @@ from railgun.node.parent import Parent
 from railgun.node.signals import stop_when_asked
 from railgun.registry.errors import RegistryError
 from railgun.state.errors import StateError
+from railgun.unit.heartbeat import failed
 from railgun.unit.process import UnitPlace, run_unit
 from railgun.wording import error_text
 from reservoir.errors import ReservoirError
@@ -46,6 +47,7 @@ def main(words: Sequence[str] | None = None, deadlines: Deadlines = DEADLINES) -
             run_unit(settings, place, stopped, parent, deadlines)
         except _FAILED as error:
             logging.getLogger("railgun.unit").error("%s ends: %s", name, error_text(error))
+            parent.write(failed(error_text(error)))
             return 1
     return 0
 

@@ -17,12 +17,20 @@ from railgun.unit.loop import UnitLoop
 from railgun.unit.telemetry import UnitTelemetry
 
 INTERVAL_S = 1.0
+# The most characters of an error that the supervisor is told.
+_FAILURE_MAX = 500
 
 # In these modules a thread waits for the broker: for an answer, for room, or for another thread that does.
 _BROKER_ROOM = f"{messaging.__name__}."
 _BROKER_MODULES = frozenset((held_replies.__name__, outstanding.__name__))
 
 _encode = msgspec.json.Encoder().encode
+_STOPPING: dict[str, Any] = {"version": 1, "ready": False, "stopping": True}
+
+
+def failed(error: str) -> bytes:
+    """Return the line with which a unit that ends by an error tells its supervisor that error."""
+    return _encode({**_STOPPING, "failure": " ".join(error.split())[:_FAILURE_MAX]}) + b"\n"
 
 
 class Heartbeat:
@@ -51,7 +59,7 @@ class Heartbeat:
 
     def __exit__(self, *raised: object) -> None:
         self._over.set()
-        self._send({"version": 1, "ready": False, "stopping": True})
+        self._send(_STOPPING)
 
     def beat(self) -> bool:
         """Send a heartbeat if one is due. Called in every round. Returns whether the unit has just become ready."""

@@ -39,4 +39,4 @@ def test_a_cluster_under_load(kafka: str, tmp_path: Path) -> None:
 def test_events_go_to_a_topic_one_by_one() -> None:
     with pytest.raises(ValueError, match="one by one"):
         Order("127.0.0.1", 1, "t", Schedule.burst(1), events_each=2, ndjson=True, is_topic=True)
-    assert set(CASES) == {"unit_topic", "in_out", "bulk", "killed"}
+    assert set(CASES) == {"unit_topic", "in_out", "bulk", "killed", "backlog"}

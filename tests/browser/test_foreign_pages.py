@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.chromium import FOREIGN_NAME, chromium
+from tests.browser.chromium import FOREIGN_NAME
 from tests.browser.unprotected import AS_SCRIPT, foreign_site, unprotected
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server, until
@@ -71,12 +71,6 @@ CHANGES = {
 """Scripts that would have an event count, or remove the stream."""
 _SCRIPT_TAG = _ELEMENT.replace("TAG", "'script'").replace("PATH", "'/v1/streams'")
 _FRAME = _ELEMENT.replace("TAG", "'iframe'").replace("PATH", "'/docs'")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture

@@ -79,10 +79,11 @@ def test_it_asks_before_it_orders(
     server = Server(outcome)
 
     @contextmanager
-    def client_of(_: Any) -> Iterator[Server]:
+    def ordering_client(_: Any, command: str) -> Iterator[Server]:
+        assert command == "cluster accept-gap"
         yield server
 
-    monkeypatch.setattr(cluster, "client_of", client_of)
+    monkeypatch.setattr(cluster, "ordering_client", ordering_client)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["cluster", "accept-gap", "s/card/0", *more]) == code
     assert server.asked == orders

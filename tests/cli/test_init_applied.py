@@ -20,10 +20,10 @@ from railgun.demo.payments import payments
 from tests.cli.test_init import csv_file, parquet_file
 from tests.cli.test_init_of_topics import as_json, nested_payments, topic_with
 from tests.draft.drafts import changes, ndjson, orders, read
+from tests.frontend.formats.avro_events import encoded, framed
+from tests.frontend.formats.schema_registry import schema_registry
 from tests.frontend.kafka.cluster import LocalCluster
-from tests.frontend.topics.avro_events import encoded, framed
 from tests.frontend.topics.input_topic import InputTopic, headers_of
-from tests.frontend.topics.schema_registry import schema_registry
 from tests.paths.doors import avro_schema
 from tests.paths.protobuf_documents import encoded as encoded_message
 

@@ -16,8 +16,8 @@ from railgun.catalog.model import EARLIEST, LATEST
 from railgun.cli.main import main
 from tests.broker.own_topics import own_prefix
 from tests.draft.drafts import changes, ndjson, orders, read, stream_of, types_of, uncommented
-from tests.frontend.topics.avro_events import encoded, framed
-from tests.frontend.topics.schema_registry import schema_registry
+from tests.frontend.formats.avro_events import encoded, framed
+from tests.frontend.formats.schema_registry import schema_registry
 from tests.paths.protobuf_documents import encoded as encoded_message
 
 _S = 30.0

@@ -140,6 +140,11 @@ def test_a_cluster_at_a_glance() -> None:
         "cluster: 2 nodes, 3 units; tasks: 1 failed, 11 running; 1,204 records behind; 17 events wait for answers, "
         "the oldest for 0.2 s; 3 records could not be read"
     )
+    away = as_text({"cluster": {**cluster, "broker_away_s": 53.6}}).splitlines()[1]
+    assert away.startswith(
+        "cluster: the broker does not answer, nodes are as they were 54 s ago: 2 nodes, 3 units; tasks: "
+    )
+    assert as_text({"cluster": {**cluster, "broker_away_s": None}}) == as_text({"cluster": cluster})
     task = {"stream": "payments", "partitioner": "card"}
     unanswered = [{**task, "partition": partition} for partition in range(10)]
     assert (

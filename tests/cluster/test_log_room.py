@@ -141,6 +141,18 @@ def test_the_warning_names_who_has_to_come_back_the_most_urgent_first() -> None:
     assert log_warning({TASK: room(WEEK_MS)}) is None
 
 
+def test_the_warning_says_of_what_is_gone_that_it_is_lost() -> None:
+    gone, soon = LogRoom(6, 5, A, WEEK_MS, 0), LogRoom(0, 5, B, WEEK_MS, DAY_MS)
+    lost = (
+        "1 log has lost records that a copy's last checkpoint needs: s/k/0 (node-1/0); unless such a copy takes "
+        "another checkpoint first, it can go on only with data of a copy on another node"
+    )
+    assert log_warning({TASK: gone}) == lost
+    both = str(log_warning({TASK: gone, TASK._replace(partition=1): soon}))
+    assert both.startswith(f"{lost}; 1 log will lose records")
+    assert "s/k/1 (node-2/0, 1 d left); have these nodes run" in both
+
+
 def test_an_earlier_release_reads_reports_with_the_new_keys() -> None:
     """It skips what it does not know: here by a struct without them."""
 

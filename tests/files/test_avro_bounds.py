@@ -10,8 +10,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from frontend.topics.avro import AvroReader
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.avro import AvroReader
+from frontend.formats.errors import ValueUnreadableError
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.cli.main import main
 from railgun.files.errors import FileError, UnreadableFileError

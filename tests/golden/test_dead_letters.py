@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from confluent_kafka import Message
 
-from frontend.topics.values import letter
+from frontend.topics.dead_letters import letter
 from railgun.messaging.transport import Entry, TopicPartition, Transport
 from railgun.registry.topics import Topics
 from railgun.unit.outstanding import Outstanding

@@ -3,6 +3,7 @@
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,43 @@ def test_health_makes_it_forget(monkeypatch: pytest.MonkeyPatch) -> None:
     _watched(unit, 3)
     unit.end(time.monotonic() + 60)
     assert unit.starts == 3
+
+
+_FAIL = (
+    'print(\'{"ready": false, "stopping": true, "failure": "no space"}\', flush=True); raise SystemExit(1)'
+)
+
+
+@pytest.mark.parametrize(("code", "why"), [(_FAIL, "no space"), ("raise SystemExit(3)", "with 3")])
+def test_it_knows_how_often_it_ended_and_why(monkeypatch: pytest.MonkeyPatch, code: str, why: str) -> None:
+    monkeypatch.setattr(child_process, "BACKOFF_MAX_S", 0.0)
+    unit = ChildProcess(2, _command(code))
+    assert unit.ended is None
+    _watched(unit, 3)
+    assert unit.ended == f"unit 2 ended 2 times, last: {why}"
+    unit.end(time.monotonic() + 60)
+
+
+def test_how_often_it_ended_is_forgotten_once_it_is_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(child_process, "BACKOFF_MAX_S", 0.0)
+    monkeypatch.setattr(child_process, "HEALTHY_S", 0.5)
+    ended = tmp_path / "ended"
+    once = f"import pathlib; p = pathlib.Path({str(ended)!r}); p.exists() or (p.touch(), exit(1)); "
+    unit = ChildProcess(0, _command(once + _TELL))
+    _watched(unit, 2)
+    assert unit.ended == "unit 0 ended 1 time, last: with 1"
+    deadline = time.monotonic() + 60
+    while unit._ends != 0:
+        assert time.monotonic() < deadline
+        unit.watch()
+        time.sleep(0.01)
+    assert unit.is_ready
+    unit.ask_to_stop()
+    unit.end(deadline)
+    # It is not ready any more, and has not ended by itself since.
+    assert unit.ended is None
 
 
 def test_a_unit_says_that_it_is_ready_and_ends_with_its_node() -> None:

@@ -26,7 +26,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         node_identity(tmp_path, "auto")
 
 
-@pytest.mark.parametrize("name", ["a/b", "-a", "a b", "x" * 201])
+@pytest.mark.parametrize("name", ["a/b", "-a", "a b", ""])
 def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(IdentityError, match=r"cluster\.node_name: .*letters"):
         node_identity(tmp_path, name)
+
+
+def test_a_name_that_is_too_long_is_called_so(tmp_path: Path) -> None:
+    assert node_identity(tmp_path, "x" * 200).name == "x" * 200
+    with pytest.raises(IdentityError, match=r"node_name: 'x{80}'… has 201 characters; .* 200 at most"):
+        node_identity(tmp_path, "x" * 201)

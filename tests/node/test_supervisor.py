@@ -1,5 +1,6 @@
 """A node's supervisor: what it tells the leader's process, and when it says that the node is ready."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from railgun.node.parent import UnitEnded
 from railgun.node.supervisor import Supervisor
+from tests.broker.own_topics import own_prefix
 from tests.unit.local_units import awaited
 
 
@@ -53,6 +55,26 @@ def test_a_unit_that_is_not_ready_for_a_while_is_no_news(
     try:
         awaited(lambda: supervised.units[0].starts > 2)
         assert 2 <= len(said) <= 3
+    finally:
+        stopped.set()
+        supervision.join()
+
+
+def test_a_unit_that_ends_again_and_again_says_why_the_node_is_not_ready(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is where its folder belongs."""
+    monkeypatch.setenv("RAILGUN_CLUSTER__TOPIC_PREFIX", own_prefix("e"))
+    (tmp_path / "file").touch()
+    words = ["--node-folder", str(tmp_path / "file"), "--units", "2", "--index", "0", "--broker", kafka]
+    units = [[sys.executable, "-m", "railgun.unit", *words], _command("import sys; sys.stdin.read()")]
+    node, stopped = Supervisor(tmp_path / "data", units), threading.Event()
+    assert node.waits_for == "starting: units are starting"
+    supervision = threading.Thread(target=node.run, args=[stopped])
+    supervision.start()
+    try:
+        awaited(lambda: node.units[0].starts > 2)
+        assert re.match(r"starting: unit 0 ended \d+ times, last: /.*/file: File exists", str(node.waits_for))
     finally:
         stopped.set()
         supervision.join()

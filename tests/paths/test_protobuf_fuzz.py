@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontend.topics.protobuf import document_of
+from frontend.formats.protobuf import document_of
 from railgun.catalog.stream_reading import stream_from_json
 from tests.counts import examples, seeds
 from tests.oracle.errors import EventRefused

@@ -74,6 +74,8 @@ class DamageFound(logging.Handler):
         super().__init__(logging.WARNING)
         self.said, self.planted = list[str](), set[Path]()
         logging.getLogger("railgun.unit").addHandler(self)
+        # The fixture of this folder has all turned off.
+        logging.disable(logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
         if "its data is damaged" in record.getMessage():
@@ -86,6 +88,7 @@ class DamageFound(logging.Handler):
                 raise Broken(f"nobody has damaged that: {each}")
 
     def end(self) -> None:
+        logging.disable(logging.CRITICAL)
         logging.getLogger("railgun.unit").removeHandler(self)
 
 

@@ -369,3 +369,17 @@ def test_a_file_of_cas_that_cannot_be_used_is_named(tmp_path: Path) -> None:
             DonorError, match=f"cluster.transfer_ca: {file}: {why}; name a file of CAs in PEM"
         ):
             process_module._donors_tls(replace(cluster, transfer_ca=str(file)))
+
+
+def test_a_file_of_cas_that_cannot_be_used_is_warned_of_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before anything has to be fetched. It may be there by then."""
+    cluster = replace(Settings().cluster, transfer_ca=str(tmp_path / "none.pem"), broker="127.0.0.1:1")
+    for found, warned in ((cluster, True), (replace(cluster, transfer_ca="none"), False)):
+        caplog.clear()
+        stopped = threading.Event()
+        stopped.set()
+        TransferProcess(replace(Settings(), cluster=found), tmp_path, "1.0", lambda *_: None, id).run(stopped)
+        text = f"nothing can be fetched from nodes that speak TLS: cluster.transfer_ca: {tmp_path}/none.pem: No such"
+        assert any(each.startswith(text) for each in caplog.messages) is warned

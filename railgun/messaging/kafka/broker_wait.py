@@ -43,7 +43,13 @@ class BrokerWait:
         self._settings, self._log = settings, log
         self._stopped = threading.Event() if stopped is None else stopped
         self._said_s: float | None = None
+        self._answered_s = time.monotonic()
         self.reason: str | None = None
+
+    @property
+    def away_s(self) -> float | None:
+        """How long ago the broker answered last, in seconds, while it does not answer; None while it does."""
+        return None if self.reason is None else time.monotonic() - self._answered_s
 
     def until_there(self) -> None:
         """Wait until the broker answers.
@@ -90,6 +96,7 @@ class BrokerWait:
         self._stopped.wait(_PAUSE_S)
 
     def _there(self) -> None:
+        self._answered_s = time.monotonic()
         if self.reason is not None:
             self.reason, self._said_s = None, None
             self._log.info("the broker answers")

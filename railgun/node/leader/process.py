@@ -19,6 +19,7 @@ from railgun.cluster.policy import ClusterPolicy
 from railgun.cluster.records import READS, DiskCopy, NodeRecord
 from railgun.cluster.silence import MEMBER_LATE_S
 from railgun.config.settings import ClusterSettings, Settings
+from railgun.host.checkpoint_traces import may_have_checkpoint
 from railgun.host.disk_usage import size_of
 from railgun.host.place import task_folder
 from railgun.messaging.errors import TransportFailedError
@@ -231,4 +232,5 @@ class _Known:
             if folder.is_dir():
                 if key not in self._sizes:
                     self._sizes[key] = int(float(f"{size_of(folder):.1e}"))
-                yield DiskCopy(**key._asdict(), size_bytes=self._sizes[key])
+                has_checkpoint = may_have_checkpoint(folder)
+                yield DiskCopy(**key._asdict(), size_bytes=self._sizes[key], has_checkpoint=has_checkpoint)

@@ -54,6 +54,8 @@ ALLOWED: dict[str, Any] = {
     "undrain": OPERATE,
     "accept_cut": OPERATE,
     "accept_gap": OPERATE,
+    "show_console": OPEN,
+    "console_file": OPEN,
     "openapi": OPEN,
     "docs": OPEN,
     "docs_style": OPEN,
@@ -88,7 +90,7 @@ FORMS = [
 
 
 def path_of(row: Route, stream: str = OWN) -> str:
-    return row.path.format(stream=stream, name="none", node="node-1")
+    return row.path.format(stream=stream, name="none", node="node-1", file="shell.js")
 
 
 def head_of(method: str, path: str, given: Sequence[str], *more: str) -> bytes:

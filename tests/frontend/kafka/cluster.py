@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 
 from frontend.exchange.exchange import Limits
+from frontend.formats.schemas import schemas_of
 from frontend.http.service import Service, listen
 from frontend.kafka.backend import KafkaBackend
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.deadlines import DEADLINES, Deadlines
 from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, UnansweredCollector
-from frontend.topics.schemas import schemas_of
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import definition_to_json

@@ -8,12 +8,15 @@ from typing import Any, cast
 import pytest
 
 from frontend.backend.cluster import GapOrder
-from frontend.kafka.accepted_gaps import FoundGap, Standing, found_gap, told_gap
+from frontend.kafka.accepted_gaps import FoundGap, Standing, found_gap, standing_of, told_gap
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyName, CopyState, Gap, LogPoint
+from railgun.cluster.observed import ObservedCluster
+from railgun.cluster.policy import ClusterPolicy
+from railgun.cluster.records import DiskCopy, NodeRecord
 from railgun.cluster.report_table import ReportedCopy
-from railgun.cluster.reports import LeftBehind
+from railgun.cluster.reports import Fetching, LeftBehind
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.kafka_registry import KafkaRegistry
 from tests.cluster.some_reports import TASK, status
@@ -72,6 +75,10 @@ def _copy(node: str, **more: Any) -> ReportedCopy:
     return ReportedCopy(CopyName(node, 0), status(**more), 0.0, 1.0)
 
 
+def _open(node: str, state: CopyState = CopyState.ANSWERING, **more: Any) -> ReportedCopy:
+    return _copy(node, state=state, folder_id="f", **more)
+
+
 def _behind(node: str, position: int, epoch: int = 4, clock_ms: int | None = 4_000) -> ReportedCopy:
     left = LeftBehind(position=position, epoch=epoch, clock_ms=clock_ms)
     return _copy(node, state=CopyState.FAILED, left_behind=left)
@@ -105,8 +112,27 @@ def test_where_no_record_is_left_it_is_now() -> None:
 
 @pytest.mark.parametrize("state", [CopyState.ANSWERING, CopyState.SILENT, CopyState.BEHIND])
 def test_a_copy_that_goes_on_makes_it_needless(state: CopyState) -> None:
+    opening = _open("c", CopyState.BEHIND, fetching=Fetching())
     with pytest.raises(ProblemError, match=f"b/0 of s/k/0 is {state}, and has not failed"):
-        Broker().found(Standing([_behind("a", 70), _copy("b", state=state)], []))
+        Broker().found(Standing([_behind("a", 70), opening, _open("b", state)], []))
+
+
+@pytest.mark.parametrize("accepted", [None, ACCEPTED])
+@pytest.mark.parametrize(
+    ("opening", "does"),
+    [
+        (_copy("b", state=CopyState.BEHIND), "is being opened"),
+        (_open("b", CopyState.BEHIND, fetching=Fetching(donor="a/0")), "gets its data from another node"),
+    ],
+)
+def test_copies_that_only_open_may_need_an_order(
+    accepted: Gap | None, opening: ReportedCopy, does: str
+) -> None:
+    """Neither is an earlier order what they follow, nor is there nothing to accept: they have not found out."""
+    standing = Standing([_behind("a", 70), opening], [], accepted=accepted)
+    for node in ("", "a"):
+        with pytest.raises(ProblemError, match=f"not yet: b/0 of s/k/0 {does}.* in a few seconds"):
+            Broker().found(standing, node)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +184,16 @@ def test_a_disk_that_nobody_reports_of_has_to_be_given_up() -> None:
         assert isinstance(Broker().found(standing, "a"), FoundGap)
 
 
+def test_a_folder_without_a_checkpoint_has_nothing_that_could_be_newer() -> None:
+    """It is left of a copy that has moved before it took one."""
+    task, observed = TaskKey(**TASK), ObservedCluster(ClusterPolicy(), 0.0)  # type: ignore[arg-type]
+    for name, has_checkpoint in (("b", True), ("c", False)):
+        disk = [DiskCopy(**TASK, size_bytes=100, has_checkpoint=has_checkpoint)]  # type: ignore[arg-type]
+        record = NodeRecord(name=name, folder=name, incarnation=1, host="h", units=1, release="1", disk=disk)
+        observed.take_statement(record, 0.0)
+    assert standing_of(observed, task, 0.0).silent_disks == {"b": False}
+
+
 def test_a_node_without_such_a_state_is_not_taken() -> None:
     with pytest.raises(
         ProblemError, match="c has no copy of s/k/0 that its log left behind; these have: a, b"
@@ -166,9 +202,11 @@ def test_a_node_without_such_a_state_is_not_taken() -> None:
 
 
 def test_a_second_order_about_a_gap_changes_nothing() -> None:
-    stopped, goes_on = [_behind("b", 80)], [_copy("b"), _behind("a", 70)]
+    stopped, goes_on = [_behind("b", 80)], [_open("b"), _behind("a", 70)]
     assert Broker().found(Standing(stopped, [], accepted=ACCEPTED)) == ACCEPTED
     assert Broker().found(Standing(goes_on, [], accepted=ACCEPTED)) == ACCEPTED
+    opening = [_copy("c", state=CopyState.BEHIND), _open("b", CopyState.BEHIND)]
+    assert Broker().found(Standing(opening, [], accepted=ACCEPTED)) == ACCEPTED
 
 
 @pytest.mark.parametrize(

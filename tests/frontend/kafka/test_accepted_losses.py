@@ -9,7 +9,7 @@ from frontend.kafka.accepted_losses import AcceptedLoss, Outcome, accepted_loss,
 from frontend.problems import ProblemError
 from railgun.catalog.task_key import TaskKey
 from railgun.cluster.copies import CopyState, Cut
-from railgun.cluster.reports import CopyStatus, LeftBehind
+from railgun.cluster.reports import CopyStatus, Fetching, LeftBehind
 from railgun.messaging.transport import TopicPartition, Transport
 from railgun.registry.kafka_registry import KafkaRegistry
 from railgun.registry.topics import Topics
@@ -50,10 +50,14 @@ class Broker:
 
     def found(self, copies: Sequence[CopyStatus], accepted: Cut | None = None) -> AcceptedLoss:
         registry, task = cast(KafkaRegistry, self), TaskKey(**TASK)
-        return accepted_loss(cast(Transport, self), registry, task, copies, accepted)
+        return accepted_loss(cast(Transport, self), registry, task, copies, copies, accepted)
 
     def check(self, *heard: CopyStatus, cut: Cut = LOSS) -> None:
         check_goes_on(cast(Transport, self), TopicPartition(TOPIC, 0), TaskKey(**TASK), cut, heard)
+
+
+def _open(**more: Any) -> CopyStatus:
+    return status(folder_id="f", **more)
 
 
 def _failed(**more: Any) -> CopyStatus:
@@ -85,9 +89,28 @@ def test_one_that_an_order_made_which_was_cut_off_is_taken_by_the_next_one() -> 
 def test_nothing_is_made_where_no_copy_has_missed_it(copies: list[CopyStatus]) -> None:
     """It may not be seen for a moment after a broker's start."""
     broker = Broker(None)
-    with pytest.raises(ProblemError, match="nothing to accept"):
+    with pytest.raises(
+        ProblemError, match=f"not yet: the topic {TOPIC} is gone, and no copy of s/k/0 has found"
+    ):
         broker.found(copies)
     assert not broker.done
+
+
+def test_there_is_nothing_to_accept_unless_a_copy_has_found_a_loss() -> None:
+    with pytest.raises(ProblemError, match="there is nothing to accept"):
+        Broker("first").found([_open()])
+
+
+@pytest.mark.parametrize("accepted", [None, Cut(80, 3)])
+def test_a_log_that_is_shorter_than_what_was_processed_is_not_called_whole(accepted: Cut | None) -> None:
+    """The topic may be another one, or have lost its end. Copies find that within seconds."""
+    with pytest.raises(
+        ProblemError, match="not yet: the log ends at offset 400, and was processed up to 401"
+    ):
+        Broker("first").found([_open(position=401)], accepted)
+    # What a copy had processed that has stopped since says nothing.
+    with pytest.raises(ProblemError, match="nothing to accept"):
+        Broker("first").found([_failed(position=401), _open(position=400)])
 
 
 @pytest.mark.parametrize("replaced", ["first", ""])
@@ -103,9 +126,32 @@ def test_a_second_order_changes_nothing() -> None:
     assert broker.found([_failed(replaced="first")], accepted) == AcceptedLoss(
         Outcome.ACCEPTED_BEFORE, accepted, 0
     )
-    assert broker.found([status()], Cut(80, 3)) == AcceptedLoss(Outcome.ACCEPTED_BEFORE, Cut(80, 3), 0)
+    assert broker.found([_open()], Cut(80, 3)) == AcceptedLoss(Outcome.ACCEPTED_BEFORE, Cut(80, 3), 0)
     assert broker.found([_failed(lost=(90, 2))], Cut(80, 3)).outcome is Outcome.ACCEPTED_BEFORE
     assert not broker.done
+
+
+@pytest.mark.parametrize(
+    "heard",
+    [
+        [],
+        [status(state=CopyState.BEHIND)],
+        [_open(state=CopyState.BEHIND, fetching=Fetching()), _failed()],
+        [_failed(), _open(state=CopyState.CLOSED)],
+    ],
+    ids=["none", "opening", "fetching", "failed_otherwise"],
+)
+def test_an_order_that_no_copy_follows_is_not_called_accepted_before(heard: list[CopyStatus]) -> None:
+    """They may find another loss, and need another order."""
+    with pytest.raises(
+        ProblemError, match="not yet: an earlier order about s/k/0 stands, and no copy follows it"
+    ):
+        Broker("first").found(heard, Cut(80, 3))
+
+
+def test_a_copy_that_goes_on_follows_it() -> None:
+    heard = [status(state=CopyState.BEHIND), _open(state=CopyState.BEHIND)]
+    assert Broker("first").found(heard, Cut(80, 3)).outcome is Outcome.ACCEPTED_BEFORE
 
 
 @pytest.mark.parametrize("topic_id", ["third", None])
@@ -113,8 +159,8 @@ def test_one_that_is_replaced_once_more_is_not_called_accepted_before_copies_not
     topic_id: str | None,
 ) -> None:
     broker = Broker(topic_id)
-    with pytest.raises(ProblemError, match=f"{TOPIC} is gone, or another one.* again in ten seconds"):
-        broker.found([status()], Cut(7, -1, "second", 7))
+    with pytest.raises(ProblemError, match=f"not yet: the topic {TOPIC} is (gone|another one)"):
+        broker.found([_open()], Cut(7, -1, "second", 7))
     assert not broker.done
 
 

@@ -6,6 +6,7 @@ finds it again (docs/decisions/0017), and the front-end ends, as it should: that
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,8 @@ from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.broker.local import Status
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import stream_to_json
+from railgun.cli import server_url
+from railgun.cli.main import main
 from railgun.messaging.kafka.sole_writer import KafkaSoleWriter
 from railgun.messaging.kafka.transport import KafkaTransport
 from railgun.registry.topics import Topics
@@ -59,12 +62,40 @@ def test_it_is_not_ready_while_the_broker_is_away(network: FaultyNetwork) -> Non
         assert "the broker does not answer: nodes and plan are as they were" in warning
         reason = served.client.get("/readyz").json()["detail"]
         assert f"waiting for the broker, which is asked again: {network.address}: " in reason
+        assert served.client.get("/v1/status").json()["cluster"]["broker_away_s"] > 0.0
         # What can be read without it is read; events are taken, for as long as they may wait.
         assert served.client.get("/v1/streams").status_code == 200
         network.accept()
         until(lambda: served.client.get("/readyz").status_code == 200)
         # The broker answers, and so does whoever asks it for the nodes.
         assert served.client.get("/v1/cluster").json()["warnings"] == []
+        assert served.client.get("/v1/status").json()["cluster"]["broker_away_s"] is None
+
+
+def test_an_order_says_what_it_waits_for_and_ends(
+    network: FaultyNetwork, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a change of a stream, which waits for as long."""
+    monkeypatch.setattr(server_url, "_ORDER_S", 3.0)
+    with front_end(_cluster(network)) as served:
+        network.refuse()
+        until(lambda: served.client.get("/readyz").status_code == 503)
+        task = "payments/card/0"
+        for command, more in (
+            ("drain", ["a"]),
+            ("undrain", ["a"]),
+            ("cluster accept-gap", [task]),
+            ("cluster accept-cut", [task, "--yes"]),
+        ):
+            begun_s = time.monotonic()
+            assert main([*command.split(), *more, "--url", served.service.url]) == 2, command
+            # It was patient for 60 s.
+            assert time.monotonic() - begun_s < 30.0
+            first, last = capsys.readouterr().err.splitlines()
+            assert first.startswith(f"railgun {command}: waiting, up to 3 s: ")
+            for line in (first, last):
+                assert "nothing was changed: the broker does not answer" in line, line
+        network.accept()
 
 
 def test_events_that_want_no_replies_name_the_partitioners_that_they_are_sent_to(

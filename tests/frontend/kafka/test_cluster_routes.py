@@ -212,8 +212,10 @@ def test_a_loss_that_no_copy_has_found_is_not_accepted(
     assert "there is no gap to accept" in capsys.readouterr().err
     assert main(["cluster", "accept-gap", "s/card", *url]) == 2
     assert main(["cluster", "--yes", *url]) == 2
-    assert "belong to railgun cluster accept-gap" in capsys.readouterr().err
-    assert main(["cluster", "accept-cut", "s/card/0", *url]) == 2
+    assert "--yes belongs to railgun cluster accept-cut and accept-gap" in capsys.readouterr().err
+    assert main(["cluster", "accept-cut", "s/card/0", "--from", "node-1", *url]) == 2
+    assert "--from belongs to railgun cluster accept-gap" in capsys.readouterr().err
+    assert main(["cluster", "accept-cut", "s/card/0", "--yes", *url]) == 2
     assert "there is nothing to accept" in capsys.readouterr().err
     assert main(["cluster", "plan", "s/card/0", "--what-if", "add=1", *url]) == 2
     assert "only accept-cut and accept-gap take the name of a task" in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_where_a_log_begins_and_who_needs_it(kafka: str, tmp_path: Path) -> None
         _logs(running)._watch.look()
         found = _log(running)
         assert (found["start"], found["left_ms"]) == (needed + 1, 0)
-        warning = "s/k/0 (test/0, may be lost already)"
+        warning = "1 log has lost records that a copy's last checkpoint needs: s/k/0 (test/0); "
         shown, status = running.client.get("/v1/cluster").json(), running.client.get("/v1/status").json()
         assert shown["tasks"][0]["log"] == found
         assert warning in as_text(shown, with_tasks=True)

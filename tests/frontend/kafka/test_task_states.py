@@ -104,7 +104,7 @@ class Reported:
             sql = "SELECT count(*) AS n FROM s GROUP BY k OVER INFINITE"
             """
         )
-        catalog = Catalog()
+        self.catalog = catalog = Catalog()
         for change in missing_changes(catalog, definitions)[0]:
             catalog.apply(change)
         self.stream, self._topics = catalog.entry("s"), Topics(own_prefix("p"))
@@ -190,6 +190,17 @@ def test_several_threads_may_ask_which_metrics_warm(
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(known.warming, stream) for _ in range(2)]
         assert [each.result() for each in asked] == [set(), set()]
+
+
+def test_nodes_are_shown_as_they_were(reported: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the broker is away no node is heard. That says nothing of the nodes."""
+    catalog, now = reported.catalog, time.monotonic
+    reported.say(0)
+    reported.say(1)
+    assert reported.known.nodes(catalog) == {"node-1": {0, 1}}
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 60.0)
+    assert reported.known.nodes(catalog) == {}
+    assert reported.known.nodes(catalog, 60.0) == {"node-1": {0, 1}}
 
 
 def test_reports_are_heard_while_the_plan_cannot_be_read(

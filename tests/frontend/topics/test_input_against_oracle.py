@@ -6,11 +6,11 @@ import pytest
 
 from tests.counts import seeds
 from tests.engine.player import SMALLEST
+from tests.frontend.formats.avro_events import AvroInputPlayer
+from tests.frontend.formats.schema_registry import schema_registry
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.test_http_against_oracle import play
-from tests.frontend.topics.avro_events import AvroInputPlayer
 from tests.frontend.topics.input_player import InputPlayer
-from tests.frontend.topics.schema_registry import schema_registry
 from tests.strategies.case import STREAM
 from tests.strategies.generate import Profile
 from tests.strategies.seeded import case

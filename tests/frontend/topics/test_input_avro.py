@@ -11,16 +11,16 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend.topics.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
-from frontend.topics.schemas import SchemaFile, schemas_of
+from frontend.formats.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
+from frontend.formats.schemas import SchemaFile, schemas_of
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
 from tests.frontend.conftest import PAYMENTS
+from tests.frontend.formats.avro_events import encoded, framed
+from tests.frontend.formats.schema_registry import schema_registry
 from tests.frontend.kafka.cluster import LocalCluster
-from tests.frontend.topics.avro_events import encoded, framed
 from tests.frontend.topics.input_topic import InputTopic, headers_of
-from tests.frontend.topics.schema_registry import schema_registry
 from tests.frontend.topics.test_input_topic import define
 
 Event = Callable[..., dict[str, Any]]

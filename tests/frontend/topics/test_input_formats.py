@@ -14,11 +14,11 @@ import pytest
 from railgun.cli.main import main
 from railgun.config.settings import InputSettings
 from tests.frontend.conftest import PAYMENTS
+from tests.frontend.formats.avro_events import framed
+from tests.frontend.formats.schema_registry import RunningRegistry, schema_registry
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import until
-from tests.frontend.topics.avro_events import framed
 from tests.frontend.topics.input_topic import InputTopic, headers_of
-from tests.frontend.topics.schema_registry import RunningRegistry, schema_registry
 from tests.frontend.topics.test_input_topic import PLAIN, define
 from tests.paths.protobuf_documents import Encoded, encoded
 

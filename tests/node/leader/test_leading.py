@@ -89,8 +89,9 @@ def test_the_leader_deletes_what_was_said_of_nodes_that_are_gone_for_good(nodes:
     nodes.write(topics.nodes, long_ago.key, encode_statement(long_ago))
     nodes.write(topics.positions, unit_key(*report.copy), encode_report(report))
     nodes.start(1)
-    awaited(lambda: nodes.written(topics.nodes)[-2:] == [(b"gone", None), (b"gone/drain", None)])
-    awaited(lambda: nodes.written(topics.positions)[-1:] == [(b"gone/0", None)])
+    # The node itself may be said of behind that.
+    awaited(lambda: {(b"gone", None), (b"gone/drain", None)} <= set(nodes.written(topics.nodes)))
+    awaited(lambda: (b"gone/0", None) in nodes.written(topics.positions))
     assert [*nodes.running[1].leading._observed.nodes] == ["node-1"]
 
 
@@ -171,7 +172,7 @@ def test_the_leader_warns_of_logs_that_will_lose_what_a_copy_needs(
     awaited(lambda: bool([*node.leading._observed.reports.copies(task)]))
 
     def warned() -> list[str]:
-        return [each for each in caplog.messages if "log_retention" in each]
+        return [each for each in caplog.messages if "last checkpoint needs" in each]
 
     def short() -> int:
         health = node.leading.health()
@@ -183,7 +184,7 @@ def test_the_leader_warns_of_logs_that_will_lose_what_a_copy_needs(
     node.logs = {task: LogBounds(6, 9, 3_600_000)}
     awaited(lambda: bool(warned()))
     assert short() == 1
-    assert f"{task} ({copy}, may be lost already)" in warned()[0]
+    assert f"1 log has lost records that a copy's last checkpoint needs: {task} ({copy}); " in warned()[0]
     rounds = node.leading._cluster_log
     rounds.logs({}, time.monotonic())
     awaited(lambda: len(warned()) == 2)

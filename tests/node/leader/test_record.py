@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from railgun.catalog.catalog import Catalog, missing_changes
+from railgun.catalog.definitions import parse_definitions
 from railgun.config.settings import ClusterSettings
+from railgun.host.place import task_folder
 from railgun.node.identity import Identity
 from railgun.node.leader.process import LeaderPlace, _Known
 from railgun.node.relay import Serving
@@ -18,3 +21,19 @@ def test_a_record_says_where_the_node_serves_snapshots(tmp_path: Path) -> None:
     assert (known.record().transfer, known.record().transfer_key) == ("http://a:1", "00ff")
     serving = Serving(reason="no certificate")
     assert (known.record().transfer, known.record().transfer_reason) == ("", "no certificate")
+
+
+def test_a_record_says_of_which_tasks_the_node_may_have_a_checkpoint(tmp_path: Path) -> None:
+    catalog = Catalog()
+    definitions = parse_definitions(
+        '[streams.s]\npartitioners = ["k"]\npartitions = 3\n[streams.s.fields]\nk = "long"'
+    )
+    for change in missing_changes(catalog, definitions)[0]:
+        catalog.apply(change)
+    for key in list(catalog.task_keys)[:2]:
+        state = task_folder(tmp_path, *key) / "state"
+        state.mkdir(parents=True)
+        (state / "end.mark").write_bytes(bytes([key.partition]) * 1_024)
+    known = _Known(LeaderPlace(tmp_path, Identity("a", "f"), 1, "1", 1), ClusterSettings(), 1, Serving)
+    known.catalog = catalog
+    assert [(each.partition, each.has_checkpoint) for each in known.record().disk] == [(0, False), (1, True)]

@@ -24,7 +24,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.errors import ValueUnreadableError
 from railgun.wording import listed
 
 DECIMAL = "confluent.type.Decimal"

@@ -9,14 +9,14 @@ import httpx
 import pytest
 from confluent_kafka import Message
 
-from frontend.topics.errors import SchemaPendingError
-from frontend.topics.schemas import Schemas, schemas_of
-from frontend.topics.values import Events, RecordValues, events_of
+from frontend.formats.errors import SchemaPendingError
+from frontend.formats.schemas import Schemas, schemas_of
+from frontend.formats.values import Events, RecordValues, events_of
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.config.settings import InputSettings
+from tests.frontend.formats.apicurio import apicurio
+from tests.frontend.formats.avro_events import encoded, framed
 from tests.frontend.serving import PATIENCE_S
-from tests.frontend.topics.apicurio import apicurio
-from tests.frontend.topics.avro_events import encoded, framed
 from tests.paths.doors import LATEST_MS, Outcome, intake_of, outcome
 
 CARD = {"type": "record", "name": "Card", "namespace": "of", "fields": [{"name": "number", "type": "string"}]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.errors import ValueUnreadableError
 from railgun.files.avro_bounds import UnboundedSchemaError, check_bounds
 from railgun.files.avro_conversion import Conversions, without_logical_types
 from railgun.files.errors import ColumnError

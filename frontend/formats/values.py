@@ -1,27 +1,23 @@
 """Decodes records of an input topic to events: JSON, Avro and Protobuf. A bad record gives a reason."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from frontend.topics.avro import AvroReader
-from frontend.topics.errors import ValueUnreadableError
-from frontend.topics.framing import Frame, FramingError, SchemaId, frame_of, may_be_framed
-from frontend.topics.readers import Read, Readers
-from frontend.topics.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
-from frontend.topics.schemas import Schemas
-from frontend.topics.windows import Letter
+from frontend.formats.avro import AvroReader
+from frontend.formats.errors import ValueUnreadableError
+from frontend.formats.framing import Frame, FramingError, SchemaId, frame_of, may_be_framed
+from frontend.formats.readers import Read, Readers
+from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
+from frontend.formats.schemas import Schemas
 from railgun.catalog import input_format
 from railgun.catalog.input_format import InputFormat
 from railgun.ingest.intake import EventText, JsonText, ParsedEvent, RecordEvent
-from railgun.messaging.kafka.settings import MESSAGE_LIMIT_BYTES
 from railgun.wire.finding import NO_TIME_MS, EventRecord
 from railgun.wire.schema import Schema
 
-_HEADERS_BYTES = 1 << 16
 _NO_SCHEMAS = (
     "framed; name a schema registry (input.schema_registry_url) or an Avro schema (input.schema_file)"
 )
@@ -74,8 +70,8 @@ def reader_of(format_: InputFormat, fields: Schema) -> Read:
     if format_.kind == input_format.AVRO:
         return AvroReader(place, format_.schema, (), fields).read
     # The library takes 25 ms to load, and is needed where there is Protobuf.
-    from frontend.topics.descriptors import files_of_set, named_message
-    from frontend.topics.protobuf import ProtobufReader
+    from frontend.formats.descriptors import files_of_set, named_message
+    from frontend.formats.protobuf import ProtobufReader
 
     found = named_message(place, files_of_set(place, format_.descriptor_set), format_.message)
     return ProtobufReader(place, *found, fields).read
@@ -89,8 +85,8 @@ def _avro_reader(schema_id: SchemaId, found: WrittenSchema, fields: Schema) -> R
 def _protobuf_reader(
     schema_id: SchemaId, found: WrittenSchema, indexes: Sequence[int], fields: Schema
 ) -> Read:
-    from frontend.topics.descriptors import files_of_registry, numbered_message
-    from frontend.topics.protobuf import ProtobufReader
+    from frontend.formats.descriptors import files_of_registry, numbered_message
+    from frontend.formats.protobuf import ProtobufReader
 
     place = f"schema {schema_id}"
     files = files_of_registry(place, found.text, found.references)
@@ -168,19 +164,3 @@ def record_of(message: Message) -> EventRecord:
     kind, time_ms = message.timestamp()
     key: Any = message.key()
     return EventRecord(key, dict(headers), NO_TIME_MS if kind == TIMESTAMP_NOT_AVAILABLE else time_ms)
-
-
-def letter(message: Message, reason: str) -> Letter:
-    """Return the dead letter of a record that cannot be used, with the reason and its position in the headers."""
-    value, key = message.value(), message.key()
-    if value is not None and len(value) + len(key or b"") > MESSAGE_LIMIT_BYTES - _HEADERS_BYTES:
-        reason += f" (its {len(value)} bytes are too many for this topic too)"
-        value = None
-    headers = [
-        ("reason", reason.encode(errors="replace")),
-        ("topic", (message.topic() or "").encode()),
-        ("partition", b"%d" % (message.partition() or 0)),
-        ("offset", b"%d" % (message.offset() or 0)),
-        ("time", b"%d" % (time.time_ns() // 1_000_000)),
-    ]
-    return Letter(key, value, headers)

@@ -7,9 +7,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
 
-from frontend.topics.errors import SchemaPendingError
-from frontend.topics.framing import SchemaId
-from frontend.topics.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
+from frontend.formats.errors import SchemaPendingError
+from frontend.formats.framing import SchemaId
+from frontend.formats.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError

@@ -7,13 +7,13 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from frontend.topics.values import RecordValues, events_of
+from frontend.formats.values import RecordValues, events_of
 from railgun.catalog import input_format
 from railgun.catalog.input_format import InputFormat
 from railgun.catalog.model import InputDefinition
 from railgun.catalog.stream_reading import stream_from_json
-from tests.frontend.topics.avro_events import encoded as avro
-from tests.frontend.topics.avro_events import framed
+from tests.frontend.formats.avro_events import encoded as avro
+from tests.frontend.formats.avro_events import framed
 from tests.paths.doors import of_record
 from tests.paths.protobuf_documents import encoded
 

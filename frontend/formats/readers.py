@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.errors import ValueUnreadableError
 
 Read = Callable[[bytes], dict[str, Any]]
 

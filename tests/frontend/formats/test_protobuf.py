@@ -9,12 +9,12 @@ import pytest
 from confluent_kafka import Message
 from google.protobuf import descriptor_pb2
 
-from frontend.topics import descriptors
-from frontend.topics.descriptors import files_of_registry, files_of_set, named_message, numbered_message
-from frontend.topics.errors import ValueUnreadableError
-from frontend.topics.protobuf import ProtobufReader, document_of
-from frontend.topics.schema_registry import PROTOBUF, WrittenSchema
-from frontend.topics.values import RecordValues, events_of
+from frontend.formats import descriptors
+from frontend.formats.descriptors import files_of_registry, files_of_set, named_message, numbered_message
+from frontend.formats.errors import ValueUnreadableError
+from frontend.formats.protobuf import ProtobufReader, document_of
+from frontend.formats.schema_registry import PROTOBUF, WrittenSchema
+from frontend.formats.values import RecordValues, events_of
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.ingest.intake import ParsedEvent

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from frontend.topics.framing import SchemaId
+from frontend.formats.framing import SchemaId
 from railgun.config.kinds import ConfigError
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.urls import address_of, shown_url

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from frontend.topics.errors import ValueUnreadableError
-from frontend.topics.values import reader_of
+from frontend.formats.errors import ValueUnreadableError
+from frontend.formats.values import reader_of
 from railgun.catalog import input_format
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change, PutStream

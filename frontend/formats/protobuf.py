@@ -10,8 +10,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from frontend.topics.descriptors import DECIMAL
-from frontend.topics.errors import ValueUnreadableError
+from frontend.formats.descriptors import DECIMAL
+from frontend.formats.errors import ValueUnreadableError
 from railgun.wire.finding import steps_of
 from railgun.wire.path import Step
 from railgun.wire.schema import Field, Schema, WireKind

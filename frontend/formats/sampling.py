@@ -11,13 +11,13 @@ import fastavro
 import msgspec
 from confluent_kafka import Message
 
-from frontend.topics.avro import parsed
-from frontend.topics.errors import SchemaPendingError, ValueUnreadableError
-from frontend.topics.framing import Frame, FramingError, SchemaId, frame_of
-from frontend.topics.readers import Read, Readers
-from frontend.topics.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
-from frontend.topics.schemas import Schemas
-from frontend.topics.values import record_of
+from frontend.formats.avro import parsed
+from frontend.formats.errors import SchemaPendingError, ValueUnreadableError
+from frontend.formats.framing import Frame, FramingError, SchemaId, frame_of
+from frontend.formats.readers import Read, Readers
+from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
+from frontend.formats.schemas import Schemas
+from frontend.formats.values import record_of
 from railgun.draft.errors import DraftError
 from railgun.draft.sample import Sample
 from railgun.wire.values import decode_any_json
@@ -133,8 +133,8 @@ def _avro(schema_id: SchemaId, written: WrittenSchema) -> Read:
 def _protobuf(schema_id: SchemaId, written: WrittenSchema, indexes: Sequence[int]) -> Read:
     """Return the function that decodes messages. Raises ValueUnreadableError."""
     # The library takes 25 ms to load, and is needed where there is Protobuf.
-    from frontend.topics.descriptors import files_of_registry, numbered_message
-    from frontend.topics.protobuf import document_of
+    from frontend.formats.descriptors import files_of_registry, numbered_message
+    from frontend.formats.protobuf import document_of
 
     place = f"schema {schema_id}"
     files = files_of_registry(place, written.text, written.references)

@@ -8,9 +8,9 @@ from typing import Any
 import fastavro
 
 from railgun.config.settings import InputSettings
+from tests.frontend.formats.schema_registry import RunningRegistry
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.topics.input_player import InputPlayer
-from tests.frontend.topics.schema_registry import RunningRegistry
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "long", float: "double", str: "string", type(None): "null"}
 

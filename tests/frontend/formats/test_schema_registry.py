@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from frontend.topics import schema_registry as limits
-from frontend.topics.errors import SchemaPendingError
-from frontend.topics.schema_registry import (
+from frontend.formats import schema_registry as limits
+from frontend.formats.errors import SchemaPendingError
+from frontend.formats.schema_registry import (
     AVRO,
     JSON_SCHEMA,
     PROTOBUF,
@@ -17,9 +17,9 @@ from frontend.topics.schema_registry import (
     UnknownSchemaError,
     WrittenSchema,
 )
-from frontend.topics.schemas import FetchedSchemas
+from frontend.formats.schemas import FetchedSchemas
 from railgun.messaging.errors import TransportUnavailableError
-from tests.frontend.topics.schema_registry import schema_registry
+from tests.frontend.formats.schema_registry import schema_registry
 
 
 def refers(*names: str) -> list[dict[str, Any]]:
@@ -222,7 +222,7 @@ def test_a_schema_that_cannot_be_had_does_not_hold_up_another(monkeypatch: pytes
         monkeypatch.setattr(schemas._registry, "ask", ask)
         until(lambda: (state(schemas, 1), state(schemas, 2)) == (("there: schema 1: away. Wait",), "two"))
         # Nobody wants it any more.
-        monkeypatch.setattr("frontend.topics.schemas._WANTED_S", 0.1)
+        monkeypatch.setattr("frontend.formats.schemas._WANTED_S", 0.1)
         until(lambda: is_ended(schemas))
 
 
@@ -265,15 +265,15 @@ def test_a_registry_that_is_away_for_an_hour(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(schemas._registry, "ask", ask)
         until(lambda: state(schemas, 2) == "schema 2")
         until(lambda: is_ended(schemas))
-        monkeypatch.setattr("frontend.topics.schemas.monotonic", lambda: now_s[0])
-        monkeypatch.setattr("frontend.topics.schemas.sleep", sleep)
+        monkeypatch.setattr("frontend.formats.schemas.monotonic", lambda: now_s[0])
+        monkeypatch.setattr("frontend.formats.schemas.sleep", sleep)
         until(lambda: state(schemas, 1) == "schema 1")
     assert 350 < len(asked) < 370
     assert seen == {("there: schema 1: away. Wait",)}
 
 
 def test_how_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.topics.schemas._KNOWN_MAX", 2)
+    monkeypatch.setattr("frontend.formats.schemas._KNOWN_MAX", 2)
     asked: list[int] = []
 
     def ask(schema_id: int) -> WrittenSchema:

@@ -1,0 +1,192 @@
+// Nodes, the copies of each task, and orders to empty a node or to use it again.
+
+import { may } from "./api.js";
+import { Copies, stateOf } from "./copies.js";
+import { h } from "./dom.js";
+import { bytes, counted, number } from "./format.js";
+import { openOrder } from "./orders.js";
+import { Page } from "./page.js";
+import { sentence, shown, table } from "./parts.js";
+
+const EVERY_MS = 5_000;
+const NODES = [
+  ...[["Node", "name"], ["State"], ["Answers", "number"], ["Copies", "number"]],
+  ...[["Behind", "number"], ["By at most", "number"], ["Failed", "number"], ["Order"]],
+  ...[["Units", "number"], ["Rack", "name"], ["Host", "name"], ["Release", "name"]],
+];
+const MOVING = [
+  ...[["Task", "name"], ["Copy", "name"], ["State"]],
+  ...[["How far"], ["From", "name"], ["Error", "long"]],
+];
+
+class Cluster extends Page {
+  begin() {
+    this.cluster = this.poll("/v1/cluster", EVERY_MS);
+    this.copies = new Copies();
+    this.addEventListener("input", () => {
+      this.copies.text = this.querySelector("#find").value;
+      this.copies.onlyTrouble = this.querySelector("#trouble").checked;
+      this.draw();
+    });
+    this.addEventListener("click", (event) => {
+      const { action, node } = event.target.closest("button")?.dataset ?? {};
+      if (action === "drain" || action === "undrain") {
+        openOrder(action, node, () => this.cluster.now());
+      }
+    });
+  }
+
+  content() {
+    return [
+      this.head("Cluster", this.cluster),
+      ...shown(this.cluster, "the cluster", (cluster) => [
+        this.#warnings(cluster),
+        figures(cluster),
+        section("nodes", "Nodes", this.#nodes(cluster)),
+        moving(cluster),
+        section("tasks", "Tasks", this.copies.content(cluster)),
+      ]),
+    ];
+  }
+
+  #warnings({ warnings }) {
+    return (
+      warnings.length > 0 &&
+      h(
+        "div",
+        { class: "problem", role: "alert", "data-key": "warnings" },
+        h("ul", null, warnings.map((each) => h("li", null, sentence(each)))),
+      )
+    );
+  }
+
+  #nodes(cluster) {
+    if (!cluster.nodes.length) {
+      return h("p", { class: "note" }, "There is no node. ", h("code", null, "railgun node"), " starts one.");
+    }
+    const mayOrder = may(this.who, "operate");
+    const rows = cluster.nodes.map((node) => [node.name, nodeRow(node, copiesOf(cluster, node.name), mayOrder)]);
+    const lacks = ["To drain and undrain nodes a token needs the scope ", h("code", null, "operate"), "."];
+    return [table("Nodes", NODES, rows), !mayOrder && h("p", { class: "quiet" }, lacks)];
+  }
+}
+
+function section(key, title, ...content) {
+  return h("section", { "data-key": key }, h("h2", null, title), content);
+}
+
+function figures(cluster) {
+  const states = cluster.tasks.flatMap((task) => task.copies.map(stateOf));
+  const answered = cluster.tasks.filter((task) => task.copies.some((copy) => copy.state === "answering")).length;
+  const unanswered = cluster.tasks.length - answered;
+  const failed = states.filter((each) => each === "failed").length;
+  return h(
+    "dl",
+    { class: "figures" },
+    figure("Leader", cluster.leader ?? "none", cluster.leader === null),
+    figure("Tasks", number(cluster.tasks.length)),
+    figure("Nobody answers", number(unanswered), unanswered > 0),
+    figure("Copies of each", number(cluster.copies)),
+    figure("Copies behind", number(cluster.behind), false, cluster.behind > 0),
+    figure("Copies failed", number(failed), failed > 0),
+    figure("No report", number(cluster.unheard), false, cluster.unheard > 0),
+    figure("Moves left", number(cluster.moves)),
+    figure("Plan", number(cluster.plan)),
+  );
+}
+
+function figure(name, value, isBad = false, isOff = false) {
+  return h("div", { class: isBad ? "bad" : isOff && "off" }, h("dt", null, name), h("dd", null, value));
+}
+
+function copiesOf(cluster, node) {
+  return cluster.tasks.flatMap((task) => task.copies.filter((copy) => copy.node === node));
+}
+
+function nodeRow(node, copies, mayOrder) {
+  const behind = copies.filter((copy) => copy.state === "behind");
+  const lag = Math.max(0, ...behind.map((copy) => copy.lag ?? 0));
+  const failed = copies.filter((copy) => copy.state === "failed").length;
+  const isEmptied = node.state === "draining" || node.state === "drained";
+  const order = isEmptied ? "undrain" : "drain";
+  return [
+    h("code", null, node.name),
+    [state(node), ...remarks(node).map((each) => h("p", { class: "remark" }, each))],
+    number(node.active),
+    number(node.copies),
+    h("span", { class: behind.length > 0 && "off" }, number(behind.length)),
+    h("span", { class: lag > 0 && "off" }, number(lag)),
+    h("span", { class: failed > 0 && "bad" }, number(failed)),
+    mayOrder &&
+      h(
+        "button",
+        { type: "button", "data-action": order, "data-node": node.name, "aria-label": `${order} ${node.name}` },
+        isEmptied ? "Undrain …" : "Drain …",
+      ),
+    number(node.units),
+    node.rack,
+    node.host,
+    node.release,
+  ];
+}
+
+function state({ state: said, alive }) {
+  const kind = { live: "good", away: "bad", draining: "off" }[said] ?? "";
+  const isAway = !alive && said !== "away";
+  return h("span", { class: `state ${kind}` }, said, isAway && ", away");
+}
+
+function remarks({ refused, lost, waits }) {
+  return [
+    refused && `The last order to drain it was refused: ${refused}`,
+    lost && `${counted(lost, "task gets", "tasks get")} no copy here until it is started again`,
+    ...(waits ?? []),
+  ].filter(Boolean);
+}
+
+/** The copies that fetch their data, or that failed, with why. */
+function moving({ tasks }) {
+  const found = tasks.flatMap((task) =>
+    task.copies.filter((copy) => copy.fetching || copy.state === "failed").map((copy) => [task, copy]),
+  );
+  if (!found.length) {
+    return false;
+  }
+  found.sort(([, one], [, other]) => (other.state === "failed") - (one.state === "failed"));
+  const rows = found.map(([task, copy]) => [`${nameOf(task)} ${copy.node}/${copy.unit}`, movingRow(task, copy)]);
+  const title = "Copies that failed or fetch their data";
+  return section("moving", title, table(title, MOVING, rows));
+}
+
+function movingRow(task, copy) {
+  return [
+    h("code", null, nameOf(task)),
+    h("code", null, `${copy.node}/${copy.unit}`),
+    h("span", { class: `state ${copy.state === "failed" ? "bad" : "off"}` }, stateOf(copy)),
+    copy.fetching && progress(copy.fetching),
+    copy.fetching?.donor && h("code", null, copy.fetching.donor),
+    copy.failure && h("span", { class: "error" }, copy.failure),
+  ];
+}
+
+function progress({ donor, fetched_bytes, total_bytes, hashed_bytes }) {
+  if (donor === null) {
+    return "waits for its turn";
+  }
+  if (!total_bytes) {
+    return hashed_bytes ? `${bytes(hashed_bytes)} hashed` : "begins";
+  }
+  const text = `${bytes(fetched_bytes)} of ${bytes(total_bytes)}`;
+  return h(
+    "span",
+    { class: "progress" },
+    h("progress", { value: fetched_bytes, max: total_bytes, "aria-label": text }),
+    text,
+  );
+}
+
+function nameOf({ stream, partitioner, partition }) {
+  return `${stream}/${partitioner}/${partition}`;
+}
+
+customElements.define("page-cluster", Cluster);

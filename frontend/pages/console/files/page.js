@@ -1,0 +1,42 @@
+// What all pages are: an element that asks while it is shown, and shows what it knows.
+
+import { h, update } from "./dom.js";
+import { standing } from "./parts.js";
+import { Poll } from "./poll.js";
+
+/**
+ * A page. who: the answer of /v1/whoami.  rest: what follows the page's name in the address.
+ *
+ * A page overrides `begin`, which makes its polls, and `content`, which makes its elements anew from what these know.
+ */
+export class Page extends HTMLElement {
+  #polls = [];
+
+  connectedCallback() {
+    this.begin();
+    this.draw();
+    this.#polls.forEach((each) => each.start());
+  }
+
+  disconnectedCallback() {
+    this.#polls.forEach((each) => each.stop());
+  }
+
+  /** Makes a poll that runs while the page is shown. */
+  poll(path, everyMs) {
+    const made = new Poll(path, everyMs, () => this.isConnected && this.draw());
+    this.#polls.push(made);
+    return made;
+  }
+
+  begin() {}
+
+  draw() {
+    update(this, this.content());
+  }
+
+  /** The head of the page, with the age of what a poll knows. */
+  head(title, poll) {
+    return h("header", { class: "head" }, h("h1", { tabindex: -1 }, title), standing(poll));
+  }
+}

@@ -1,0 +1,173 @@
+// What several pages show: ages, times, problems, tables, texts to copy.
+
+import { h, update } from "./dom.js";
+import { duration, time } from "./format.js";
+
+const PATIENCE_MS = 1_000;
+
+/** The elements whose text changes by itself, once a second. */
+const ticking = new Set();
+setInterval(() => ticking.forEach((each) => each.draw()), 1_000);
+
+class Ticking extends HTMLElement {
+  static observedAttributes = ["at"];
+
+  connectedCallback() {
+    ticking.add(this);
+    this.draw();
+  }
+
+  disconnectedCallback() {
+    ticking.delete(this);
+  }
+
+  attributeChangedCallback() {
+    if (this.isConnected) {
+      this.draw();
+    }
+  }
+
+  get ageMs() {
+    return Date.now() - Number(this.getAttribute("at"));
+  }
+}
+
+/** "as of 3 s ago". at: when the numbers beside it came, ms since 1970. */
+class Age extends Ticking {
+  draw() {
+    update(this, [document.createTextNode(`as of ${duration(this.ageMs)} ago`)]);
+  }
+}
+
+/** Progress of what takes longer than a second. at: when it began. what: what is waited for. */
+class Wait extends Ticking {
+  draw() {
+    const what = this.getAttribute("what") ?? "waiting for an answer";
+    const said = [h("progress", { "aria-label": what }), h("span", null, `${what}: ${duration(this.ageMs)}`)];
+    update(this, this.ageMs < PATIENCE_MS ? [] : said);
+  }
+}
+
+/** Since when the server has not answered. at: that time. */
+class Gone extends Ticking {
+  draw() {
+    const { local } = time(Number(this.getAttribute("at")));
+    const said = `no answer since ${local.slice(11)}, ${duration(this.ageMs)} ago; what is shown is as it was`;
+    update(this, [document.createTextNode(said)]);
+  }
+}
+
+customElements.define("console-age", Age);
+customElements.define("console-gone", Gone);
+customElements.define("console-wait", Wait);
+
+/** The age of what a poll knows, and progress if its next answer takes long. */
+export function standing(poll) {
+  return h(
+    "p",
+    { class: "standing" },
+    poll.atMs !== null && poll.data !== undefined && h("console-age", { at: poll.atMs }),
+    poll.sinceMs !== null && h("console-wait", { at: poll.sinceMs }),
+  );
+}
+
+/** What the server refused, in its words. what: what is not shown therefore. */
+export function problem(error, what) {
+  const isScope = error.status === 403 && error.detail.includes("scope");
+  return h(
+    "div",
+    { class: error.status === 409 ? "note" : "problem", role: "alert", "data-key": `problem of ${what}` },
+    error.status !== 409 && h("strong", null, isScope ? `This token may not see ${what}` : error.title),
+    h("p", null, sentence(error.detail)),
+    error.errors.length > 1 && h("ul", null, error.errors.map(wrong)),
+  );
+}
+
+function wrong({ loc, msg }) {
+  return h("li", null, h("code", null, loc.join(".")), " ", msg);
+}
+
+/** What there is to show of a poll: the problem, if there is one, and what `show` makes of the data. */
+export function shown(poll, what, show) {
+  return [
+    poll.problem !== null && problem(poll.problem, what),
+    poll.data === undefined ? poll.problem === null && h("p", { class: "quiet" }, "…") : show(poll.data),
+  ]
+    .flat()
+    .filter(Boolean);
+}
+
+/** A time in the viewer's zone, UTC beside. */
+export function when(ms) {
+  const found = time(ms);
+  if (found === null) {
+    return h("span", null, String(ms));
+  }
+  const isUtc = found.utc === `${found.local} UTC`;
+  return h("time", { datetime: found.iso }, isUtc ? found.utc : [found.local, " ", h("small", null, found.utc)]);
+}
+
+/**
+ * A table that scrolls by itself where it is too wide.
+ *
+ * columns: `[title, class]`; the class "number" aligns to the right.  rows: `[key, cells]`; the first cell is the
+ * head of its row.
+ */
+export function table(label, columns, rows) {
+  return h(
+    "div",
+    { class: "scroll", role: "region", "aria-label": label, tabindex: 0, "data-key": label },
+    h(
+      "table",
+      null,
+      h(
+        "thead",
+        null,
+        h("tr", null, columns.map(([title, kind]) => h("th", { scope: "col", class: kind }, title))),
+      ),
+      h(
+        "tbody",
+        null,
+        rows.map(([key, cells]) =>
+          h(
+            "tr",
+            { "data-key": key },
+            cells.map((cell, place) => {
+              const [name, attributes] = place ? ["td", {}] : ["th", { scope: "row" }];
+              return h(name, { ...attributes, class: columns[place][1] }, cell);
+            }),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Text to copy, with its button. */
+export function copyable(text) {
+  return h(
+    "div",
+    { class: "copyable" },
+    h("pre", { tabindex: 0 }, h("code", null, text)),
+    h("button", { type: "button", "data-action": "copy" }, "Copy"),
+  );
+}
+
+/** Copies the text beside a button of `copyable`. Where a browser forbids that, it selects the text. */
+export async function copy(button) {
+  const code = button.parentElement.querySelector("code");
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(code);
+    button.textContent = "Selected: press Ctrl+C";
+  }
+}
+
+/** A text of the server as a sentence: it begins with a capital and ends with a full stop. */
+export function sentence(text) {
+  const said = text.trim();
+  const begun = /^[a-z]+[ ,]/.test(said) ? said[0].toUpperCase() + said.slice(1) : said;
+  return /[.!?:…]$/.test(begun) ? begun : begun + ".";
+}

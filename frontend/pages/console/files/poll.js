@@ -1,0 +1,102 @@
+// Asks a route again and again, while somebody looks.
+
+import { DisconnectedError, ask } from "./api.js";
+
+const AGAIN_MS = 1_000;
+const AGAIN_MAX_MS = 5_000;
+// After these, what was shown before is not to be shown any more.
+const NOT_SHOWN = new Set([401, 403, 404, 409]);
+
+/**
+ * What a route answered last.
+ *
+ * data: the answer; undefined before the first one.  atMs: when it came.  problem: what the server said last, if it
+ * refused.  sinceMs: when the request that is under way was sent; null if none is.
+ */
+export class Poll {
+  #path;
+  #everyMs;
+  #changed;
+  #ends = null;
+  #wake = () => {};
+  #failures = 0;
+
+  /** changed: is called at each change of what is known. */
+  constructor(path, everyMs, changed) {
+    this.#path = path;
+    this.#everyMs = everyMs;
+    this.#changed = changed;
+    this.data = undefined;
+    this.atMs = null;
+    this.problem = null;
+    this.sinceMs = null;
+  }
+
+  start() {
+    this.#ends = new AbortController();
+    this.#run(this.#ends.signal);
+  }
+
+  stop() {
+    this.#ends?.abort();
+    this.#wake();
+  }
+
+  /** Asks at once. */
+  now() {
+    this.#wake();
+  }
+
+  async #run(signal) {
+    while (!signal.aborted) {
+      if (!document.hidden) {
+        this.sinceMs = Date.now();
+        this.#changed();
+        await this.#once(signal);
+        if (signal.aborted) {
+          return;
+        }
+        this.sinceMs = null;
+        this.#changed();
+      }
+      await this.#wait();
+    }
+  }
+
+  async #once(signal) {
+    try {
+      this.data = await ask(this.#path, { signal });
+      this.atMs = Date.now();
+      this.problem = null;
+      this.#failures = 0;
+    } catch (error) {
+      if (signal.aborted) {
+        return;
+      }
+      if (error instanceof DisconnectedError) {
+        this.#failures += 1;
+        return;
+      }
+      this.#failures = 0;
+      this.problem = error;
+      if (NOT_SHOWN.has(error.status)) {
+        this.data = undefined;
+      }
+    }
+  }
+
+  /** Waits for the next turn. A tab that comes to the front has it at once. */
+  #wait() {
+    const again = Math.min(AGAIN_MS * this.#failures, AGAIN_MAX_MS);
+    return new Promise((done) => {
+      const timer = setTimeout(finish, this.#failures ? again : this.#everyMs);
+      document.addEventListener("visibilitychange", finish);
+      this.#wake = finish;
+      function finish() {
+        clearTimeout(timer);
+        document.removeEventListener("visibilitychange", finish);
+        done();
+      }
+    });
+  }
+}

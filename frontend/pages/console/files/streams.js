@@ -1,0 +1,169 @@
+// The streams that there are, each with its fields and metrics; and how to begin where there are none.
+
+import { Begin } from "./begin.js";
+import { h } from "./dom.js";
+import { number } from "./format.js";
+import { Page } from "./page.js";
+import { shown, standing, table } from "./parts.js";
+
+const EVERY_MS = 5_000;
+const NAMES_MAX = 12;
+const STREAMS = [
+  ...[["Stream", "name"], ["Fields", "long"], ["Time", "name"], ["Id", "name"]],
+  ...[["Partitioners"], ["Lateness", "number"], ["Kept", "number"]],
+];
+const FIELDS = [["Field", "name"], ["Type", "name"], ["Role"], ["From, or computed as", "long"], ["Unit"]];
+const METRICS = [["Metric", "name"], ["SQL", "sql"], ["Home", "name"], ["State"]];
+
+class Streams extends Page {
+  begin() {
+    const [name] = this.rest;
+    if (name === undefined) {
+      this.streams = this.poll("/v1/streams", EVERY_MS);
+      return;
+    }
+    const place = `/v1/streams/${encodeURIComponent(name)}`;
+    this.stream = this.poll(place, EVERY_MS);
+    this.metrics = this.poll(`${place}/metrics`, EVERY_MS);
+  }
+
+  content() {
+    return this.streams ? this.#all() : this.#one();
+  }
+
+  #all() {
+    return [
+      this.head("Streams", this.streams),
+      ...shown(this.streams, "streams", ({ streams }) => {
+        if (streams.length) {
+          return [table("Streams", STREAMS, streams.map((each) => [each.name, streamRow(each)]))];
+        }
+        return mayReadSome(this.who) ? [begin(this.who)] : [nothingToRead()];
+      }),
+    ];
+  }
+
+  #one() {
+    const [name] = this.rest;
+    const back = h("p", { class: "back" }, h("a", { href: "#/streams" }, "All streams"));
+    if (this.stream.data === undefined && this.stream.problem !== null) {
+      // The metrics would be refused for the same reason.
+      return [back, this.head(name, this.stream), ...shown(this.stream, `the stream ${name}`)];
+    }
+    return [
+      back,
+      this.head(name, this.stream),
+      ...shown(this.stream, `the stream ${name}`, (stream) => [
+        settings(stream),
+      ]),
+      h("header", { class: "head" }, h("h2", null, "Metrics"), standing(this.metrics)),
+      ...shown(this.metrics, "its metrics", ({ metrics }) => [
+        metrics.length
+          ? table("Metrics", METRICS, metrics.map((each) => [each.name, metricRow(each)]))
+          : noMetric(name),
+      ]),
+      this.stream.data && fields(this.stream.data),
+    ];
+  }
+}
+
+function noMetric(name) {
+  const route = h("code", null, `POST /v1/streams/${name}/metrics`);
+  return h("p", { class: "note" }, "It has no metric yet. ", route, " adds some.");
+}
+
+/** How to begin. It has state of its own, so it is one element. */
+function begin(who) {
+  const made = h("console-begin", { "data-key": "begin" });
+  made.who = who;
+  return made;
+}
+
+function mayReadSome(who) {
+  return who.scopes.some((each) => each === "*" || /^(read|define):/.test(each));
+}
+
+function nothingToRead() {
+  return h(
+    "div",
+    { class: "problem", role: "alert" },
+    h("strong", null, "This token may not see any stream"),
+    h("p", null, "It lacks the scope ", h("code", null, "read:STREAM"), "."),
+  );
+}
+
+function streamRow(stream) {
+  const names = Object.keys(stream.fields);
+  return [
+    h("a", { href: `#/streams/${encodeURIComponent(stream.name)}` }, stream.name),
+    [names.slice(0, NAMES_MAX).join(", "), names.length > NAMES_MAX && ` and ${names.length - NAMES_MAX} more`],
+    stream.time ? h("code", null, stream.time) : quiet("arrival"),
+    stream.id ? h("code", null, stream.id) : quiet("made"),
+    stream.partitioners.map((each, place) => [place > 0 && ", ", h("code", null, each)]),
+    stream.lateness,
+    stream.retention,
+  ];
+}
+
+function settings(stream) {
+  const said = [
+    ["Partitions", number(stream.partitions)],
+    ["Lateness", stream.lateness],
+    ["Late events", stream.late_policy === "discard" ? "discarded" : "rewritten"],
+    ["Events kept", stream.retention],
+    ["Ids remembered", number(stream.dedup_events)],
+    ["Input", stream.input?.topics?.join(", ")],
+    ["Output", stream.output?.topic],
+  ];
+  const known = said.filter(([, value]) => value !== undefined);
+  return h(
+    "dl",
+    { class: "figures" },
+    known.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+function fields(stream) {
+  const rows = Object.entries(stream.fields).map((each) => [each[0], fieldRow(each, stream)]);
+  return h("section", { "data-key": "fields" }, h("h2", null, "Fields"), table("Fields", FIELDS, rows));
+}
+
+function fieldRow([name, field], stream) {
+  const { type, from, unit, as } = typeof field === "string" ? { type: field } : field;
+  const roles = [
+    stream.time === name && "time",
+    stream.id === name && "id",
+    stream.partitioners.includes(name) && "partitioner",
+  ];
+  return [
+    h("code", null, name),
+    type,
+    roles.filter(Boolean).join(", "),
+    (as ?? from) && h("code", null, as ?? from),
+    unit,
+  ];
+}
+
+function metricRow({ name, sql, home, warming, filled, outdated_zones: zones }) {
+  return [
+    h("code", null, name),
+    h("code", null, sql),
+    home === null ? quiet("derived") : h("code", null, home),
+    [
+      warming ? warmth(filled) : h("span", { class: "state good" }, "answers"),
+      zones.length > 0 && h("p", { class: "remark" }, `Time zones that have changed since: ${zones.join(", ")}`),
+    ],
+  ];
+}
+
+function warmth(filled) {
+  const text = `warming, ${Math.floor(100 * filled)} %`;
+  return h("span", { class: "progress" }, h("progress", { value: filled, max: 1, "aria-label": text }), text);
+}
+
+function quiet(text) {
+  return h("span", { class: "quiet" }, text);
+}
+
+customElements.define("console-begin", Begin);
+customElements.define("page-streams", Streams);

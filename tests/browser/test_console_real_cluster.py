@@ -1,0 +1,52 @@
+"""The console's page of a cluster, of a real one: nodes of a broker, and a front-end that is asked."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from frontend.kafka.configuration import FrontEndConfiguration
+from tests.browser.console_tab import PATIENCE_MS, tab
+from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
+from tests.node.leader.leading_nodes import Nodes
+from tests.unit.local_units import awaited, quick_settings
+
+
+@pytest.fixture
+def nodes(kafka: str) -> Iterator[Nodes]:
+    with Nodes(kafka) as opened:
+        yield opened
+
+
+@pytest.fixture
+def running(kafka: str, nodes: Nodes) -> Iterator[RunningFrontEnd]:
+    with front_end(FrontEndConfiguration(quick_settings(kafka), nodes.prefix)) as found:
+        yield found
+
+
+def test_a_real_cluster_is_shown_and_a_node_emptied(
+    browser: Browser, nodes: Nodes, running: RunningFrontEnd
+) -> None:
+    """The nodes have no units, so that no copy reports."""
+    with tab(browser, running.service.url) as shown:
+        shown.open("cluster")
+        shown.sees("There is no node.")
+        nodes.start(1)
+        nodes.start(2)
+        awaited(lambda: nodes.places() == {frozenset({"node-1", "node-2"})})
+        shown.sees("node-2")
+        expect(shown.rows("Nodes")).to_have_count(2, timeout=PATIENCE_MS)
+        expect(shown.page.locator("td .copy.unknown")).to_have_count(8, timeout=PATIENCE_MS)
+        page = shown.page
+        page.get_by_role("button", name="drain node-2").click()
+        shown.sees("4 tasks would have fewer than 2 copies", "dialog")
+        order = page.get_by_role("dialog").get_by_role("button", name="Drain node-2")
+        order.click()
+        shown.sees("1 node would be left for 2 copies", "dialog")
+        page.get_by_label("Let tasks have fewer copies").check()
+        order.click()
+        expect(page.locator("dialog")).to_have_count(0, timeout=PATIENCE_MS)
+        shown.sees("draining")
+        page.get_by_role("button", name="undrain node-2").click()
+        page.get_by_role("dialog").get_by_role("button", name="Undrain node-2").click()
+        shown.misses("draining")
