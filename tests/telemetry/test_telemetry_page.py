@@ -48,8 +48,8 @@ def test_names_and_labels_are_as_prometheus_wants_them() -> None:
         assert re.fullmatch(r"railgun_[a-z_]+", family.name)
         assert (family.kind == "counter") == family.name.endswith("_total")
         assert set(family.labels) <= {
-            "stream", "topic", "field", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version", "state",
-            "status", "unit",
+            "stream", "topic", "field", "partitioner", "partition", "stage", "reason", "outcome", "kind", "version",
+            "state", "status", "unit",
         }  # fmt: skip
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
 
