@@ -69,7 +69,7 @@ class StillHost:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def open(self, donors: Donors, needed: int) -> None:
+    def open(self, donors: Donors, needed: int, damage: str) -> None:
         """At once."""
 
     def close(self) -> None:
