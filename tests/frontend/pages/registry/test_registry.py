@@ -255,6 +255,7 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{streams}/deepening/install", "post"),
         (f"{streams}/events", "post"),
         ("/v1/status", "get"),
+        ("/v1/live", "get"),
         ("/v1/whoami", "get"),
         ("/v1/log", "get"),
         ("/v1/cluster", "get"),
