@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from numpy.typing import NDArray
 
 from bench.children import ChildFailedError
-from bench.e2e_run import Cluster
+from bench.e2e_run import running_cluster
 from bench.http import Scaled
 from bench.kafka import running_broker
 from bench.load.lines import payment_lines
@@ -58,18 +58,9 @@ def backlog(report: Report) -> None:
 
 
 def _bulk_per_s(events: int) -> float:
-    topics = Topics(PREFIX)
-    with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-backlog-") as folder:
-        with KafkaTransport(KafkaSettings(broker)) as log:
-            log.create_topic(topics.input("payments"), 1)
-            log.create_topic(topics.output("payments"), 1)
-        with Service(Path(folder), _WORKLOAD.definitions, "os", broker) as service:
-            service.start()
-            cluster = Cluster(service, broker, f"{PREFIX}.payments", _WORKLOAD.payments)
-            cluster.bulk(events)
-            found = cluster.bulk(events)
-            service.stop()
-            return found
+    with running_cluster(_WORKLOAD) as cluster:
+        cluster.bulk(events)
+        return cluster.bulk(events)
 
 
 def _backlog_per_s(workload: Workload, events: int) -> float:

@@ -7,27 +7,17 @@ docs/benchmarks.md says what each figure is.
 """
 
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from bench.backlog import backlog
 from bench.command_line import Case, measure
-from bench.e2e_run import Cluster
+from bench.e2e_run import running_cluster
 from bench.http import Scaled
-from bench.kafka import running_broker
 from bench.report import Report
-from bench.service import Service
-from bench.unit_cases import THROUGHPUT, Workload
+from bench.unit_cases import THROUGHPUT
 from bench.unit_topic import unit_topic
-from railgun.messaging.kafka.settings import KafkaSettings
-from railgun.messaging.kafka.transport import KafkaTransport
-from railgun.registry.topics import PREFIX, Topics
 
 _NARROW, _WIDE = THROUGHPUT["payments_1x3"], THROUGHPUT["wide_1x3"]
-_STREAM = "payments"
 _WARM_EVENTS = 100_000
 _STEADY_RATE_PER_S, _STEADY_S, _STEP_S, _AT_MAX_S = 500, 30.0, 5.0, 20.0
 _SETTLED_S = 15.0
@@ -36,22 +26,6 @@ _PAPER_RATE_PER_S = 25_000
 _BURST_RATE_PER_S, _BURST_S, _AFTER_S = 5_000, 2.0, 20.0
 _HELD_EVENTS, _HELD_CARDS, _HELD_WINDOW_MS = 5_000_000, 1_000_000, 1_000_000_000
 _KILLED_RATE_PER_S, _KILLED_S = 5_000, 40.0
-
-
-@contextmanager
-def _cluster(workload: Workload) -> Iterator[Cluster]:
-    """Yield a broker with an input topic, a front-end and a node on clean folders."""
-    topics = Topics(PREFIX)
-    with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
-        with KafkaTransport(KafkaSettings(broker)) as log:
-            log.create_topic(topics.input(_STREAM), 1)
-            # The topics are made before there is a front-end, so that readers find them.
-            log.create_topic(topics.output(_STREAM), 1)
-        with Service(Path(folder), workload.definitions, "os", broker) as service:
-            service.start()
-            stem = topics.input(_STREAM).removesuffix(".in")
-            yield Cluster(service, broker, stem, workload.payments)
-            service.stop()
 
 
 def _in_out(report: Report) -> None:
@@ -63,7 +37,7 @@ def _in_out(report: Report) -> None:
     def note(key: str, value: float) -> None:
         found.setdefault(key, []).append(value)
 
-    with _cluster(_WIDE) as cluster:
+    with running_cluster(_WIDE) as cluster:
         cluster.bulk(scaled.events(_WARM_EVENTS))
         for _ in range(report.runs):
             for name, by_topic in (("in_out", True), ("http", False)):
@@ -94,7 +68,7 @@ def _bulk(report: Report) -> None:
     """Measure how fast the events that lie in the input topic are answered."""
     for key, workload in (("in_out_bulk", _NARROW), ("in_out_bulk_wide", _WIDE)):
         events = Scaled(report.scale).events(_WARM_EVENTS)
-        with _cluster(workload) as cluster:
+        with running_cluster(workload) as cluster:
             cluster.bulk(events)
             report.note(key, [cluster.bulk(events) for _ in range(report.runs)])
 
@@ -106,7 +80,7 @@ def _killed(report: Report) -> None:
     payments = replace(_NARROW.payments, cards=cards, card_exponent=0.0)
     workload = replace(_NARROW, window_ms=_HELD_WINDOW_MS, payments=payments)
     found: list[float] = []
-    with _cluster(workload) as cluster:
+    with running_cluster(workload) as cluster:
         cluster.bulk(int(_HELD_EVENTS * share))
         for _ in range(report.runs):
             seconds = Scaled(report.scale).seconds(_KILLED_S, 10.0)

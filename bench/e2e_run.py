@@ -2,11 +2,16 @@
 
 import os
 import signal
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.children import ChildFailedError
 from bench.http_run import CONNECTIONS, PATH, check
+from bench.kafka import running_broker
 from bench.load.injector import Injection, inject
 from bench.load.order import Order
 from bench.load.outcome import Outcome
@@ -14,8 +19,13 @@ from bench.load.schedule import Phase, Schedule
 from bench.load.search import highest_rate, holds_below
 from bench.payments import Payments
 from bench.service import Service
+from bench.unit_cases import Workload
+from railgun.messaging.kafka.settings import KafkaSettings
+from railgun.messaging.kafka.transport import KafkaTransport
+from railgun.registry.topics import PREFIX, Topics
 
 LIMIT_P999_MS = 250.0
+_STREAM = "payments"
 _SETTLE_S, _GRACE_S = 2.0, 20.0
 _RATE_MAX_PER_S = 100_000
 _BULK_VALUES = 5_000_000
@@ -125,3 +135,19 @@ class Cluster:
         if found.bad:
             raise ChildFailedError(f"{found.bad} of {found.events} events were not answered")
         return found.latencies.greatest_ms / 1000
+
+
+@contextmanager
+def running_cluster(workload: Workload) -> Iterator[Cluster]:
+    """Yield a broker with an input topic, a front-end and a node on clean folders."""
+    topics = Topics(PREFIX)
+    with running_broker() as broker, tempfile.TemporaryDirectory(prefix="railgun-bench-e2e-") as folder:
+        with KafkaTransport(KafkaSettings(broker)) as log:
+            log.create_topic(topics.input(_STREAM), 1)
+            # The topics are made before there is a front-end, so that readers find them.
+            log.create_topic(topics.output(_STREAM), 1)
+        with Service(Path(folder), workload.definitions, "os", broker) as service:
+            service.start()
+            stem = topics.input(_STREAM).removesuffix(".in")
+            yield Cluster(service, broker, stem, workload.payments)
+            service.stop()

@@ -178,7 +178,7 @@ class Backlog:
             heard, ends = self._reports.of_topic(self._created, topic), self._ends[topic.name]
             for partition, end in ends.items():
                 where = TopicPartition(topic.name, partition)
-                if where not in self._own and partition not in heard and self._begin(topic, partition) < end:
+                if where not in self._own and partition not in heard and (topic.start(partition) or 0) < end:
                     self.asks = True
                     yield where, unheard
             for partition, each in heard.items():
@@ -188,9 +188,6 @@ class Backlog:
                 if each.heard_s > -math.inf:
                     self.is_asked |= each.report.asks and now_s - each.heard_s < _ASKED_S
                     yield where, Standing(each.report.time_ms, each.report.behind, each.heard_s)
-                elif max(each.report.position, self._begin(topic, partition)) < ends.get(partition, 0):
+                elif max(each.report.position, topic.start(partition) or 0) < ends.get(partition, 0):
                     self.asks = True
                     yield where, unheard
-
-    def _begin(self, topic: InputTopic, partition: int) -> int:
-        return topic.starts[partition] if partition < len(topic.starts) else 0

@@ -40,7 +40,7 @@ class InputPositions:
         topic = self._topics[where.topic]
         heard = self._reports.of(self._created, topic, where.partition)
         settled = -1 if heard is None else heard.report.position
-        begin = topic.starts[where.partition] if where.partition < len(topic.starts) else None
+        begin = topic.start(where.partition)
         if topic.is_remade and settled < 0:
             # The group's position may be of the topic before, or of the stream before. A front-end that has not noticed
             # yet may still commit such a one.

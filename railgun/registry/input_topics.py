@@ -34,6 +34,10 @@ class InputTopic:
         """Return the number by which tasks know a partition: no other one of the stream has it."""
         return self.number << PARTITION_BITS | partition
 
+    def start(self, partition: int) -> int | None:
+        """Return the offset at which the first reading of a partition begins; None: at its oldest record."""
+        return self.starts[partition] if partition < len(self.starts) else None
+
 
 def numbered(found: Iterable[tuple[str, str]], known: Collection[InputTopic]) -> list[InputTopic]:
     """Return topics with numbers that no other topic of the stream has.
