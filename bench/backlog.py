@@ -118,14 +118,10 @@ class _Replies:
     """Reads the output topic. Keeps the replies to the events of some cards, by the events' numbers."""
 
     def __init__(self, broker: str, topic: str, payments: Payments, events: int) -> None:
-        self._payments, self._events = replace(payments, events=events), events
+        self._events = events
         self._kept: dict[int, bytes] = {}
-        self._is_checked = np.zeros(events, np.bool_)
-        for number, block in enumerate(blocks(self._payments)):
-            begin = number * BLOCK_EVENTS
-            self._is_checked[begin : begin + len(block)] = (
-                _card_numbers(block) % _CHECKED_EACH == _CHECKED_FIRST
-            )
+        self._cards, self._times_ms, self._amounts = _columns(replace(payments, events=events))
+        self._is_checked = self._cards % _CHECKED_EACH == _CHECKED_FIRST
         self._seen = np.zeros(events, np.bool_)
         self._consumer = Consumer(
             {
@@ -159,7 +155,7 @@ class _Replies:
 
     def check(self, order: NDArray[np.int64], workload: Workload) -> None:
         """Compare what was kept with brute force over the events in the order of the task's log."""
-        cards, times_ms, amounts = self._columns()
+        cards, times_ms, amounts = self._cards, self._times_ms, self._amounts
         # A window ends with the clock of its task, which is the greatest time so far.
         clocks_ms = np.maximum.accumulate(times_ms[order])
         kept = self._is_checked[order]
@@ -178,14 +174,6 @@ class _Replies:
                 if wanted != found:
                     raise ChildFailedError(f"event {number}: {found} instead of {wanted}")
 
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        cards, times_ms, amounts = [], [], []
-        for block in blocks(self._payments):
-            cards.append(_card_numbers(block))
-            times_ms.append(block.column("ts").cast("int64").to_numpy())
-            amounts.append(block.column("amount").to_numpy())
-        return np.concatenate(cards), np.concatenate(times_ms), np.concatenate(amounts)
-
     def _take(self, messages: list[Message]) -> None:
         for message in messages:
             value, key = message.value(), message.key()
@@ -199,9 +187,15 @@ class _Replies:
                 self._kept[number] = value
 
 
-def _card_numbers(block: object) -> NDArray[np.int64]:
-    texts = block.column("card").to_numpy(zero_copy_only=False)  # type: ignore[attr-defined]
-    return np.array([int(text[1:]) for text in texts], np.int64)
+def _columns(payments: Payments) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the numbers of the cards, the times and the amounts of all events."""
+    cards, times_ms, amounts = [], [], []
+    for block in blocks(payments):
+        texts = block.column("card").to_numpy(zero_copy_only=False)
+        cards.append(np.array([int(text[1:]) for text in texts], np.int64))
+        times_ms.append(block.column("ts").cast("int64").to_numpy())
+        amounts.append(block.column("amount").to_numpy())
+    return np.concatenate(cards), np.concatenate(times_ms), np.concatenate(amounts)
 
 
 def _order(settings: KafkaSettings, topic: str, events: int) -> NDArray[np.int64]:

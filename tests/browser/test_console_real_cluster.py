@@ -8,14 +8,9 @@ from playwright.sync_api import Browser, expect
 from frontend.kafka.configuration import FrontEndConfiguration
 from tests.browser.console_tab import PATIENCE_MS, tab
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
+from tests.node.leader.conftest import nodes as nodes
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import awaited, quick_settings
-
-
-@pytest.fixture
-def nodes(kafka: str) -> Iterator[Nodes]:
-    with Nodes(kafka) as opened:
-        yield opened
 
 
 @pytest.fixture

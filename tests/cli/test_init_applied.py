@@ -2,7 +2,6 @@
 clear sentence.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterator
@@ -76,16 +75,12 @@ def as_in_csv(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def descriptor(found: Any) -> str:
-    return base64.b64encode(found.file.SerializeToString()).decode()
-
-
 @contextmanager
 def applied(broker: str, folder: Path) -> Iterator[Applied]:
     found = nested_payments(1)[0]
     answers = {
         "/schemas/ids/1": {"schema": json.dumps(avro_schema(found))},
-        "/schemas/ids/2": {"schema": descriptor(encoded_message(found)), "schemaType": "PROTOBUF"},
+        "/schemas/ids/2": {"schema": encoded_message(found).descriptor, "schemaType": "PROTOBUF"},
         "/schemas/ids/3": {"schema": "{}", "schemaType": "JSON"},
     }
     with schema_registry(answers) as registry, LocalCluster(broker, folder / "cluster") as cluster:

@@ -1,6 +1,5 @@
 """`railgun init` of topics: JSON, changes by Debezium, Avro of a registry; what is no event is one clear sentence."""
 
-import base64
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import railgun.cli.init
 from railgun.catalog.model import EARLIEST, LATEST
 from railgun.cli.main import main
 from tests.broker.own_topics import own_prefix
+from tests.cli.test_init import error_of
 from tests.draft.drafts import changes, ndjson, orders, read, stream_of, types_of, uncommented
 from tests.frontend.formats.avro_events import encoded, framed
 from tests.frontend.formats.schema_registry import schema_registry
@@ -75,14 +75,6 @@ def made_of(broker: str, topic: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (stream.name, stream.id) == ("payments", None)
     assert (stream.input.topics, stream.input.start) == ((topic,), EARLIEST)
     return text
-
-
-def error_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(["init", *words]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "defect" not in said.err
-    return said.err
 
 
 def test_json(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +170,7 @@ def test_no_events_are_one_sentence(
 
 def test_protobuf_of_a_registry(kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = [encoded_message(each) for each in nested_payments(30)]
-    descriptor = base64.b64encode(found[0].file.SerializeToString()).decode()
+    descriptor = found[0].descriptor
     topic = topic_with(kafka, [*(framed(b"\0" + each.value, 3) for each in found), framed(b"\0\xff", 3)])
     with schema_registry({"/schemas/ids/3": {"schema": descriptor, "schemaType": "PROTOBUF"}}) as registry:
         config = tmp_path / "railgun.toml"

@@ -107,3 +107,16 @@ def _milliseconds(value: int | float | Decimal | Number, unit: str, field: str) 
     if not LONG_MIN <= found <= LONG_MAX:
         raise EventRefused(f"{field}: {value!r} {unit} are beyond 64 bits")
     return found
+
+
+def unscaled_fields(event: object, fields: Mapping[str, tuple[Type, Source]]) -> list[object] | None:
+    """The values of a client's event, decimals unscaled, by the fields' types and places; None if it is refused."""
+    found: list[object] = []
+    for name, (declared, source) in fields.items():
+        try:
+            value = read_field(event, source, declared, name)
+        except EventRefused:
+            return None
+        is_decimal = declared.kind == "decimal" and value is not None
+        found.append(int(value * 10**declared.scale) if is_decimal else value)
+    return found

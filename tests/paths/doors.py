@@ -123,7 +123,9 @@ def kafka_json(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     return of_record(stream, Message(value=text.encode()))
 
 
-class _Schemas:
+class OneSchema:
+    """A registry that gives one schema, whatever it is asked for."""
+
     def __init__(self, schema: WrittenSchema) -> None:
         self._schema = schema
 
@@ -136,13 +138,13 @@ _FRAME = b"\0\0\0\0\1"
 
 def kafka_json_schema(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     return of_record(
-        stream, Message(value=_FRAME + text.encode()), _Schemas(WrittenSchema(JSON_SCHEMA, "{}"))
+        stream, Message(value=_FRAME + text.encode()), OneSchema(WrittenSchema(JSON_SCHEMA, "{}"))
     )
 
 
 def kafka_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     schema, value = _avro(text)
-    return of_record(stream, Message(value=_FRAME + value), _Schemas(WrittenSchema(AVRO, schema)))
+    return of_record(stream, Message(value=_FRAME + value), OneSchema(WrittenSchema(AVRO, schema)))
 
 
 def kafka_plain_avro(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
@@ -163,11 +165,11 @@ def _avro(text: str) -> tuple[str, bytes]:
 def kafka_protobuf(stream: StreamDefinition, text: str, folder: Path) -> Outcome:
     """The second message of a registry's file."""
     found = _protobuf(text, "Other")
-    descriptor = base64.b64encode(found.file.SerializeToString()).decode()
+    descriptor = found.descriptor
     return of_record(
         stream,
         Message(value=_FRAME + b"\2\2" + found.value),
-        _Schemas(WrittenSchema(PROTOBUF, descriptor)),
+        OneSchema(WrittenSchema(PROTOBUF, descriptor)),
     )
 
 

@@ -1,5 +1,6 @@
 """JSON documents as Protobuf messages, each with a message type that it fits."""
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,11 @@ class Encoded(NamedTuple):
     file: descriptor_pb2.FileDescriptorProto
     name: str
     value: bytes
+
+    @property
+    def descriptor(self) -> str:
+        """The file's, in base64, as schema registries give it."""
+        return base64.b64encode(self.file.SerializeToString()).decode()
 
     @property
     def set(self) -> bytes:

@@ -12,8 +12,7 @@ from confluent_kafka import Message
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from tests.oracle.definitions import parse_definitions
-from tests.oracle.errors import EventRefused
-from tests.oracle.paths import read_field
+from tests.oracle.paths import unscaled_fields
 from tests.paths.doors import LATEST_MS, OF_JSON, TYPED, NotExpressedError, Refused, intake_of, of_record
 
 # By type: values that it takes, and values that it does not.
@@ -127,16 +126,9 @@ def stream_at(type_: str, path: str, unit: str | None = None) -> tuple[StreamDef
 
 def expected_of(stream: Any, text: str) -> list[Any] | None:
     """The values by the oracle, decimals unscaled; None if it refuses the event."""
-    event, found = json.loads(text), []
-    for name, declared in stream.fields.items():
-        try:
-            value = read_field(event, stream.source(name), declared, name)
-        except EventRefused:
-            return None
-        found.append(
-            int(value * 10**declared.scale) if declared.kind == "decimal" and value is not None else value
-        )
-    return found
+    return unscaled_fields(
+        json.loads(text), {name: (declared, stream.source(name)) for name, declared in stream.fields.items()}
+    )
 
 
 def _check(stream: StreamDefinition, oracle: Any, path: str, text: str, folder: Path) -> set[str]:

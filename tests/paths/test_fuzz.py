@@ -9,8 +9,7 @@ import pytest
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.wire.path import text_of
 from tests.counts import examples, seeds
-from tests.oracle.errors import EventRefused
-from tests.oracle.paths import Number, Source, parse_field, read_field
+from tests.oracle.paths import Number, Source, parse_field, unscaled_fields
 from tests.oracle.types import Type, parse_type
 from tests.paths.doors import LATEST_MS, Outcome, Refused, intake_of, outcome
 
@@ -110,15 +109,7 @@ def _expected(data: bytes, fields: Fields) -> list[Any] | None:
         return None
     if not isinstance(event, dict):
         return None
-    found: list[Any] = []
-    for name, (declared, source) in fields.items():
-        try:
-            value = read_field(event, source, declared, name)
-        except EventRefused:
-            return None
-        is_decimal = declared.kind == "decimal" and value is not None
-        found.append(int(value * 10**declared.scale) if is_decimal else value)  # type: ignore[operator]
-    return found
+    return unscaled_fields(event, fields)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

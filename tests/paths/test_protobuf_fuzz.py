@@ -9,8 +9,7 @@ import pytest
 from frontend.formats.protobuf import document_of
 from railgun.catalog.stream_reading import stream_from_json
 from tests.counts import examples, seeds
-from tests.oracle.errors import EventRefused
-from tests.oracle.paths import parse_field, read_field
+from tests.oracle.paths import parse_field, unscaled_fields
 from tests.oracle.types import parse_type
 from tests.paths.doors import Refused, of_record, plain_protobuf
 from tests.paths.protobuf_documents import NAME, UnfitError, class_of, encoded, shape_of
@@ -51,18 +50,6 @@ def _said(value: Any) -> Any:
     return [_said(each) for each in value[:16]] if isinstance(value, list) else value
 
 
-def _expected(document: Any, fields: Fields) -> list[Any] | None:
-    found: list[Any] = []
-    for name, (declared, source) in fields.items():
-        try:
-            value = read_field(document, source, declared, name)
-        except EventRefused:
-            return None
-        is_decimal = declared.kind == "decimal" and value is not None
-        found.append(int(value * 10**declared.scale) if is_decimal else value)  # type: ignore[operator]
-    return found
-
-
 @pytest.mark.parametrize("seed", seeds(range(2), range(100)))
 def test_random_messages(seed: int) -> None:
     rng = random.Random(f"protobuf {seed}")
@@ -83,7 +70,7 @@ def test_random_messages(seed: int) -> None:
                 continue
             document = _fitting(document)
             message = encoded(document)
-            found, wanted = of_record(*plain_protobuf(stream, message)), _expected(document, fields)
+            found, wanted = of_record(*plain_protobuf(stream, message)), unscaled_fields(document, fields)
             assert _same(found, wanted), f"{seed}/{number}: {said} of {document}: {found}, not {wanted}"
             taken += wanted is not None
             assert _said(document_of(class_of(message).FromString(message.value))) == _said(document)

@@ -92,6 +92,19 @@ class DamageFound(logging.Handler):
         logging.getLogger("railgun.unit").removeHandler(self)
 
 
+def test_damage_that_nobody_made_is_heard() -> None:
+    found = DamageFound()
+    try:
+        found.check()
+        logging.getLogger("railgun.unit").warning("%s: its data is damaged", "/x/state/1")
+        with pytest.raises(Broken, match="nobody has damaged that"):
+            found.check()
+        found.planted.add(Path("/x"))
+        found.check()
+    finally:
+        found.end()
+
+
 def damage_a_copy(simulation: Simulation, found: DamageFound) -> None:
     """A file of a copy is damaged, unless no other node has what is needed. Its node comes back soon."""
     chance = simulation.chance

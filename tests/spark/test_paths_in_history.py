@@ -18,7 +18,7 @@ from railgun.spark.errors import ColumnError
 from railgun.wire.table_validator import TableValidator
 from railgun.wire.validator import Roles
 from tests.oracle.errors import EventRefused
-from tests.oracle.paths import parse_field, read_field
+from tests.oracle.paths import parse_field, unscaled_fields
 from tests.oracle.types import parse_type
 from tests.paths.doors import LATEST_MS, values_of
 from tests.paths.test_doors import PLACES, VALUES, Place
@@ -52,12 +52,8 @@ def stream_of(types: list[str]) -> StreamDefinition:
 def expected_of(type_: str, place: str, document: Any) -> Any:
     """The value by the oracle, decimals unscaled; the class of the error if it is refused."""
     declared, source = parse_field("x", {"type": type_, "from": place})
-    kind = parse_type(declared)
-    try:
-        value = read_field(document, source, kind, "x")
-    except EventRefused:
-        return EventRefused
-    return int(value * 10**kind.scale) if kind.kind == "decimal" and value is not None else value  # type: ignore[operator]
+    found = unscaled_fields(document, {"x": (parse_type(declared), source)})
+    return EventRefused if found is None else found[0]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place[0])

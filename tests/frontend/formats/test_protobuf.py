@@ -19,7 +19,7 @@ from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.ingest.intake import ParsedEvent
 from railgun.wire.values import Milliseconds
-from tests.paths.doors import LATEST_MS, Outcome, Refused, intake_of, outcome
+from tests.paths.doors import LATEST_MS, OneSchema, Outcome, Refused, intake_of, outcome
 from tests.paths.protobuf_documents import FIELD
 
 WELL_KNOWN = {
@@ -281,23 +281,15 @@ def test_files_of_a_registry() -> None:
         files_of_registry("schema 1", b64(main), [("common.proto", base64.b64encode(b"\xff").decode())])
 
 
-class _Schemas:
-    """asked: how often."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.asked = text, 0
-
-    def schema(self, schema_id: object) -> WrittenSchema:
-        self.asked += 1
-        return WrittenSchema(PROTOBUF, self.text, (("common.proto", b64(files()[1])),))
+def schema_of(text: str) -> WrittenSchema:
+    return WrittenSchema(PROTOBUF, text, (("common.proto", b64(files()[1])),))
 
 
 def framed(value: bytes, headers: Any = None, text: str = b64(files()[0])) -> Any:
     """The values of a record, or why it is refused."""
     defined = stream(x="long")
-    found = events_of(
-        [Message(value=value, headers=headers)], RecordValues(_Schemas(text)), defined.incoming(1)
-    )
+    schemas = OneSchema(schema_of(text))
+    found = events_of([Message(value=value, headers=headers)], RecordValues(schemas), defined.incoming(1))
     if found.refused:
         return found.refused[0]
     return outcome(intake_of(defined).take(found.texts, LATEST_MS), 0)
@@ -334,6 +326,6 @@ def test_a_schema_that_cannot_be_used_is_tried_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(descriptors, "files_of_registry", counted)
     defined = stream(x="long")
     messages = [Message(value=b"\0\0\0\0\1\0\x08\x05")] * 5
-    found = events_of(messages, RecordValues(_Schemas("AAAA")), defined.incoming(1))
+    found = events_of(messages, RecordValues(OneSchema(schema_of("AAAA"))), defined.incoming(1))
     assert len(found.refused) == 5
     assert tried == ["schema 1"]

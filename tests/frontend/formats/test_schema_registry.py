@@ -1,7 +1,6 @@
 """A schema registry that is slow, lies, has too much, refers in circles, or is away: one clear error each."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from frontend.formats.schema_registry import (
 from frontend.formats.schemas import FetchedSchemas
 from railgun.messaging.errors import TransportUnavailableError
 from tests.frontend.formats.schema_registry import schema_registry
+from tests.frontend.serving import until
 
 
 def refers(*names: str) -> list[dict[str, Any]]:
@@ -164,13 +164,6 @@ def test_an_answer_that_is_no_json_object_may_be_another_one_later(said: bytes) 
 
 
 # --- in a thread of its own ----------------------------------------------------------------------------
-
-
-def until(found: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 20
-    while not found():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def state(schemas: FetchedSchemas, schema_id: int) -> object:

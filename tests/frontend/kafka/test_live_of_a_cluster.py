@@ -19,6 +19,7 @@ from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd, front_en
 from tests.frontend.serving import until
 from tests.frontend.topics.input_topic import InputTopic
 from tests.frontend.topics.test_input_topic import define
+from tests.node.leader.conftest import nodes as nodes
 from tests.node.leader.leading_nodes import Nodes
 from tests.unit.local_units import quick_settings
 
@@ -148,12 +149,6 @@ def test_a_token_of_one_stream(cluster: LocalCluster, event: Event) -> None:
         assert secret not in own.text
     assert set(own.json()) == {"front_end", "as_of_ms", "streams"}
     assert [each["unanswered"] for each in own.json()["streams"]] == [2]
-
-
-@pytest.fixture
-def nodes(kafka: str) -> Iterator[Nodes]:
-    with Nodes(kafka) as opened:
-        yield opened
 
 
 def test_nodes_and_copies_in_numbers(kafka: str, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Protobuf, JSON Schema and Avro with references through topics of a broker: the same replies as to JSON."""
 
-import base64
 import io
 import json
 from collections.abc import Callable
@@ -49,13 +48,9 @@ def with_references(event: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def descriptor(found: Encoded) -> str:
-    return base64.b64encode(found.file.SerializeToString()).decode()
-
-
 def answers(message: Encoded) -> dict[str, Any]:
     return {
-        "/schemas/ids/1": {"schema": descriptor(message), "schemaType": "PROTOBUF"},
+        "/schemas/ids/1": {"schema": message.descriptor, "schemaType": "PROTOBUF"},
         "/schemas/ids/2": {"schema": '{"type": "object"}', "schemaType": "JSON"},
         "/schemas/ids/3": {
             "schema": json.dumps(PAYMENT),
@@ -76,7 +71,7 @@ def answers(message: Encoded) -> dict[str, Any]:
         # The schema of another record, the descriptor of another message, and a schema under another one's kind.
         "/schemas/ids/9": {"schema": json.dumps(CARD)},
         "/schemas/ids/10": {"schema": json.dumps(CARD), "schemaType": "PROTOBUF"},
-        "/schemas/ids/11": {"schema": descriptor(message)},
+        "/schemas/ids/11": {"schema": message.descriptor},
     }
 
 

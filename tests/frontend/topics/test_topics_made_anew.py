@@ -17,7 +17,8 @@ from railgun.messaging.kafka.topics import Described
 from tests.broker.own_topics import own_prefix
 from tests.frontend.kafka.cluster import LocalCluster
 from tests.frontend.serving import PATIENCE_S
-from tests.frontend.topics.input_topic import InputTopic, headers_of
+from tests.frontend.topics.input_topic import InputTopic
+from tests.frontend.topics.test_input_crashes import place_of
 from tests.frontend.topics.test_input_topic import define
 from tests.frontend.topics.test_named_topics import STREAMS, await_reading, events, reads
 
@@ -74,9 +75,7 @@ def test_each_event_of_the_new_topic_is_answered_once(
         # Nothing comes afterwards.
         time.sleep(2.0)
         assert sorted(each["metrics"]["n"] for each in topic.replies) == list(range(1, count + 1))
-        found = sorted(
-            (int(said["partition"]), int(said["offset"])) for said in map(headers_of, topic.written)
-        )
+        found = sorted(map(place_of, topic.written))
         assert found == sorted((each, at) for each in range(2) for n in (_OLD, _NEW // 2) for at in range(n))
 
 
