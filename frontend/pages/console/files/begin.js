@@ -156,12 +156,16 @@ function python({ origin, hasToken }) {
   ].join("\n");
 }
 
-/** A line that makes a topic: kcat makes none, and a broker that is set up well does not either. */
-function topicMade(broker) {
+/**
+ * A line that makes the topics: kcat makes none, and a broker that is set up well does not either. Nor does kcat read a
+ * topic that a front-end has not made yet.
+ */
+function topicsMade(broker) {
   const program = [
     "from confluent_kafka.admin import AdminClient, NewTopic",
     `admin = AdminClient({"bootstrap.servers": ${JSON.stringify(broker)}})`,
-    `admin.create_topics([NewTopic("${IN}", 1)])["${IN}"].result()`,
+    `made = admin.create_topics([NewTopic(name, 1) for name in ("${IN}", "${OUT}")])`,
+    "[each.result() for each in made.values()]",
   ];
   return `python3 -c ${quoted(program.join("; "))}`;
 }
@@ -169,7 +173,7 @@ function topicMade(broker) {
 function kcat(asks, broker) {
   const stream = { ...definition(KAFKA_STREAM), input: { topics: [IN] }, output: { topic: OUT } };
   return [
-    topicMade(broker),
+    topicsMade(broker),
     ...registered(asks, stream),
     `echo ${quoted(spaced(event(3)))} | kcat -P -b ${quoted(broker)} -t ${IN}`,
     `kcat -C -b ${quoted(broker)} -t ${OUT} -o beginning -c 1 -q`,
