@@ -51,7 +51,9 @@ class AvroReader:
         except ValueUnreadableError as error:
             raise ValueUnreadableError(f"{place}: {error}") from None
         except Exception as error:  # a foreign schema makes a parser fail in any way
-            raise ValueUnreadableError(f"{place} cannot be read: {error or type(error).__name__}") from error
+            raise ValueUnreadableError(
+                f"{place} cannot be read: {str(error) or type(error).__name__}"
+            ) from error
 
     def read(self, value: bytes) -> dict[str, Any]:
         """Return the event. Raises ValueUnreadableError."""
@@ -63,7 +65,9 @@ class AvroReader:
             )
             self._conversions.convert(event)
         except Exception as error:  # foreign bytes make a decoder fail in any way
-            raise ValueUnreadableError(f"no Avro of its schema: {error or type(error).__name__}") from error
+            raise ValueUnreadableError(
+                f"no Avro of its schema: {str(error) or type(error).__name__}"
+            ) from error
         if data.tell() != len(value):
             raise ValueUnreadableError(
                 f"no Avro of its schema: {len(value) - data.tell()} bytes are left over"

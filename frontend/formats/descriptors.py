@@ -116,7 +116,7 @@ def _pool_of(place: str, files: Sequence[descriptor_pb2.FileDescriptorProto]) ->
     except ValueUnreadableError as error:
         raise ValueUnreadableError(f"{place}: {error}") from None
     except Exception as error:  # foreign descriptors make a pool fail in any way
-        raise ValueUnreadableError(f"{place} cannot be read: {error or type(error).__name__}") from error
+        raise ValueUnreadableError(f"{place} cannot be read: {str(error) or type(error).__name__}") from error
     return pool
 
 

@@ -14,3 +14,7 @@ class SchemaPendingError(Exception):
     def __init__(self, why: str | None = None) -> None:
         super().__init__(why)
         self.why = why
+
+
+class UnknownSchemaError(ValueError):
+    """No usable schema has this id. The message says why."""

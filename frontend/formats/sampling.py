@@ -8,19 +8,18 @@ from time import sleep
 from typing import Any
 
 import fastavro
-import msgspec
 from confluent_kafka import Message
 
 from frontend.formats.avro import parsed
-from frontend.formats.errors import SchemaPendingError, ValueUnreadableError
+from frontend.formats.errors import SchemaPendingError, UnknownSchemaError, ValueUnreadableError
 from frontend.formats.framing import Frame, FramingError, SchemaId, frame_of
 from frontend.formats.readers import Read, Readers
-from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
 from frontend.formats.schemas import Schemas
 from frontend.formats.values import record_of
+from frontend.formats.written_schema import AVRO, JSON_SCHEMA, WrittenSchema
 from railgun.draft.errors import DraftError
 from railgun.draft.sample import Sample
-from railgun.wire.values import decode_any_json
+from railgun.files.ndjson_source import read_object
 
 _NULL = "without a value"
 _FOREIGN = "neither a JSON object nor in Confluent's framing"
@@ -143,10 +142,7 @@ def _protobuf(schema_id: SchemaId, written: WrittenSchema, indexes: Sequence[int
 
 
 def _json(value: bytes) -> Mapping[str, Any]:
-    try:
-        document = decode_any_json(value)
-    except (ValueError, msgspec.MsgspecError, RecursionError):
-        raise ValueUnreadableError(_FOREIGN) from None
-    if not isinstance(document, dict):
+    document, fault = read_object(value)
+    if fault is not None:
         raise ValueUnreadableError(_FOREIGN)
     return document

@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
+from frontend.formats.errors import UnknownSchemaError
 from frontend.formats.framing import SchemaId
+from frontend.formats.written_schema import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
 from railgun.config.kinds import ConfigError
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.urls import address_of, shown_url
+from railgun.wire.path import has_lone_surrogate
 from railgun.wording import listed
 
-AVRO, JSON_SCHEMA, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
 SIZE_LIMIT_BYTES = 4 << 20
 """The most that a schema may have, together with those that it refers to."""
 
@@ -25,30 +26,6 @@ _REFERENCES_MAX, _TIMEOUT_S = 200, 10.0
 _NAME_MAX = 1_000
 # Of other formats than Protobuf it changes nothing.
 _QUERY = {"format": "serialized"}
-
-
-class UnknownSchemaError(ValueError):
-    """No usable schema has this id. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSchema:
-    """A schema as it is registered.
-
-    kind: AVRO, JSON_SCHEMA or PROTOBUF.
-    text: the schema; of Protobuf the file's descriptor in base64.
-    references: name and text of the schemas that it refers to, each behind those that it refers to itself. Those of
-        JSON Schema are left out.
-    """
-
-    kind: str
-    text: str
-    references: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many characters it has in all."""
-        return len(self.text) + sum(len(text) for _, text in self.references)
 
 
 class SchemaRegistry:
@@ -177,4 +154,4 @@ class _Question:
 
 def _is_name(text: str) -> bool:
     """Return whether a text can be in a URL. One with half of a surrogate pair cannot be encoded."""
-    return len(text) <= _NAME_MAX and not any("\ud800" <= each <= "\udfff" for each in text)
+    return len(text) <= _NAME_MAX and not has_lone_surrogate(text)

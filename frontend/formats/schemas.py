@@ -5,14 +5,17 @@ import logging
 import threading
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from frontend.formats.errors import SchemaPendingError
+from frontend.formats.errors import SchemaPendingError, UnknownSchemaError
 from frontend.formats.framing import SchemaId
-from frontend.formats.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
+from frontend.formats.written_schema import AVRO, WrittenSchema
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
+
+if TYPE_CHECKING:
+    from frontend.formats.schema_registry import SchemaRegistry
 
 _NONE = "none"
 _UNKNOWN_S = 10.0
@@ -36,6 +39,9 @@ def schemas_of(settings: InputSettings) -> Schemas | None:
     if settings.schema_registry_url != _NONE:
         if settings.schema_file != _NONE:
             raise ConfigError("input.schema_registry_url and input.schema_file", "one of them, not both")
+        # What asks loads an HTTP client, which takes 90 ms. Most have no registry.
+        from frontend.formats.schema_registry import SchemaRegistry
+
         return FetchedSchemas(SchemaRegistry(settings.schema_registry_url))
     return None if settings.schema_file == _NONE else SchemaFile(Path(settings.schema_file))
 
@@ -58,7 +64,7 @@ class SchemaFile:
 class FetchedSchemas:
     """Asks a registry for schemas, in a thread of its own while any is wanted. It keeps them, as they never change."""
 
-    def __init__(self, registry: SchemaRegistry) -> None:
+    def __init__(self, registry: "SchemaRegistry") -> None:
         self._registry = registry
         self._lock = threading.Lock()
         self._known: dict[SchemaId, WrittenSchema] = {}

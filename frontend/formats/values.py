@@ -7,11 +7,11 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from frontend.formats.avro import AvroReader
-from frontend.formats.errors import ValueUnreadableError
+from frontend.formats.errors import UnknownSchemaError, ValueUnreadableError
 from frontend.formats.framing import Frame, FramingError, SchemaId, frame_of, may_be_framed
 from frontend.formats.readers import Read, Readers
-from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, UnknownSchemaError, WrittenSchema
 from frontend.formats.schemas import Schemas
+from frontend.formats.written_schema import AVRO, JSON_SCHEMA, WrittenSchema
 from railgun.catalog import input_format
 from railgun.catalog.input_format import InputFormat
 from railgun.ingest.intake import EventText, JsonText, ParsedEvent, RecordEvent

@@ -13,7 +13,7 @@ from typing import Any
 from frontend.backend.cluster import GapOrder
 from frontend.problems import ProblemError, refusal
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyState, Gap, LogPoint
+from railgun.cluster.copies import Gap, LogPoint
 from railgun.cluster.observed import ObservedCluster
 from railgun.cluster.report_table import ReportedCopy
 from railgun.cluster.reports import LeftBehind
@@ -22,7 +22,6 @@ from railgun.registry.kafka_registry import KafkaRegistry
 
 _READ_BYTES = 4 << 20
 _MEND = "mend what its error names and start its node again"
-_GONE = (CopyState.FAILED, CopyState.CLOSED)
 
 
 class GapOutcome(StrEnum):
@@ -129,8 +128,8 @@ def found_gap(
     and TransportError.
     """
     accepted = standing.accepted
-    goes_on = [each for each in standing.heard if each.status.state not in _GONE]
-    opened = [each for each in goes_on if not each.status.is_opening]
+    goes_on = [each for each in standing.heard if not each.status.state.has_stopped]
+    opened = [each for each in goes_on if each.status.goes_on]
     if opened and accepted is not None:
         return accepted
     if opened:

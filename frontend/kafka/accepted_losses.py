@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from frontend.problems import OrderStandsError, refusal
 from railgun.catalog.task_key import TaskKey
-from railgun.cluster.copies import CopyState, Cut, LogPoint
+from railgun.cluster.copies import Cut, LogPoint
 from railgun.cluster.reports import CopyStatus
 from railgun.messaging.later_epoch import first_of_later_epoch
 from railgun.messaging.transport import TopicPartition, Transport
@@ -92,7 +92,7 @@ def _check_is_found(
     need the order.
     """
     present = transport.topic_ids([where.topic]).get(where.topic)
-    reached = max((copy.position for copy in heard if _goes_on(copy)), default=0)
+    reached = max((copy.position for copy in heard if copy.goes_on), default=0)
     if present is None:
         what = f"the topic {where.topic} is gone"
     elif accepted is not None and accepted.topic_id not in ("", present):
@@ -113,18 +113,13 @@ def _check_is_followed(task: TaskKey, heard: Collection[CopyStatus]) -> None:
         for copy in heard
         if copy.lost is not None or copy.replaced is not None or copy.left_behind is not None
     ]
-    if not stopped and not any(_goes_on(copy) for copy in heard):
+    if not stopped and not any(copy.goes_on for copy in heard):
         raise refusal(
             409,
             f"not yet: an earlier order about {task} stands, and no copy follows it so far: none is heard, or each is "
             "being opened, or has failed otherwise. Look again in a few seconds; `railgun cluster --tasks` shows the "
             "copies",
         )
-
-
-def _goes_on(copy: CopyStatus) -> bool:
-    """Whether a copy is open, and processes its log."""
-    return copy.state not in (CopyState.FAILED, CopyState.CLOSED) and not copy.is_opening
 
 
 def check_goes_on(
@@ -149,7 +144,7 @@ def check_goes_on(
 
 def _may_go_on(copy: CopyStatus, cut: Cut, log_start: int) -> bool:
     """Whether a copy goes on, or has stopped with a state that a log continues after a loss was accepted."""
-    if copy.state not in (CopyState.FAILED, CopyState.CLOSED):
+    if not copy.state.has_stopped:
         return True
     return copy.checkpoint >= log_start and not cut.has_lost(LogPoint(copy.checkpoint))
 

@@ -59,7 +59,7 @@ class KafkaCatalogue:
 
     async def metrics(self, stream: str) -> list[MetricStatus]:
         def metrics(parts: Parts) -> list[MetricStatus]:
-            return metrics_of(evolution.stream_entry(parts.intakes.now.catalog, stream), parts)
+            return _metrics_of(evolution.stream_entry(parts.intakes.now.catalog, stream), parts)
 
         return await self._running.call(metrics)
 
@@ -88,7 +88,7 @@ class KafkaCatalogue:
                 "name": name,
                 "input": parts.inputs.by_topic(name),
                 "tasks": list(parts.task_states.tasks(entry, logs)),
-                "metrics": [dataclasses.asdict(each) for each in metrics_of(entry, parts)],
+                "metrics": [dataclasses.asdict(each) for each in _metrics_of(entry, parts)],
             }
             for name, entry in known.streams.items()
         ]
@@ -117,7 +117,7 @@ def task_topics(parts: Parts) -> set[str]:
     return {topics.tasks(task.stream, task.partitioner) for task in parts.tasks}
 
 
-def metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
+def _metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
     """Return the metrics of a stream, each with its state. Raises TransportError."""
     warming = parts.task_states.warming(entry)
     metrics = [

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
-from frontend.kafka.catalogue import metrics_of, task_topics
+from frontend.kafka.catalogue import task_topics
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import ProblemError
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import EngineError
+from railgun.registry.metric_status import filled_with_derived
 from railgun.telemetry.recording import Recording, StreamRecord
 from railgun.wording import weak_topics_text
 
@@ -89,11 +90,7 @@ def _unread_topics(parts: Parts, stream: str) -> list[str]:
 
     The reason is left out: it may be an error of the broker, which not everybody who may read the stream is told.
     """
-    return [
-        f"the topic {each['topic']} is not read: /v1/status says why"
-        for each in parts.inputs.by_topic(stream)
-        if "not_read" in each
-    ]
+    return [f"the topic {topic} is not read: /v1/status says why" for topic in parts.inputs.not_read(stream)]
 
 
 def _looked(parts: Parts, *, is_away: bool) -> _Looked:
@@ -101,10 +98,11 @@ def _looked(parts: Parts, *, is_away: bool) -> _Looked:
     catalog = parts.intakes.now.catalog
     shown = parts.cluster_state.overview(catalog, parts.unanswered.tasks(), parts.task_logs.rooms())
     at_s = time.monotonic()
-    streams = {}
+    streams, states = {}, parts.task_states
     for name, entry in catalog.streams.items():
-        filled = {each.name: each.filled for each in metrics_of(entry, parts) if each.warming}
-        streams[name, entry.created] = Warming(filled, at_s), parts.task_states.gaps(entry)
+        shares = {metric: states.filled(entry, metric) for metric in states.warming(entry)}
+        filled = filled_with_derived(entry.registered, shares)
+        streams[name, entry.created] = Warming(filled, at_s), states.gaps(entry)
     warnings = [*shown["warnings"], *([] if is_away else _weak_topics(parts))]
     return _Looked(_standing(shown, warnings, at_s), streams)
 

@@ -79,7 +79,7 @@ class _Counts:
         )
 
 
-_NOTHING = _Counts(0, {}, {}, {}, bytes(8 * (len(LATENCY_BOUNDS) + 1)))
+_NOTHING = _Counts.of(StreamRecord())
 
 
 class _Source:

@@ -59,15 +59,17 @@ class Inputs:
 
     def by_topic(self, stream: str) -> list[dict[str, Any]]:
         """Return how each topic of a stream stands, for people: also of those that are not read, with the reason."""
-        running, trouble = self._running.get(stream), self._troubles.get(stream)
+        running = self._running.get(stream)
         read = [] if running is None else running.by_topic()
-        not_read = {topic: why for (of, topic), why in self._unread.items() if of == stream}
-        if running is None and trouble is not None:
-            not_read = dict.fromkeys(trouble.topics, trouble.why) | not_read
-        known = {each["topic"] for each in read}
-        return read + [
-            {"topic": topic, "not_read": why} for topic, why in not_read.items() if topic not in known
-        ]
+        return read + [{"topic": topic, "not_read": why} for topic, why in self.not_read(stream).items()]
+
+    def not_read(self, stream: str) -> dict[str, str]:
+        """Return why topics of a stream are not read, by topic."""
+        running, trouble = self._running.get(stream), self._troubles.get(stream)
+        found = {topic: why for (of, topic), why in self._unread.items() if of == stream}
+        if running is None:
+            return found if trouble is None else dict.fromkeys(trouble.topics, trouble.why) | found
+        return {topic: why for topic, why in found.items() if topic not in running.topics}
 
     def close(self) -> None:
         """End all inputs, after what is under way. An input that waits for the broker too long is not waited for."""

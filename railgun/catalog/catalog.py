@@ -34,6 +34,7 @@ from railgun.catalog.stream_reading import (
     shown_definition,
     stream_from_json,
     stream_to_json,
+    value_text,
 )
 from railgun.catalog.task_key import TaskKey
 from railgun.language.computed import ComputedField
@@ -322,7 +323,7 @@ def check_evolution(old: StreamDefinition, new: StreamDefinition) -> None:
         before, after = registered.get(what), wanted.get(what)
         if before != after:
             raise CatalogError(
-                f"{old.name}: {what} is fixed at creation: {_describe(before)}, not {_describe(after)}"
+                f"{old.name}: {what} is fixed at creation: {value_text(before)}, not {value_text(after)}"
             )
     for before, after in zip(old.fields, new.fields):
         if (before.name, before.type) == (after.name, after.type) and before != after:
@@ -425,7 +426,7 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     # A definition that does not say how long logs are kept has no opinion.
     after.setdefault("log_retention", before.get("log_retention"))
     differences = [
-        Difference(old.name, what, _describe(before.get(what)), _describe(after.get(what)))
+        Difference(old.name, what, value_text(before.get(what)), value_text(after.get(what)))
         for what in {**before, **after}
         if what != "fields" and before.get(what) != after.get(what)
     ]
@@ -441,15 +442,4 @@ def _grown(old: StreamDefinition, wanted: StreamDefinition) -> tuple[StreamDefin
     body["fields"] |= {
         each.name: computed_to_json(each) for each in wanted.computed if each.name not in before_texts
     }
-    return dataclasses.replace(stream_from_json(body, old.computed), input=old.input), differences
-
-
-def _describe(value: object) -> str:
-    """Formats the value of a key as a definition has it."""
-    if value is None:
-        return "not set"
-    if isinstance(value, list):
-        return ", ".join(value)
-    if isinstance(value, dict):
-        return "; ".join(f"{key} {_describe(each)}" for key, each in value.items())
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return stream_from_json(body, old), differences

@@ -1,6 +1,7 @@
 """Converts stream definitions from and to plain tables: the body of a TOML table or a JSON request."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from railgun.catalog.computed_reading import (
 from railgun.catalog.errors import DefinitionError, Location, meant
 from railgun.catalog.field_reading import FIELDS_LIMIT, field_text, field_to_json, fields_from_table
 from railgun.catalog.input_format import DefinitionsFile
-from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input
+from railgun.catalog.input_reading import input_from_table, input_to_json, shown_input, with_kept_zones
 from railgun.catalog.model import ALL, LOGS_FOREVER, FieldDefinition, LatePolicy, StreamDefinition
 from railgun.catalog.names import check_stream_name, column_name
 from railgun.catalog.output_reading import output_from_table, output_to_json
@@ -65,14 +66,18 @@ def stream_from_table(
     return stream
 
 
-def stream_from_json(body: object, known: Iterable[ComputedField] = ()) -> StreamDefinition:
+def stream_from_json(body: object, registered: StreamDefinition | None = None) -> StreamDefinition:
     """Reads a stream from the body of a request, which has the keys of the file and `name`. Raises DefinitionError.
 
-    known: computed fields that are registered. They keep their time zones.
+    registered: the stream as it is. What stays of it keeps its time zones: computed fields, and the condition of its
+        input.
     """
     table = Table(body, (), KEYS)
     name = check_stream_name(table.required("name", "the stream's name"), ("name",))
-    return _stream(name, table, known)
+    if registered is None:
+        return _stream(name, table)
+    stream = _stream(name, table, registered.computed)
+    return replace(stream, input=with_kept_zones(stream.input, registered.input))
 
 
 def stream_from_record(body: object) -> StreamDefinition:
@@ -102,6 +107,17 @@ def shown_definition(stream: StreamDefinition) -> dict[str, Any]:
     """Returns the body of `definition_to_json` with a digest in place of the schema of the input."""
     body = definition_to_json(stream)
     return body | ({"input": shown_input(body["input"])} if "input" in body else {})
+
+
+def value_text(value: object, nothing: str = "not set") -> str:
+    """Returns the value of a key of a definition in words. nothing: for one that is not set."""
+    if value is None:
+        return nothing
+    if isinstance(value, list):
+        return ", ".join(value)
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {value_text(each, nothing)}" for key, each in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def field_texts(stream: StreamDefinition, *, places: bool = True) -> dict[str, str]:

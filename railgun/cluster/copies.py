@@ -34,6 +34,11 @@ class CopyState(StrEnum):
         return self in (CopyState.ANSWERING, CopyState.SILENT)
 
     @property
+    def has_stopped(self) -> bool:
+        """Whether the copy processes nothing any more until it is opened again."""
+        return self in (CopyState.FAILED, CopyState.CLOSED)
+
+    @property
     def shown(self) -> str:
         """The state as `/v1/status` and the metric `railgun_task_state` name it."""
         return _SHOWN.get(self, str(self))
@@ -177,4 +182,4 @@ class CopyReport:
     @property
     def is_departing(self) -> bool:
         """Whether the copy stops answering soon, or has stopped for good."""
-        return self.is_leaving or self.state in (CopyState.FAILED, CopyState.CLOSED)
+        return self.is_leaving or self.state.has_stopped

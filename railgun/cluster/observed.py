@@ -324,9 +324,7 @@ def _folder_ids(reported: Iterable[ReportedCopy]) -> dict[str, str]:
     A copy that is open is believed before one that has failed or was closed, whose folder may be gone.
     """
     named = [each for each in reported if each.status.folder_id]
-    named.sort(
-        key=lambda each: (each.status.state not in (CopyState.FAILED, CopyState.CLOSED), each.reported_s)
-    )
+    named.sort(key=lambda each: (not each.status.state.has_stopped, each.reported_s))
     return {each.copy.node: each.status.folder_id for each in named}
 
 

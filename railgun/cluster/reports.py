@@ -88,6 +88,11 @@ class CopyStatus(OfTask, kw_only=True, omit_defaults=True):
         return self.state is CopyState.BEHIND and (not self.folder_id or self.fetching is not None)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the copy is open, and processes its log."""
+        return not self.state.has_stopped and not self.is_opening
+
+    @property
     def is_waiting(self) -> bool:
         """Whether the copy waits to fetch its data: for its turn, for a donor, or after a fetch that failed."""
         return self.fetching is not None and not self.fetching.donor

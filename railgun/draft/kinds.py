@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from railgun.wire.path import has_lone_surrogate
 from railgun.wire.rfc3339 import read_rfc3339
 from railgun.wire.values import JsonNumber, Milliseconds
 
@@ -59,7 +60,7 @@ def kind_of(value: Any) -> Kind:
 def _kind_of_text(text: str) -> Kind:
     if _LIKE_TIME.match(text):
         return Kind.TIME_TEXT if read_rfc3339(text) is not None else Kind.TEXT
-    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+    if has_lone_surrogate(text):
         return Kind.BYTES
     return Kind.TEXT
 

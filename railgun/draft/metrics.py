@@ -7,6 +7,7 @@ from railgun.draft.fields import Candidate
 from railgun.draft.naming import identifier, unused
 from railgun.draft.vocabulary import AMOUNT, NO_AMOUNT
 from railgun.language.printer import print_name
+from railgun.language.types import parse_type
 
 # The average of decimals has four more digits behind the point than they, and expressions have 18 at most.
 _SCALE_MAX = 14
@@ -79,7 +80,7 @@ def metrics_of(
         active.append(write.query(f"sum({of})", write.name(amount.name, "1d"), "SLIDING 1 DAY"))
         active.append(write.query(f"avg({of})", usual, window))
         optional.append(write.query(f"max({of})", most, window))
-        if _scale(amount) <= _SCALE_MAX:
+        if parse_type(amount.choice.type).scale <= _SCALE_MAX:
             optional.append(write.derived(f"{of} / {usual}", write.name("times_usual", amount.name)))
     for other in others:
         name = write.name("distinct", other.name, "30d")
@@ -89,8 +90,3 @@ def metrics_of(
         optional.append(write.query(f"last({of})", before, "INFINITE EXCLUDE CURRENT"))
         optional.append(write.derived(f"({of} - {before}) / 1000", write.name("idle_s")))
     return Metrics(tuple(active), tuple(optional))
-
-
-def _scale(amount: Candidate) -> int:
-    _, _, scale = amount.choice.type.rstrip(")").partition(",")
-    return int(scale or 0)

@@ -9,7 +9,17 @@ from railgun.draft.kinds import Kind, kind_of
 from railgun.draft.naming import is_value
 from railgun.draft.sample import Sample
 from railgun.wire.finding import NO_TIME_MS
-from railgun.wire.path import HEADER, KEY, STEPS_MAX, TEXT_MAX, TIMESTAMP, Path, Step, text_of
+from railgun.wire.path import (
+    HEADER,
+    KEY,
+    STEPS_MAX,
+    TEXT_MAX,
+    TIMESTAMP,
+    Path,
+    Step,
+    has_lone_surrogate,
+    text_of,
+)
 
 # Paths beyond these are counted and passed over.
 _PATHS_MAX, _HEADERS_MAX = 5_000, 20
@@ -125,10 +135,6 @@ class Observations:
                 found.append(place)
         return found
 
-    def at(self, *steps: Step) -> Place | None:
-        """Return the place of a path; None if no event has anything there."""
-        return self._places.get(steps)
-
     def _within(self, row: int, place: Place, steps: tuple[Step, ...], value: Mapping[str, Any]) -> None:
         for key, inner in value.items():
             if not isinstance(key, str) or is_value(key):
@@ -153,7 +159,7 @@ class Observations:
         if found is not None or not self._keeps(steps):
             return found
         text = text_of(steps)
-        is_sound = len(steps) <= STEPS_MAX and len(text) <= TEXT_MAX and _is_utf8(text)
+        is_sound = len(steps) <= STEPS_MAX and len(text) <= TEXT_MAX and not has_lone_surrogate(text)
         if not is_sound or len(self._places) >= _PATHS_MAX:
             self.omitted += 1
             return None
@@ -162,10 +168,6 @@ class Observations:
 
 def _is_most(count: int, total: int) -> bool:
     return count >= (1 - _MISFITS_SHARE) * total
-
-
-def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _beside(sample: Sample) -> Iterable[Place]:
@@ -179,7 +181,7 @@ def _beside(sample: Sample) -> Iterable[Place]:
             time.add(row, each.timestamp_ms, Kind.TIME)
     yield time
     for name in list(names)[:_HEADERS_MAX]:
-        if name and _is_utf8(name) and not is_value(name):
+        if name and not has_lone_surrogate(name) and not is_value(name):
             # Behind a key, as a header's name is behind the @header.
             text = HEADER + text_of(("k", name))[1:]
             yield _of_texts(

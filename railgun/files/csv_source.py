@@ -15,6 +15,7 @@ from railgun.files.errors import ColumnError, EncodingError, TooManyBadRowsError
 from railgun.files.selection import check_columns
 from railgun.files.source import TEXT_BLOCK_BYTES, Block, Refusal, block_rows
 from railgun.wire.finding import steps_of
+from railgun.wire.path import has_lone_surrogate
 from railgun.wire.schema import Schema
 
 _BAD_ROWS_MAX = 100_000
@@ -215,7 +216,7 @@ def read_header(path: Path) -> tuple[list[str], bool]:
         raise UnreadableFileError(str(path), f"its header cannot be read: {error}") from error
     if header is None:
         raise UnreadableFileError(str(path), "there is no header; the first line names the columns")
-    if any("\ud800" <= character <= "\udfff" for name in header for character in name):
+    if any(map(has_lone_surrogate, header)):
         raise EncodingError(str(path), "its header is no UTF-8; convert the file with iconv -t UTF-8")
     return header, has_rows
 

@@ -95,15 +95,15 @@ class ComputedValues:
         evaluator = self._evaluator
         evaluator.bind_heap(address(heap))
         evaluator.evaluate(n)
-        heaps = JoinedHeaps((heap, *evaluator.own_heaps, _ONE_BYTE))
+        heaps = JoinedHeaps((heap, *evaluator.own_heaps, _ONE_BYTE)) if any(self._is_string) else None
         found: list[Column] = []
         for root, type_, is_string in zip(self._roots, self._types, self._is_string):
             words, nulls = self._vectors(root)
             words, nulls = words[:n].copy(), nulls[:n].copy()
             found.append(
-                Column(type_, heaps.moved(words, nulls), nulls, heaps.bytes)
-                if is_string
-                else Column(type_, words, nulls, None)
+                Column(type_, words, nulls, None)
+                if heaps is None or not is_string
+                else Column(type_, heaps.moved(words, nulls), nulls, heaps.bytes)
             )
         return found
 

@@ -18,7 +18,7 @@ from railgun.catalog.changes import (
     PutStream,
 )
 from railgun.catalog.model import StreamDefinition
-from railgun.catalog.stream_reading import field_texts, shown_definition
+from railgun.catalog.stream_reading import field_texts, shown_definition, value_text
 from railgun.registry.origin import Made
 from railgun.wording import counted
 
@@ -101,7 +101,7 @@ def _created(stream: StreamDefinition) -> str:
 def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
     before, after = shown_definition(old), shown_definition(new)
     parts = [
-        f"{key} {_shown(before.get(key))} -> {_shown(after.get(key))}"
+        f"{key} {value_text(before.get(key), 'unset')} -> {value_text(after.get(key), 'unset')}"
         for key in dict.fromkeys((*before, *after))
         if key != "fields" and before.get(key) != after.get(key)
     ]
@@ -113,13 +113,3 @@ def _evolved(old: StreamDefinition, new: StreamDefinition) -> str:
     if dropped:
         parts.append(f"fields dropped: {', '.join(dropped)}")
     return "; ".join(parts) or "put again"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return "; ".join(f"{key} {_shown(each)}" for key, each in value.items())
-    if isinstance(value, list):
-        return ", ".join(value)
-    return "unset" if value is None else str(value)

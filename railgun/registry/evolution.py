@@ -22,7 +22,6 @@ from railgun.catalog.computed_reading import is_computed
 from railgun.catalog.definitions import definitions_from_sql, load_definitions, parse_definitions
 from railgun.catalog.errors import CatalogError, DefinitionError, meant
 from railgun.catalog.field_reading import fields_from_table
-from railgun.catalog.input_reading import with_kept_zones
 from railgun.catalog.model import Definitions, OutputDefinition, StreamDefinition
 from railgun.catalog.stream_reading import definition_to_json, field_texts, stream_from_json
 from railgun.registry.errors import (
@@ -204,8 +203,7 @@ def evolved(catalog: Catalog, stream: str, settings: Mapping[str, Any]) -> PutSt
     Raises DefinitionError, UnknownNameError, and CatalogError for a setting that is fixed at creation.
     """
     entry = stream_entry(catalog, stream)
-    requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream.computed)
-    requested = replace(requested, input=with_kept_zones(requested.input, entry.stream.input))
+    requested = stream_from_json({**definition_to_json(entry.stream), **settings}, entry.stream)
     check_evolution(entry.stream, requested)
     _check_where(entry.stream, requested)
     return PutStream(catalog.last_place + 1, requested, next_version(entry, requested))

@@ -108,3 +108,8 @@ def text_of(steps: tuple[Step, ...]) -> str:
 def has_digits_of_value(name: str) -> bool:
     """Return whether a key, or the name of a column, has as many digits as a value: the number of an account, say."""
     return sum(each.isdigit() for each in name) >= _DIGITS_OF_VALUE
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Return whether a text has half of a surrogate pair, so that it has no UTF-8."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)

@@ -17,8 +17,8 @@ from confluent_kafka import Message
 from pyarrow import ipc
 
 from frontend.exchange.streams import StreamIntake
-from frontend.formats.schema_registry import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
 from frontend.formats.values import RecordValues, events_of
+from frontend.formats.written_schema import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
 from railgun.catalog import input_format
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import PutStream

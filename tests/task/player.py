@@ -112,7 +112,7 @@ class LogWriter:
         """The stream with fields that are added, and without those that are None."""
         body = definition_to_json(self.stream)
         fields = {name: said for name, said in (body["fields"] | changed).items() if said is not None}
-        return stream_from_json({**body, "fields": fields}, self.stream.computed)
+        return stream_from_json({**body, "fields": fields}, self.stream)
 
     def _put(self, stream: StreamDefinition | None = None) -> None:
         if stream is None or stream.types != self.stream.types or stream.computed != self.stream.computed:

@@ -13,8 +13,8 @@ from frontend.formats import descriptors
 from frontend.formats.descriptors import files_of_registry, files_of_set, named_message, numbered_message
 from frontend.formats.errors import ValueUnreadableError
 from frontend.formats.protobuf import ProtobufReader, document_of
-from frontend.formats.schema_registry import PROTOBUF, WrittenSchema
 from frontend.formats.values import RecordValues, events_of
+from frontend.formats.written_schema import PROTOBUF, WrittenSchema
 from railgun.catalog.model import StreamDefinition
 from railgun.catalog.stream_reading import stream_from_json
 from railgun.ingest.intake import ParsedEvent

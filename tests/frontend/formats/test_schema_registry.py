@@ -6,17 +6,10 @@ from typing import Any
 import pytest
 
 from frontend.formats import schema_registry as limits
-from frontend.formats.errors import SchemaPendingError
-from frontend.formats.schema_registry import (
-    AVRO,
-    JSON_SCHEMA,
-    PROTOBUF,
-    SIZE_LIMIT_BYTES,
-    SchemaRegistry,
-    UnknownSchemaError,
-    WrittenSchema,
-)
+from frontend.formats.errors import SchemaPendingError, UnknownSchemaError
+from frontend.formats.schema_registry import SIZE_LIMIT_BYTES, SchemaRegistry
 from frontend.formats.schemas import FetchedSchemas
+from frontend.formats.written_schema import AVRO, JSON_SCHEMA, PROTOBUF, WrittenSchema
 from railgun.messaging.errors import TransportUnavailableError
 from tests.frontend.formats.schema_registry import schema_registry
 from tests.frontend.serving import until

@@ -11,8 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend.formats.schema_registry import AVRO, SchemaRegistry, UnknownSchemaError, WrittenSchema
+from frontend.formats.errors import UnknownSchemaError
+from frontend.formats.schema_registry import SchemaRegistry
 from frontend.formats.schemas import SchemaFile, schemas_of
+from frontend.formats.written_schema import AVRO, WrittenSchema
 from railgun.config.kinds import ConfigError
 from railgun.config.settings import InputSettings
 from railgun.messaging.errors import TransportUnavailableError
