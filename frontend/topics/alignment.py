@@ -41,11 +41,13 @@ class Limits(Generic[K]):
     """Up to which event times, in ms, partitions may be published, and which of them is the slowest.
 
     others_ms: of all partitions but the slowest.  slowest_ms: of that one, which waits for the others alone.
+    lead_ms: how far a partition may be ahead of the slowest one.
     """
 
     slowest: K | None
     slowest_ms: float
     others_ms: float
+    lead_ms: int = 0
 
     def of(self, partition: K) -> float:
         """Return the limit of a partition."""
@@ -60,15 +62,16 @@ def limits(standings: Mapping[K, Standing], lateness_ms: int, now_s: float) -> L
     """
     slowest: K | None = None
     least = second = math.inf
+    lead_ms = lateness_ms // 2
     for where, each in standings.items():
         if not each.is_behind or now_s - each.heard_s > SILENT_S:
             continue
-        limit = -math.inf if each.time_ms is None else each.time_ms + lateness_ms // 2
+        limit = -math.inf if each.time_ms is None else each.time_ms + lead_ms
         if slowest is None or limit < least:
             slowest, least, second = where, limit, least
         else:
             second = min(second, limit)
-    return Limits(slowest, second, least)
+    return Limits(slowest, second, least, lead_ms)
 
 
 def late_before_ms(standings: Iterable[Standing], lateness_ms: int) -> float:
@@ -99,12 +102,21 @@ class Chunk(Generic[T, R]):
     times: the event time of each record; None if it has none, as it is refused or skipped.
     made: what was made of all of them to be published; None if a part of what was read together is left.
     size_bytes: what they hold in memory, about.
+    latest_ms: the greatest of the times; −infinity if there is none.
+    span_ms: by how much it is later than the first of them.
     """
 
     records: Sequence[T]
     times: Sequence[int | None]
     made: R | None
     size_bytes: int = 0
+    latest_ms: float = field(init=False)
+    span_ms: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = [time for time in self.times if time is not None]
+        self.latest_ms = max(known, default=-math.inf)
+        self.span_ms = self.latest_ms - known[0] if known else 0
 
 
 @dataclass(slots=True)
@@ -178,28 +190,33 @@ class Partition(Generic[T, R]):
     def _here_ms(self) -> int | None:
         return _later(_later(self.time_ms, self.published_ms), self._next_ms())
 
-    def take(self, limit: float) -> Iterator[tuple[Sequence[T], R | None]]:
+    def take(self, limit: float, lead_ms: int) -> Iterator[tuple[Sequence[T], R | None]]:
         """Take the records, in order, that may be published up to a time: with what was made of them, if that is of
         just these.
+
+        What was read together is taken in parts only if it spans more than a partition may be ahead of the slowest one:
+        else a limit comes that lets all of it go, and no part has to be decoded once more.
         """
         while self.chunks:
             chunk = self.chunks[0]
-            upto = _before(chunk.times, limit)
-            times = [time for time in chunk.times[:upto] if time is not None]
-            self.published_ms = _later(self.published_ms, max(times, default=None))
-            if upto == len(chunk.records):
+            if chunk.latest_ms <= limit:
                 self.chunks.popleft()
-                self.size_bytes -= chunk.size_bytes
+                self._taken(chunk.times, chunk.size_bytes)
                 yield chunk.records, chunk.made
                 continue
+            upto = _before(chunk.times, limit) if chunk.span_ms > lead_ms else 0
             if upto:
-                size_bytes = chunk.size_bytes * upto // len(chunk.records)
-                self.chunks[0] = Chunk(
-                    chunk.records[upto:], chunk.times[upto:], None, chunk.size_bytes - size_bytes
-                )
-                self.size_bytes -= size_bytes
-                yield chunk.records[:upto], None
+                records, times = chunk.records, chunk.times
+                size_bytes = chunk.size_bytes * upto // len(records)
+                self.chunks[0] = Chunk(records[upto:], times[upto:], None, chunk.size_bytes - size_bytes)
+                self._taken(times[:upto], size_bytes)
+                yield records[:upto], None
             return
+
+    def _taken(self, times: Sequence[int | None], size_bytes: int) -> None:
+        self.size_bytes -= size_bytes
+        known = [time for time in times if time is not None]
+        self.published_ms = _later(self.published_ms, max(known, default=None))
 
     def _next_ms(self) -> int | None:
         return next((time for chunk in self.chunks for time in chunk.times if time is not None), None)

@@ -159,7 +159,7 @@ class Backlog:
     def take(self) -> Iterator[tuple[TopicPartition, Sequence[Message], Run | None]]:
         """Take what may be published by now: messages of a partition, with the run if that is of just these."""
         for where, own in self._own.items():
-            for messages, run in own.take(self._limits.of(where)):
+            for messages, run in own.take(self._limits.of(where), self._limits.lead_ms):
                 yield where, messages, run
 
     def _pause(self, reading: GroupMember) -> None:

@@ -11,6 +11,7 @@ from frontend.topics.alignment import (
     SILENT_S,
     Acknowledged,
     Chunk,
+    Limits,
     Partition,
     Standing,
     late_before_ms,
@@ -78,8 +79,10 @@ def nothing(*, waits: bool = False) -> Acknowledged:
     return Acknowledged(-1, None, waits)
 
 
-def taken(partition: Partition[Record, str], limit: float) -> list[tuple[list[int | None], str | None]]:
-    return [([time for _, time in records], made) for records, made in partition.take(limit)]
+def taken(
+    partition: Partition[Record, str], limit: float, lead_ms: int = 0
+) -> list[tuple[list[int | None], str | None]]:
+    return [([time for _, time in records], made) for records, made in partition.take(limit, lead_ms)]
 
 
 def test_records_are_taken_in_order_up_to_the_limit() -> None:
@@ -95,6 +98,17 @@ def test_records_are_taken_in_order_up_to_the_limit() -> None:
     assert taken(partition, 8) == []
     assert taken(partition, math.inf) == [([9, 5], None)]
     assert (partition.size_bytes, taken(partition, math.inf)) == (0, [])
+
+
+def test_what_was_read_together_is_not_taken_in_parts_if_all_of_it_can_go_at_once() -> None:
+    partition: Partition[Record, str] = Partition(0.0)
+    partition.add(chunk(3, None, 8, 4), 0.0)
+    assert taken(partition, 7, 5) == []
+    assert taken(partition, 7, 4) == [([3, None], None)]
+    partition.add(chunk(9, 10), 0.0)
+    assert taken(partition, 9, 5) == [([8, 4], None)]
+    assert taken(partition, 10, 5) == [([9, 10], "whole")]
+    assert partition.published_ms == 10
 
 
 def test_records_without_a_time_wait_for_nobody() -> None:
@@ -205,8 +219,9 @@ class Reader:
         settled = self._settled._replace(is_waiting=bool(self._under_way))
         self.partition.look(settled, 0.0, late_ms)
 
-    def publish(self, limit: float) -> list[Record]:
-        new = [record for records, _ in self.partition.take(limit) for record in records]
+    def publish(self, here: int, limits: Limits[int]) -> list[Record]:
+        taken = self.partition.take(limits.of(here), limits.lead_ms)
+        new = [record for records, _ in taken for record in records]
         self.published += new
         self._under_way += new
         return new
@@ -241,7 +256,7 @@ def test_no_event_of_a_backlog_is_late(seed: int) -> None:
             else other.partition.standing(0.0)
             for there, other in enumerate(readers)
         }
-        for _, at in each.publish(limits(standings, 2 * slack, 0.0).of(here)):
+        for _, at in each.publish(here, limits(standings, 2 * slack, 0.0)):
             if at is not None:
                 assert at >= clock - 2 * slack, "late"
                 clock = max(clock, at)
