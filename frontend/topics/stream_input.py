@@ -305,8 +305,9 @@ class StreamInput:
         self.record.stages["queue"].add(max(0.0, time.time() - stamp_ms / 1000))
         for where, own in by_partition(messages):
             window = self.windows.of(where)
-            for part in () if window is None else self._intakes.parts(where, own):
-                self._take_of(_ReadTogether(window, part, read_s))
+            if window is not None:
+                for part in self._intakes.parts(where, own):
+                    self._take_of(_ReadTogether(window, part, read_s))
 
     def _take_of(self, read: _ReadTogether) -> None:
         run, window = self._run_or_pending(read), read.window
