@@ -26,7 +26,7 @@ class Route:
     created: int
     topics: tuple[tuple[str, str], ...]
     output: StreamOutput
-    mapped: int = 0
+    mapped: int
 
 
 def _now_ms() -> int:

@@ -162,7 +162,7 @@ def test_a_new_field_may_have_a_path() -> None:
             {"type": "timestamp", "from": "header['created-at']", "unit": "ms"},
             "it is the time of events,",
         ),
-        ("card", "string", "it is string from card, not string; it is a partitioner of events,"),
+        ("card", {"type": "string", "from": "pan"}, "it is string, not string from pan; it is a partitioner"),
     ],
 )
 def test_what_tells_events_apart_stays_where_it_is(name: str, said: object, words: str) -> None:

@@ -44,7 +44,7 @@ def places(stream: StreamDefinition) -> dict[str, Any]:
 
 
 MOVED = {"type": "long", "from": "b[0]"}
-MORE = {"type": "long", "from": "more"}
+MORE = {"type": "long", "from": "deep.more"}
 
 
 def test_a_field_is_found_elsewhere_from_a_change_on() -> None:
@@ -143,8 +143,12 @@ def test_of_many_mappings_the_oldest_are_forgotten() -> None:
     found = TOPIC
     for place in range(1, 5):
         found = found.mapped_from(place, [place] * PARTITIONS_MAX)
-    assert [(each.place, len(each.starts)) for each in found.mappings] == [(3, 0), (4, PARTITIONS_MAX)]
-    assert [found.mapping_at(0, offset) for offset in (0, 3, 4)] == [3, 3, 4]
+    assert [(each.place, len(each.starts)) for each in found.mappings] == [
+        (2, 0),
+        (3, PARTITIONS_MAX),
+        (4, PARTITIONS_MAX),
+    ]
+    assert [found.mapping_at(0, offset) for offset in (0, 3, 4)] == [2, 3, 4]
 
 
 def test_mappings_of_topics_are_kept() -> None:
