@@ -100,7 +100,7 @@ def entries() -> dict[str, bytes]:
         "a stream begins that says how its input is read": begin_entry(formatted(put), Made(), KEY),
         "a stream begins that says from which topics its events come": begin_entry(fed(put), Made(), KEY),
         "a topic has a number": topic_entry(1, TOPIC)[1],
-        "a stream gets another mapping": begin_entry(placed(put), Made(), before=put.stream),
+        "a stream gets another mapping": begin_entry(moved(put), Made(), before=put.stream),
         "a topic is read by another mapping": topic_entry(1, MAPPED)[1],
         "a stream begins that says where its replies go": begin_entry(put_out(put), Made(), KEY),
     }
@@ -146,6 +146,14 @@ def placed(put: PutStream) -> PutStream:
     first, second, *others = put.stream.fields
     fields = (replace(first, path=parse_path("a[0]['b-c']")), replace(second, unit="s"), *others)
     return replace(put, stream=replace(put.stream, fields=fields))
+
+
+def moved(put: PutStream) -> PutStream:
+    """The change with another path of a field that is neither time nor id nor a partitioner."""
+    fields = [
+        replace(each, path=parse_path("a.n")) if each.name == "n" else each for each in put.stream.fields
+    ]
+    return replace(put, stream=replace(put.stream, fields=tuple(fields)))
 
 
 def put_out(put: PutStream) -> PutStream:
