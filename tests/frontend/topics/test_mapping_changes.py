@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from frontend.topics import mappings
+from frontend.topics.inputs import Inputs
 from railgun.config.settings import InputSettings
 from railgun.messaging.kafka.group import GroupMember, leave
 from railgun.messaging.kafka.membership import GroupMembers
@@ -143,9 +145,9 @@ def test_under_load_with_two_front_ends_of_which_one_is_killed(kafka: str, tmp_p
                 await_mapping(cluster, second)
                 writer.await_more()
             writer.await_more()
-        mappings = recorded(cluster).mappings
-        assert [each.place for each in mappings] == [first, second]
-        starts = [each.starts for each in mappings]
+        found = recorded(cluster).mappings
+        assert [each.place for each in found] == [first, second]
+        starts = [each.starts for each in found]
         # There are records of each partition before, between and behind the changes.
         for partition in range(PARTITIONS):
             end = 1 + max(offset for of, offset in writer.sent if of == partition)
@@ -265,6 +267,54 @@ def test_nobody_reads_by_the_new_mapping_while_a_member_reads_by_an_earlier_one(
         check(topic, sent, [(5, 0)])
         names = GroupMembers(settings, group).now().names
         assert names == {f"railgun-mapping-{place}"}
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_who_is_no_member_any_more_publishes_nothing_by_an_earlier_mapping(
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_planted: bool
+) -> None:
+    """As one that stood still until its group forgot it, or joined after the members were looked at."""
+    may_look, look, held = threading.Event(), Inputs._look, list[object]()
+
+    def looks(own: Inputs) -> None:
+        if own in held:
+            may_look.wait(4 * PATIENCE_S)
+        look(own)
+
+    monkeypatch.setattr(Inputs, "_look", looks)
+    monkeypatch.setattr(mappings, "_check_members", lambda *_: None)
+    if is_planted:
+        monkeypatch.setattr(Inputs, "_is_mapped_so", lambda *_: True)
+    with LocalCluster(kafka, tmp_path) as cluster, InputTopic(kafka, cluster.prefix, "moved", 2) as topic:
+        define(cluster, STREAM)
+        cluster.start_units(1)
+        served, other = cluster.serve(), cluster.serve()
+        until(lambda: has_partitions(served) and has_partitions(other))
+        sent = [(each, offset) for each in range(2) for offset in topic.send(map(event, "abc"), each)]
+        topic.await_replies(6)
+        held.append(other.backend.inputs)
+        try:
+            await_mapping(cluster, change(served, fields=MAPPINGS[1]))
+            # What the other one saw of the catalogue counts for a second.
+            time.sleep(1.5)
+            sent += [(each, offset) for each in range(2) for offset in topic.send(map(event, "def"), each)]
+            # The first one reads one of the partitions alone. The other one has the other until it leaves.
+            topic.await_replies(9 + 3 * is_planted)
+            time.sleep(1.0)
+            assert len(topic.replies) == 9 + 3 * is_planted
+        finally:
+            may_look.set()
+        if is_planted:
+            with pytest.raises(AssertionError):
+                check(topic, sent, [(3, 3)])
+        else:
+            check(topic, sent, [(3, 3)])
+
+
+def has_partitions(served: RunningFrontEnd) -> bool:
+    inputs = served.backend.inputs
+    running = None if inputs is None else inputs.running.get("moved")
+    return running is not None and len(running.windows.all()) == 1
 
 
 def why_unread(served: RunningFrontEnd) -> str:
