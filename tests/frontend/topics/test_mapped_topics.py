@@ -11,7 +11,9 @@ from frontend.topics import mappings
 from frontend.topics.mapped_intakes import MappedIntakes
 from frontend.topics.mappings import MappingPendingError, mapped_of, mapped_topics, member_suffix
 from frontend.topics.route import Route
+from frontend.topics.stream_input import StreamInput, _ReadTogether
 from frontend.topics.stream_output import StreamOutput
+from frontend.topics.windows import Window
 from railgun.catalog.model import ReplyKey
 from railgun.messaging.errors import TransportUnavailableError
 from railgun.messaging.kafka.topics import Described
@@ -149,3 +151,17 @@ def test_records_that_are_read_together_are_parted_where_a_mapping_begins(
     assert found == parts
     for own in found:
         assert len({topic.mapping_at(0, each or 0) for each in own}) == 1
+
+
+def test_a_part_stays_behind_one_of_its_partition_that_waits_for_a_schema() -> None:
+    one, other = (Window(TopicPartition("a", each), f"id-a {each}", each) for each in range(2))
+    messages = [Message(topic="a", partition=0, offset=each) for each in range(2)]
+    waits, behind, beside = (
+        _ReadTogether(window, [message], 0.0)
+        for window, message in ((one, messages[0]), (one, messages[1]), (other, messages[0]))
+    )
+    means = SimpleNamespace(now_ms=lambda: 0)
+    reading: Any = SimpleNamespace(_pending=[waits], _means=means, _run_of=lambda window, *_: window.place)
+    assert StreamInput._run_or_pending(reading, behind) is None
+    assert StreamInput._run_or_pending(reading, beside) == "id-a 1"
+    assert reading._pending == [waits, behind]
