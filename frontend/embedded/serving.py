@@ -47,7 +47,7 @@ def serve(
         lambda: open_engine(settings.engine, definitions, backend.running.is_doing, compiling), compiling.stop
     )
     with contextlib.closing(listener):
-        service = Service(settings.http, backend, listener, on_ready, reload=reload)
+        service = Service(settings.http, backend, listener, on_ready, reload=reload, console=settings.console)
         return uvloop.run(service.run())
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of, set_caller
+from frontend.access.masks import Masks
 from frontend.backend.backend import Backend
 from frontend.backend.readiness import unavailable
 from frontend.http.asgi import (
@@ -40,7 +41,7 @@ from frontend.url_query import pairs_of, wrong_parameter
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
-from railgun.config.settings import HttpSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
@@ -64,12 +65,16 @@ class Application:
     telemetry: the text of `/metrics`; if None, that route answers 404.
     single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
+    masks: what of events nobody is shown.
     live: the answers of `/v1/live`. Its `tick` is to be called about once a second.
     Raises ConfigError, TokenFileError and OSError if the configured tokens cannot be read, or contradict each other.
     """
 
-    def __init__(self, backend: Backend, settings: HttpSettings) -> None:
+    def __init__(
+        self, backend: Backend, settings: HttpSettings, console: ConsoleSettings = CONSOLE_DEFAULTS
+    ) -> None:
         self._backend, self._settings = backend, settings
+        self.masks = Masks(console.masks)
         self.telemetry: Telemetry | None = None
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()

@@ -31,7 +31,7 @@ from railgun.access.tls_collector import TlsCollector
 from railgun.compiling import CompilingStoppedError
 from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.hangup import hangup_ends_it
-from railgun.config.settings import HttpSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
 from railgun.registry.errors import EngineError
 
 BACKLOG = 2_048
@@ -83,6 +83,7 @@ class Service:
     on_ready: is called with the URL once events are taken.
     collectors: for `/metrics`, beside those of every server.
     reload: is called at SIGHUP with the guard and TLS.
+    console: what is shown of single events.
 
     Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
     """
@@ -95,6 +96,7 @@ class Service:
         on_ready: Callable[[str], None] | None = None,
         collectors: Sequence[Collector] = (),
         reload: Reload | None = None,
+        console: ConsoleSettings = CONSOLE_DEFAULTS,
     ) -> None:
         self._reload = reload
         self._settings, self._backend, self._listener = settings, backend, listener
@@ -104,7 +106,7 @@ class Service:
         scheme = "http" if self.tls is None else "https"
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._on_ready = on_ready
-        self.application = Application(backend, settings)
+        self.application = Application(backend, settings, console)
         if self.tls is not None:
             collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)

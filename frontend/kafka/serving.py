@@ -56,6 +56,7 @@ def serve_frontend(
                 InputCollector(lambda: backend.inputs),
             ],
             reload if reload is None or beside is None else beside.reloading_too(reload),
+            settings.console,
         )
         if beside is None:
             return uvloop.run(service.run())

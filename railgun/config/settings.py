@@ -18,6 +18,7 @@ from railgun.config.kinds import (
     lasting,
     milliseconds,
     seconds,
+    stream_fields,
     text,
     tokens,
     truth,
@@ -187,6 +188,20 @@ class InputSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """What front-ends show of single events.
+
+    masks: fields that are not shown, as STREAM.FIELD, nor what would tell their values.
+    """
+
+    masks: tuple[str, ...] = stream_fields()
+
+
+CONSOLE_DEFAULTS = ConsoleSettings()
+"""Nothing is masked."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoggingSettings:
     """The program's log on stderr. format: "auto" means text on a terminal, otherwise JSON lines."""
 
@@ -202,6 +217,7 @@ class Settings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     input: InputSettings = field(default_factory=InputSettings)
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     kafka: Mapping[str, PassedThrough] = field(default_factory=dict)
 
