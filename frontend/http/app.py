@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from frontend.access.audit import has_line, note_refusal
 from frontend.access.caller import caller_of, set_caller
-from frontend.access.masks import Masks
 from frontend.backend.backend import Backend
 from frontend.backend.readiness import unavailable
 from frontend.http.asgi import (
@@ -41,7 +40,7 @@ from frontend.url_query import pairs_of, wrong_parameter
 from railgun.access.guard import UNAUTHENTICATED, AccessError, Caller
 from railgun.access.routes import Route, RouteMatch
 from railgun.config.access import guard_of
-from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
+from railgun.config.settings import HttpSettings
 
 REGISTRATION_LIMIT_BYTES = 1 << 20
 _UNANSWERED = (
@@ -65,22 +64,21 @@ class Application:
     telemetry: the text of `/metrics`; if None, that route answers 404.
     single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
-    masks: what of events nobody is shown.
     live: the answers of `/v1/live`. Its `tick` is to be called about once a second.
     Raises ConfigError, TokenFileError and OSError if the configured tokens cannot be read, or contradict each other.
     """
 
-    def __init__(
-        self, backend: Backend, settings: HttpSettings, console: ConsoleSettings = CONSOLE_DEFAULTS
-    ) -> None:
+    def __init__(self, backend: Backend, settings: HttpSettings) -> None:
         self._backend, self._settings = backend, settings
-        self.masks = Masks(console.masks)
         self.telemetry: Telemetry | None = None
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self.guard = guard_of(settings)
-        self._scoring = ScoringRoute(backend.scoring, settings, self.in_flight, self.stopping, self.guard)
-        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard)
+        samples = backend.samples.or_none
+        self._scoring = ScoringRoute(
+            backend.scoring, settings, self.in_flight, self.stopping, self.guard, samples
+        )
+        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard, samples)
         self.live = Live(
             backend.live_figures,
             backend.readiness,
@@ -125,7 +123,7 @@ class Application:
             if self._pages is None:
                 from frontend.http.pages import pages_of
 
-                self._pages = pages_of(self._backend, self._settings)
+                self._pages = pages_of(self._backend, self._settings, self.live.front_end())
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

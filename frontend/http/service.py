@@ -31,7 +31,7 @@ from railgun.access.tls_collector import TlsCollector
 from railgun.compiling import CompilingStoppedError
 from railgun.config.access import check_address, clear_text_warnings, tls_of
 from railgun.config.hangup import hangup_ends_it
-from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
+from railgun.config.settings import HttpSettings
 from railgun.registry.errors import EngineError
 
 BACKLOG = 2_048
@@ -83,7 +83,6 @@ class Service:
     on_ready: is called with the URL once events are taken.
     collectors: for `/metrics`, beside those of every server.
     reload: is called at SIGHUP with the guard and TLS.
-    console: what is shown of single events.
 
     Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
     """
@@ -96,7 +95,6 @@ class Service:
         on_ready: Callable[[str], None] | None = None,
         collectors: Sequence[Collector] = (),
         reload: Reload | None = None,
-        console: ConsoleSettings = CONSOLE_DEFAULTS,
     ) -> None:
         self._reload = reload
         self._settings, self._backend, self._listener = settings, backend, listener
@@ -106,7 +104,7 @@ class Service:
         scheme = "http" if self.tls is None else "https"
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._on_ready = on_ready
-        self.application = Application(backend, settings, console)
+        self.application = Application(backend, settings)
         if self.tls is not None:
             collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)
@@ -262,6 +260,7 @@ class _Server(uvicorn.Server):
             for connection in self._connections():
                 connection.sweep(now_s)
             self._live.tick()
+            self._backend.samples.forget_dropped()
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)

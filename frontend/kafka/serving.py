@@ -56,7 +56,6 @@ def serve_frontend(
                 InputCollector(lambda: backend.inputs),
             ],
             reload if reload is None or beside is None else beside.reloading_too(reload),
-            settings.console,
         )
         if beside is None:
             return uvloop.run(service.run())
@@ -79,4 +78,5 @@ def configuration_of(settings: Settings) -> FrontEndConfiguration:
         transfer_after_records=cluster.transfer_after_records,
         input=settings.input,
         schemas=schemas_of(settings.input),
+        console=settings.console,
     )

@@ -191,14 +191,18 @@ class InputSettings:
 class ConsoleSettings:
     """What front-ends show of single events.
 
+    samples: how many of the last events of each stream a front-end keeps for those who look; 0: none.
+    samples_limit_bytes: how much memory those of one stream may take.
     masks: fields that are not shown, as STREAM.FIELD, nor what would tell their values.
     """
 
+    samples: int = whole(0, 0, 1_000)
+    samples_limit_bytes: int = bytes_(4 * _MIB, 64 * _KIB, _GIB)
     masks: tuple[str, ...] = stream_fields()
 
 
 CONSOLE_DEFAULTS = ConsoleSettings()
-"""Nothing is masked."""
+"""No events are kept, and nothing is masked."""
 
 
 @dataclass(frozen=True, slots=True)
