@@ -302,6 +302,8 @@ class LineStream:
         except ProblemError as error:
             if is_first:
                 raise
+            # Its text may be for this caller alone.
+            block.lines = ()
             return [self._permission.for_caller(error).problem] * block.n
 
     async def _send(self, options: ScoreOptions, send: Send) -> None:
