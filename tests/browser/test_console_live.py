@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from railgun.config.settings import ConsoleSettings
+from railgun.kernels import load_all
+from reservoir.native.jit import is_image
 from tests.browser.console_tab import PATIENCE_MS, Tab, tab
 from tests.browser.some_cluster import HOSTILE
 from tests.browser.test_console_access import found as wrong_for_axe
@@ -48,6 +50,8 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 
 
 def serving(folder: Path, *masks: str, samples: int = 100, **http: Any) -> AbstractContextManager[Server]:
+    if not is_image():
+        load_all()  # else the first request may time out
     console = ConsoleSettings(samples=samples, masks=masks)
     return server(folder / "data", console=console, timeout_ms=60_000, **http)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import railgun
 from frontend.pages.samples import models
 from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
+from railgun.kernels import load_all
+from reservoir.native.jit import is_image
 from tests.frontend.serving import Server, server
 
 STREAM = """
@@ -57,7 +60,9 @@ def running(tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-def serving(folder: Path, *masks: str, samples: int = 50) -> Any:
+def serving(folder: Path, *masks: str, samples: int = 50) -> AbstractContextManager[Server]:
+    if not is_image():
+        load_all()  # else the first request may time out
     return server(folder / "data", console=ConsoleSettings(samples=samples, masks=masks), timeout_ms=60_000)
 
 

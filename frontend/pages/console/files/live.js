@@ -10,6 +10,8 @@ const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;
 const LIMIT = 200;
 const SHORT_MAX = 140;
+// As the server has it.
+const KEPT_BYTES_MAX = 2 ** 18;
 const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
 const KINDS = {
   all: ["all events", () => true],
@@ -307,8 +309,8 @@ function one(event, { derived, masked }) {
   );
 }
 
-function tooLarge(event) {
-  return event.size_bytes ? `Its ${bytes(event.size_bytes)} are too many to be kept.` : "Its fields are not kept.";
+function tooLarge({ size_bytes: size }) {
+  return size > KEPT_BYTES_MAX ? `Its ${bytes(size)} are too many to be kept.` : "Its fields cannot be read any more.";
 }
 
 function hidden({ status, title }) {
