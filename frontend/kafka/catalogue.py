@@ -128,6 +128,7 @@ def _metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
             name in warming,
             parts.task_states.filled(entry, name) if name in warming else 1.0,
             add.metric.resolved.outdated_zones,
+            add.metric.resolved.group_by,
         )
         for name, add in entry.metrics.items()
     ]

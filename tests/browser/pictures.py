@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from playwright.sync_api import Browser
 
@@ -37,6 +38,7 @@ succeeded = "boolean"
 [[metrics]]
 sql = "SELECT count(*) AS failed_1h FROM logins WHERE NOT succeeded GROUP BY account OVER SLIDING 1 HOUR"
 """
+LOOKED_UP = '{"keys": [{"card": "4000-0012"}]}'
 
 
 @contextmanager
@@ -76,6 +78,7 @@ def main() -> None:
             for name, place, height, scheme, text in (
                 ("streams", "streams", 420, "light", "logins"),
                 ("stream", "streams/payments", 800, "light", "card_payments_10m"),
+                ("lookup", f"lookup/payments/{quote(LOOKED_UP, safe='')}", 900, "light", "in Python"),
                 ("cluster", "cluster", 1_200, "dark", "merchant/2"),
                 ("changes", "changes", 600, "light", "retention"),
             ):

@@ -45,6 +45,7 @@ def test_pages_by_their_links_and_addresses(browser: Browser, opened: Server) ->
         shown.sees("payments")
         shown.sees("no token needed", "nav")
         for title, place, text in (
+            ("Look up", "lookup", "payments"),
             ("Cluster", "cluster", "has no nodes"),
             ("Changes", "changes", "payments"),
             ("Streams", "streams", "payments"),
@@ -78,7 +79,8 @@ def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:
         assert shown.page.url.endswith("#/changes")
         keys.press("Shift+Tab")
         expect(shown.page.get_by_role("link", name="Routes")).to_be_focused()
-        for _ in range(3):
+        streams = shown.page.get_by_role("link", name="Streams", exact=True)
+        while not streams.evaluate("each => each === document.activeElement"):
             keys.press("Shift+Tab")
         keys.press("Enter")
         shown.sees("Streams", "h1")
@@ -275,6 +277,7 @@ def test_streams_with_their_fields_and_metrics(browser: Browser, opened: Server)
             "SELECT count(*) AS everyone FROM payments OVER INFINITE",
             "*",
             "answers",
+            "look up",
         ]
         assert shown.page.title() == "payments · Railgun"
 
