@@ -21,6 +21,7 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
 from frontend.pages.console.routes import console
 from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.letters.routes import letters
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
@@ -47,6 +48,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
         redoc_url=None,
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
+    handlers |= letters(backend.catalogue)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():

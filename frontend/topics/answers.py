@@ -173,7 +173,7 @@ class AnswerThread:
         timer = record.stage_timer()
         replies = request.answers()
         if self._to.discards_late:
-            run.late_letters = list(late_letters(run.held, replies))
+            run.late_letters = list(late_letters(run.held, self._stream, replies))
         values = self._encoder.encoded(replies, request.accepted)
         if self._to.key is ReplyKey.INPUT:
             run.keys = [fitting_key(message.key(), value) for message, value in zip(run.held, values)]

@@ -1,6 +1,7 @@
 // The streams that there are, each with its fields and metrics; and how to begin where there are none.
 
 import { Begin } from "./begin.js";
+import { deadOf } from "./dead.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { Page } from "./page.js";
@@ -54,7 +55,7 @@ class Streams extends Page {
     return [
       back,
       this.head(name, this.stream),
-      h("p", { class: "links" }, lookUp(name)),
+      h("p", { class: "links" }, lookUp(name), this.stream.data?.input?.topics && deadOf(name)),
       ...shown(this.stream, `the stream ${name}`, (stream) => [
         settings(stream),
       ]),
