@@ -74,8 +74,11 @@ class Application:
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self.guard = guard_of(settings)
-        self._scoring = ScoringRoute(backend.scoring, settings, self.in_flight, self.stopping, self.guard)
-        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard)
+        samples = backend.samples.or_none
+        self._scoring = ScoringRoute(
+            backend.scoring, settings, self.in_flight, self.stopping, self.guard, samples
+        )
+        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard, samples)
         self.live = Live(
             backend.live_figures,
             backend.readiness,
@@ -120,7 +123,7 @@ class Application:
             if self._pages is None:
                 from frontend.http.pages import pages_of
 
-                self._pages = pages_of(self._backend, self._settings)
+                self._pages = pages_of(self._backend, self._settings, self.live.front_end())
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

@@ -6,6 +6,7 @@ a third of the time of all imports of a server.
 
 import asyncio
 import warnings
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -25,6 +26,7 @@ from frontend.pages.letters.routes import letters
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
+from frontend.pages.samples.routes import samples
 from frontend.pages.values.routes import values
 from frontend.pages.whoami import callers
 from frontend.problems import ProblemError, of_defect
@@ -35,8 +37,11 @@ from railgun.config.settings import HttpSettings
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
-    """Return the pages as an application of the framework. Not to be called on a thread with an event loop."""
+def pages_of(backend: Backend, settings: HttpSettings, front_end: Mapping[str, Any]) -> FastAPI:
+    """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
+
+    front_end: name and start of this process, which answers about its memory say.
+    """
     pages = FastAPI(
         title="Railgun",
         version=railgun.__version__,
@@ -49,6 +54,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= letters(backend.catalogue)
+    handlers |= samples(backend.samples, backend.scoring, front_end)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():

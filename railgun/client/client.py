@@ -57,6 +57,7 @@ class Client(Connected):
     values = _blocking(calls.values)
     values_of_text = _blocking(calls.values_of_text)
     dead = _blocking(calls.dead)
+    samples = _blocking(calls.samples)
 
     def score_all(
         self,

@@ -79,8 +79,7 @@ def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:
         assert shown.page.url.endswith("#/changes")
         keys.press("Shift+Tab")
         expect(shown.page.get_by_role("link", name="Routes")).to_be_focused()
-        streams = shown.page.get_by_role("link", name="Streams", exact=True)
-        while not streams.evaluate("each => each === document.activeElement"):
+        for _ in range(shown.page.locator("nav li").count() - 1):
             keys.press("Shift+Tab")
         keys.press("Enter")
         shown.sees("Streams", "h1")

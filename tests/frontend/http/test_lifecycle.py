@@ -93,10 +93,10 @@ def test_pages_asked_for_while_they_are_made_wait(
     """Events do not."""
     may_be_made, made = threading.Event(), list[object]()
 
-    def slowly(backend: Backend, settings: HttpSettings) -> FastAPI:
+    def slowly(backend: Backend, settings: HttpSettings, front_end: dict[str, Any]) -> FastAPI:
         made.append(backend)
         assert may_be_made.wait(PATIENCE_S)
-        return pages_of(backend, settings)
+        return pages_of(backend, settings, front_end)
 
     monkeypatch.setattr("frontend.http.pages.pages_of", slowly)
     with payments.serve() as running, ThreadPoolExecutor(2) as pool:
@@ -109,7 +109,7 @@ def test_pages_asked_for_while_they_are_made_wait(
 
 
 def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.http.pages.pages_of", lambda backend, settings: 1 / 0)
+    monkeypatch.setattr("frontend.http.pages.pages_of", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError), server(tmp_path / "data", wait=False) as running:
         until(lambda: is_closed(running.address))
 
@@ -120,7 +120,7 @@ from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
 from tests.frontend.no_backend import NO_BACKEND
 warnings.simplefilter = lambda *_, **__: None
-pages_of(NO_BACKEND, HttpSettings())
+pages_of(NO_BACKEND, HttpSettings(), {})
 """
 
 
