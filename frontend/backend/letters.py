@@ -7,6 +7,9 @@ from typing import Any
 
 from railgun.messaging.transport import TopicPartition
 
+SHOWN_BYTES = 16_384
+"""As much is shown of a key, a value, a reason or a header; what is longer is cut."""
+
 
 class LetterKind(StrEnum):
     """Why a record has a dead letter.

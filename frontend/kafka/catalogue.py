@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from frontend.access.masks import Masks
 from frontend.backend.letters import FoundLetters, LetterRequest
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.letters import newest_letters
@@ -28,10 +29,15 @@ _LETTER_READINGS = 2
 
 
 class KafkaCatalogue:
-    """`StreamCatalogue` of a cluster on Kafka. recording: its notes of a stream are dropped with the stream."""
+    """`StreamCatalogue` of a cluster on Kafka.
 
-    def __init__(self, running: RunningCluster, cluster: FrontEndConfiguration, recording: Recording) -> None:
-        self._running, self._cluster, self._recording = running, cluster, recording
+    recording: its notes of a stream are dropped with the stream.  masks: what of dead letters nobody is shown.
+    """
+
+    def __init__(
+        self, running: RunningCluster, cluster: FrontEndConfiguration, recording: Recording, masks: Masks
+    ) -> None:
+        self._running, self._cluster, self._recording, self._masks = running, cluster, recording, masks
         # Each has a connection of its own, and may hold as many bytes as a reading may take.
         self._letter_readings = asyncio.Semaphore(_LETTER_READINGS)
 
@@ -81,7 +87,9 @@ class KafkaCatalogue:
         self._running.view(stream)
         self._running.check_reached()
         async with self._letter_readings:
-            return await self._running.call(partial(newest_letters, self._cluster.kafka, stream, asked))
+            return await self._running.call(
+                partial(newest_letters, self._cluster.kafka, self._masks, stream, asked)
+            )
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         def explain(parts: Parts) -> dict[str, Any]:

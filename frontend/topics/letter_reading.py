@@ -7,13 +7,11 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from frontend.backend.letters import LetterKind, LetterRequest
+from frontend.backend.letters import SHOWN_BYTES, LetterKind, LetterRequest
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.model import StreamDefinition
 from railgun.registry.topics import Topics
 
-SHOWN_BYTES = 16_384
-"""As much is shown of a key, a value, a reason or a header; what is longer is cut."""
 _HEADERS_MAX = 64
 _NAME_MAX = 249
 

@@ -2,8 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from frontend.backend.letters import LetterKind
-from frontend.topics.letter_reading import SHOWN_BYTES
+from frontend.backend.letters import SHOWN_BYTES, LetterKind
 
 
 class LetterBytes(BaseModel):

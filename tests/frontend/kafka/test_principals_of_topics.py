@@ -116,6 +116,7 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
         said = secured.serve(
             http, "f1", "--definitions", str(definitions), more="[input]\ntransactional = true\n"
         )
+        url = str(http.base_url)
     values = [json.dumps(event(number)).encode() for number in range(9)]
     send(secured, [*values, b"no event", None])
 
@@ -143,3 +144,6 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
     secured.check_used("prod.")
     assert {right.name for right in secured.denied("frontend")} == {INPUT}
     assert not secured.denied("node")
+    with httpx.Client(timeout=STARTS_S, trust_env=False) as http:
+        found = http.get(f"{url}/v1/streams/payments/dead").json()
+    assert [each["record"]["offset"] for each in found["letters"]] == [9]

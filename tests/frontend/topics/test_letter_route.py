@@ -3,13 +3,16 @@
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.client.client import Client
+from railgun.config.settings import ConsoleSettings
 from tests.broker.own_topics import own_prefix
 from tests.frontend.kafka.cluster import LocalCluster, RunningFrontEnd
 from tests.frontend.serving import Server, until
@@ -30,11 +33,22 @@ dead = "{dead}"
 BIG = 1_000_000
 
 
+class MaskedCluster(LocalCluster):
+    """masks: of its front-ends."""
+
+    masks: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> FrontEndConfiguration:
+        return replace(super().where, console=ConsoleSettings(masks=self.masks))
+
+
 class Letters:
     """Two streams with one topic of dead letters, and a front-end that reads their inputs."""
 
-    def __init__(self, broker: str, folder: Path, **http: Any) -> None:
-        self.cluster = LocalCluster(broker, folder)
+    def __init__(self, broker: str, folder: Path, masks: tuple[str, ...] = (), **http: Any) -> None:
+        self.cluster = MaskedCluster(broker, folder)
+        self.cluster.masks = masks
         self.dead, self.ours, self.theirs = own_prefix("d-"), own_prefix("i-"), own_prefix("i-")
         streams = (("ours", self.ours), ("theirs", self.theirs))
         define(
@@ -184,6 +198,30 @@ def test_every_payload(letters: Letters) -> None:
         {"name": "x", "value": None},
         {"name": "y", "value": {"bytes": 1, "cut": False, "text": None, "base64": "/w=="}},
     ]
+
+
+def test_a_mask_shows_places_and_kinds_alone(kafka: str, tmp_path: Path) -> None:
+    made = Letters(kafka, tmp_path, ("ours.id",))
+    try:
+        ours, theirs = made.inputs
+        ours.send([{"id": "secret", "a": "secret"}, b"secret {"], key=b"secret")
+        theirs.send([{"id": "1", "a": "open"}])
+        ours.await_letters(3)
+        found = made.get()
+        assert found["masked"] is True
+        assert "secret" not in json.dumps(found)
+        for each in found["letters"]:
+            assert each["kind"] == "refused"
+            assert each["record"]["topic"] == made.ours
+            assert (each["reason"], each["key"], each["value"], each["headers"]) == (None, None, None, [])
+        # A text that is hidden is not to be guessed at.
+        response = made.served.client.get("/v1/streams/ours/dead?reason=secret")
+        assert response.status_code == 422
+        assert response.json()["detail"] == "reason: a mask of ours hides reasons; ask by kind"
+        assert len(made.get(kind="refused")["letters"]) == 2
+        assert made.reasons("theirs") == ["a: the string 'open' is not a long"]
+    finally:
+        made.close()
 
 
 def test_headers_that_no_front_end_writes(letters: Letters) -> None:
