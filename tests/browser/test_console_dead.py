@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -12,6 +11,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import HOSTILE
+from tests.browser.some_letters import Answers, bytes_of, letter
 from tests.frontend.access.callers import secret, token
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server
@@ -19,49 +19,6 @@ from tests.frontend.topics.test_letter_route import Letters
 
 TOKENS = (token("all", "read:*", "inspect:*"), token("read", "read:*"), token("ours", "inspect:ours"))
 MEGABYTE = 1_000_000
-
-
-def payload(text: str | None, *, size: int | None = None, base64: str | None = None) -> dict[str, Any]:
-    length = len((text or base64 or "").encode()) if size is None else size
-    return {"bytes": length, "cut": size is not None, "text": text, "base64": base64}
-
-
-def letter(
-    offset: int, reason: str | None = "a: the string 'x' is not a long", **more: Any
-) -> dict[str, Any]:
-    own = {"topic": "prod.dead", "partition": 0, "offset": offset, "time_ms": 1_700_000_000_000 + offset}
-    record = {"topic": "prod.in", "partition": 3, "offset": 90_125 + offset}
-    headers = [{"name": "reason", "value": None if reason is None else payload(reason)}]
-    return {
-        **own,
-        "kind": "refused",
-        "reason": reason,
-        "late": None,
-        "record": record,
-        "key": None,
-        "value": payload('{"a": "x"}'),
-        "headers": headers,
-        **more,
-    }
-
-
-class Answers:
-    """Plays the route: a part of `letters` for each request, the newest first."""
-
-    def __init__(self, letters: list[dict[str, Any]], parts: int = 1_000, **more: Any) -> None:
-        self.letters, self.parts, self.more = letters, parts, more
-        self.asked: list[str] = []
-
-    def __call__(self, route: Route) -> None:
-        query = route.request.url.partition("?")[2]
-        self.asked.append(query)
-        given = dict(each.split("=") for each in query.split("&"))
-        first = int(given.get("before", 0))
-        last = first + min(self.parts, int(given["limit"]))
-        part, is_left = self.letters[first:last], last < len(self.letters)
-        answer = {"topics": ["prod.dead"], "letters": part, "read": len(part), "masked": False, **self.more}
-        stopped = {"stopped": "limit" if is_left else None, "before": str(last) if is_left else None}
-        route.fulfill(json=answer | stopped)
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +201,7 @@ def test_reasons_are_counted(shown: Tab) -> None:
 
 def test_kinds_and_what_is_not_there(shown: Tab) -> None:
     late = letter(2, "it is late", kind="late", late=["card", "shop"])
-    foreign = letter(1, None, kind="other", record=None, value=None, key=payload(None, base64="/w=="))
+    foreign = letter(1, None, kind="other", record=None, value=None, key=bytes_of(None, base64="/w=="))
     play(shown, Answers([late, foreign]))
     shown.sees("it is late")
     first, second = shown.cells("Letters")
@@ -275,11 +232,11 @@ def test_hostile_letters(shown: Tab, width: int) -> None:
         letter(
             5 - place,
             text,
-            key=payload(text),
-            value=payload(text, size=MEGABYTE),
+            key=bytes_of(text),
+            value=bytes_of(text, size=MEGABYTE),
             late=[text],
             record={"topic": text[:249], "partition": None, "offset": None},
-            headers=[{"name": text[:249], "value": payload(text)}] * 64,
+            headers=[{"name": text[:249], "value": bytes_of(text)}] * 64,
         )
         for place, text in enumerate(texts)
     ]

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,11 +61,14 @@ class Letters:
             for name, topic in streams
         ]
         self.served: RunningFrontEnd = self.cluster.serve(**http)
+        self._stamp_ms = 0
         self._producer = Producer({"bootstrap.servers": broker, "message.max.bytes": 20_000_000})
 
     def write(self, value: bytes | None, headers: dict[str, Any], key: bytes | None = None) -> None:
         """Write a letter as any program may."""
-        self._producer.produce(self.dead, value, key, headers=[*headers.items()])
+        # The newest are those with the latest timestamps.
+        self._stamp_ms = max(self._stamp_ms + 1, time.time_ns() // 1_000_000)
+        self._producer.produce(self.dead, value, key, headers=[*headers.items()], timestamp=self._stamp_ms)
         assert self._producer.flush(30.0) == 0
 
     def get(self, stream: str = "ours", **asked: Any) -> Any:

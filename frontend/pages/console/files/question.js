@@ -20,7 +20,7 @@ export function lookUp(stream, metric) {
 /** Reads a question: `{keys, metrics}`, with at most one key; no metrics stand for all. Throws SyntaxError. */
 export function questionOf(text) {
   const { keys, metrics } = Object(parsed(text));
-  const isKey = (key) => key !== null && typeof key === "object" && !Array.isArray(key);
+  const isKey = (key) => Object.getPrototypeOf(Object(key)) === Object.prototype;
   const areNames = metrics === undefined || (Array.isArray(metrics) && metrics.every((each) => typeof each === "string"));
   if (!Array.isArray(keys) || keys.length > 1 || !keys.every(isKey) || !areNames) {
     throw new SyntaxError("no question");
