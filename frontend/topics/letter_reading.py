@@ -15,6 +15,9 @@ from railgun.registry.topics import Topics
 _HEADERS_MAX = 64
 _NAME_MAX = 249
 
+Value = bytes | str | None
+"""The value of a header."""
+
 
 class LetterReader:
     """The letters of one stream."""
@@ -53,7 +56,7 @@ class LetterReader:
             "value": _payload(message.value()),
             "headers": [
                 {"name": name[:_NAME_MAX], "value": _payload(value)}
-                for name, value in (message.headers() or [])[:_HEADERS_MAX]
+                for name, value in _written(message)[:_HEADERS_MAX]
             ],
         }
 
@@ -66,7 +69,7 @@ class LetterReader:
             "headers": [],
         }
 
-    def _place(self, message: Message, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
+    def _place(self, message: Message, headers: Mapping[str, Value]) -> dict[str, Any]:
         late = _text(headers.get("late"))
         return {
             "topic": message.topic(),
@@ -84,12 +87,12 @@ class LetterReader:
             else None,
         }
 
-    def _is_own(self, message: Message, headers: Mapping[str, bytes | None]) -> bool:
+    def _is_own(self, message: Message, headers: Mapping[str, Value]) -> bool:
         if "stream" in headers:
             return _text(headers["stream"]) == self._stream
         return message.topic() not in self._shared
 
-    def _kind(self, headers: Mapping[str, bytes | None]) -> LetterKind:
+    def _kind(self, headers: Mapping[str, Value]) -> LetterKind:
         if "reason" not in headers:
             return LetterKind.OTHER
         if "late" in headers:
@@ -97,28 +100,37 @@ class LetterReader:
         return LetterKind.DAMAGED if _text(headers.get("topic")) in self._task_topics else LetterKind.REFUSED
 
 
-def _headers(message: Message) -> dict[str, bytes | None]:
+def _headers(message: Message) -> dict[str, Value]:
     """Return the first value of each header."""
-    found: dict[str, bytes | None] = {}
-    for name, value in message.headers() or []:
+    found: dict[str, Value] = {}
+    for name, value in _written(message):
         found.setdefault(name, value)
     return found
 
 
-def _text(value: bytes | str | None) -> str | None:
+def _written(message: Message) -> list[tuple[str, Value]]:
+    """Return the headers of a record; none if their names are no UTF-8, as another program may write them."""
+    try:
+        found = message.headers()
+    except UnicodeDecodeError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _text(value: Value) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value[:SHOWN_BYTES].decode(errors="replace")
 
 
-def _number(value: bytes | None, otherwise: int | None) -> int | None:
+def _number(value: Value, otherwise: int | None) -> int | None:
     """Return the number in a header; `otherwise` if it has none, since any program may have written it."""
-    if value is not None and len(value) <= 19 and value.isdigit():
+    if isinstance(value, bytes) and len(value) <= 18 and value.isdigit():
         return int(value)
     return otherwise
 
 
-def _payload(value: bytes | str | None) -> dict[str, Any] | None:
+def _payload(value: Value) -> dict[str, Any] | None:
     """Return bytes as text, or in base64 where they are no UTF-8, with their number; cut if they are long."""
     if value is None:
         return None
