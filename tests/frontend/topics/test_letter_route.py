@@ -2,16 +2,13 @@
 
 import base64
 import json
-import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from frontend.kafka.configuration import FrontEndConfiguration
 from railgun.client.client import Client
 from railgun.config.settings import ConsoleSettings
 from tests.broker.own_topics import own_prefix
@@ -34,22 +31,11 @@ dead = "{dead}"
 BIG = 1_000_000
 
 
-class MaskedCluster(LocalCluster):
-    """masks: of its front-ends."""
-
-    masks: tuple[str, ...] = ()
-
-    @property
-    def where(self) -> FrontEndConfiguration:
-        return replace(super().where, console=ConsoleSettings(masks=self.masks))
-
-
 class Letters:
     """Two streams with one topic of dead letters, and a front-end that reads their inputs."""
 
     def __init__(self, broker: str, folder: Path, masks: tuple[str, ...] = (), **http: Any) -> None:
-        self.cluster = MaskedCluster(broker, folder)
-        self.cluster.masks = masks
+        self.cluster = LocalCluster(broker, folder)
         self.dead, self.ours, self.theirs = own_prefix("d-"), own_prefix("i-"), own_prefix("i-")
         streams = (("ours", self.ours), ("theirs", self.theirs))
         define(
@@ -60,15 +46,12 @@ class Letters:
             InputTopic(broker, self.cluster.prefix, name, 2, name=topic, dead=self.dead)
             for name, topic in streams
         ]
-        self.served: RunningFrontEnd = self.cluster.serve(**http)
-        self._stamp_ms = 0
+        self.served: RunningFrontEnd = self.cluster.serve(console=ConsoleSettings(masks=masks), **http)
         self._producer = Producer({"bootstrap.servers": broker, "message.max.bytes": 20_000_000})
 
     def write(self, value: bytes | None, headers: dict[str, Any], key: bytes | None = None) -> None:
         """Write a letter as any program may."""
-        # The newest are those with the latest timestamps.
-        self._stamp_ms = max(self._stamp_ms + 1, time.time_ns() // 1_000_000)
-        self._producer.produce(self.dead, value, key, headers=[*headers.items()], timestamp=self._stamp_ms)
+        self._producer.produce(self.dead, value, key, partition=0, headers=[*headers.items()])
         assert self._producer.flush(30.0) == 0
 
     def get(self, stream: str = "ours", **asked: Any) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from railgun.messaging.kafka.backwards import Bounds, ReadBackwards, Stopped, read_backwards
 from railgun.messaging.kafka.transport import KafkaTransport
@@ -45,11 +46,9 @@ def places(found: ReadBackwards) -> list[tuple[int, int]]:
 def stamped(broker: str, stamps: list[list[int]]) -> str:
     """A topic whose partitions have records with these timestamps."""
     topic = own_prefix("back-")
-    transport = KafkaTransport(quick_settings(broker))
-    try:
-        transport.create_topic(topic, len(stamps))
-    finally:
-        transport.close()
+    # The broker would stamp what is appended to a topic of ours.
+    made = AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, len(stamps))])
+    made[topic].result(_S)
     producer = Producer({"bootstrap.servers": broker})
     for partition, each in enumerate(stamps):
         for stamp_ms in each:

@@ -12,6 +12,8 @@ const KEPT_MAX = 2_000;
 // One request reads so long. Between requests somebody may stop the reading, and is shown what there is.
 const WITHIN_MS = 2_000;
 const REASONS_MAX = 10;
+// A longer text scrolls by itself.
+const LONG = 200;
 const ALL = "all";
 const KINDS = {
   refused: "no event of the stream",
@@ -271,7 +273,7 @@ function row(letter, isMasked) {
   const { record, late } = letter;
   return [
     when(letter.time_ms),
-    [h("span", { class: "state" }, letter.kind), late !== null && h("p", { class: "remark" }, `by ${late.join(", ")}`)],
+    [h("span", { class: "state" }, letter.kind), late !== null && h("small", { class: "by" }, `by ${late.join(", ")}`)],
     isMasked ? quiet("masked") : said(letter.reason),
     record === null ? quiet("none") : placed(record),
     placed(letter),
@@ -280,7 +282,7 @@ function row(letter, isMasked) {
 }
 
 function said(reason) {
-  return reason === null ? quiet("none") : h("span", { class: "error" }, reason);
+  return reason === null ? quiet("none") : h("span", { class: "error", tabindex: reason.length > LONG && 0 }, reason);
 }
 
 function placed({ topic, partition, offset }) {

@@ -214,21 +214,19 @@ class Lookup extends Page {
   }
 
   #answer() {
-    if (this.#values === null) {
+    if (this.#values === null || this.#values.problem?.status === 422) {
+      // What is wrong stands at its place in the form.
       return false;
     }
-    const { problem } = this.#values;
     const [stream, hasToken] = [this.rest[0], this.who.name !== null];
     return [
       h("header", { class: "head" }, h("h2", null, "Values"), standing(this.#values)),
-      problem?.status !== 422 && shown(this.#values, "values", ([found]) => this.#found(found)),
-      problem?.status !== 422 && [
-        h("h2", null, "The same by curl"),
-        hasToken && h("p", null, "It reads the token from the variable ", h("code", null, "RAILGUN_TOKEN"), "."),
-        copyable(curlOf(stream, this.#question, hasToken)),
-        h("h2", null, "The same in Python"),
-        copyable(pythonOf(stream, this.#question, hasToken)),
-      ],
+      shown(this.#values, "values", ([found]) => this.#found(found)),
+      h("h2", null, "The same by curl"),
+      hasToken && h("p", null, "It reads the token from the variable ", h("code", null, "RAILGUN_TOKEN"), "."),
+      copyable(curlOf(stream, this.#question, hasToken)),
+      h("h2", null, "The same in Python"),
+      copyable(pythonOf(stream, this.#question, hasToken)),
     ];
   }
 
