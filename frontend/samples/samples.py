@@ -100,6 +100,7 @@ class Samples:
     def of_topic(
         self,
         stream: str,
+        created: int,
         replies: Sequence[Reply | Problem],
         accepted: AcceptedBatch,
         where: TopicPartition,
@@ -107,10 +108,11 @@ class Samples:
     ) -> list[Sample]:
         """Return some events of an input topic, to be put into the ring once their replies are written.
 
+        created: the place of the stream's creation.
         replies: to all accepted events, in order.
         offsets: of their records.
         """
-        entry = self.entries().get(stream)
+        entry = self._entry(stream, created)
         if entry is None:
             return []
         rows = self.ring(entry).choose(replies, self._now_s())
@@ -137,11 +139,16 @@ class Samples:
             )
         return made
 
-    def put(self, stream: str, samples: Sequence[Sample]) -> None:
+    def put(self, stream: str, created: int, samples: Sequence[Sample]) -> None:
         """Put events that `of_topic` has returned into the ring of their stream."""
-        entry = self.entries().get(stream)
+        entry = self._entry(stream, created)
         if entry is not None and samples:
             self.ring(entry).put(samples)
+
+    def _entry(self, stream: str, created: int) -> StreamEntry | None:
+        """Return a stream's entry, unless it is gone, or another stream has its name."""
+        entry = self.entries().get(stream)
+        return entry if entry is not None and entry.created == created else None
 
     def shown(self, entry: StreamEntry, limit: int, after: int) -> tuple[int, list[dict[str, Any]]]:
         """Return (the number of the last event, the newest events of a stream) for people, as JSON can have them.

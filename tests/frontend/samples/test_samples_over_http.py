@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import railgun
 from frontend.pages.samples import models
 from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
-from tests.frontend.serving import Server, server
+from railgun.kernels import load_all
+from reservoir.native.jit import is_image
+from tests.frontend.serving import Server, server, until
 
 STREAM = """
 [streams.payments]
@@ -57,7 +60,9 @@ def running(tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-def serving(folder: Path, *masks: str, samples: int = 50) -> Any:
+def serving(folder: Path, *masks: str, samples: int = 50) -> AbstractContextManager[Server]:
+    if not is_image():
+        load_all()  # else the first request may time out
     return server(folder / "data", console=ConsoleSettings(samples=samples, masks=masks), timeout_ms=60_000)
 
 
@@ -250,6 +255,7 @@ def test_a_metric_that_was_masked_when_an_event_came_stays_so_for_it(tmp_path: P
         running.score("payments", event(1))
         assert running.client.delete(f"{post}/last").status_code == 204
         running.post(post, {"sql": "SELECT last(amount) AS last FROM payments OVER INFINITE"})
+        until(lambda: not running.client.get(f"{post}/last").json()["warming"])
         running.score("payments", event(2))
         newer, older = events(running)
         assert newer["reply"]["metrics"]["last"] == "12.50"
