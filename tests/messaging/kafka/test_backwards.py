@@ -47,8 +47,8 @@ def stamped(broker: str, stamps: list[list[int]]) -> str:
     """A topic whose partitions have records with these timestamps."""
     topic = own_prefix("back-")
     # The broker would stamp what is appended to a topic of ours.
-    made = AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(topic, len(stamps))])
-    made[topic].result(_S)
+    admin = AdminClient({"bootstrap.servers": broker})
+    admin.create_topics([NewTopic(topic, len(stamps))])[topic].result(_S)
     producer = Producer({"bootstrap.servers": broker})
     for partition, each in enumerate(stamps):
         for stamp_ms in each:
