@@ -1,6 +1,6 @@
 """The dead letters of a stream as a backend reads them: what is asked for, and what was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -50,7 +50,7 @@ class FoundLetters:
     masked: whether a mask hides all but places and kinds.
     """
 
-    topics: Sequence[str]
+    topics: Collection[str]
     letters: Sequence[Mapping[str, Any]]
     read: int
     stopped: str | None

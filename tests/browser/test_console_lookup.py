@@ -358,7 +358,7 @@ def test_what_takes_long_says_so(shown: Tab, running: Server) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("no-inspect", "This token lacks inspect:payments"), ("no-read", "lacks the scope read:payments")],
+    [("no-inspect", "This token lacks inspect:payments"), ("no-read", "This token lacks read:payments")],
 )
 def test_the_scope_that_is_lacking_is_named(browser: Browser, running: Server, name: str, said: str) -> None:
     if not has_tokens(running):

@@ -44,9 +44,10 @@ export function may(who, scope) {
   return who.scopes.includes("*") || who.scopes.includes(scope);
 }
 
-/** Whether a caller has a scope of a stream, perhaps as one of all streams. */
+/** Whether a caller has a scope of a stream, perhaps as one of all streams, or as a part of another. */
 export function mayWith(who, kind, stream) {
-  return may(who, `${kind}:${stream}`) || may(who, `${kind}:*`);
+  const kinds = kind === "read" ? ["read", "define"] : [kind];
+  return kinds.some((each) => may(who, `${each}:${stream}`) || may(who, `${each}:*`));
 }
 
 /**

@@ -27,6 +27,10 @@ class Lookup extends Page {
       this.streams = this.poll("/v1/streams", EVERY_MS);
       return;
     }
+    this.lacks = lacking(this.who, ["read", "inspect"], name);
+    if (this.lacks) {
+      return;
+    }
     const place = `/v1/streams/${encodeURIComponent(name)}`;
     this.stream = this.poll(place, EVERY_MS);
     this.metrics = this.poll(`${place}/metrics`, EVERY_MS);
@@ -136,14 +140,16 @@ class Lookup extends Page {
   #one() {
     const [name] = this.rest;
     const place = `#/streams/${encodeURIComponent(name)}`;
-    const lacks = lacking(this.who, ["inspect"], name);
     const head = [
       h("p", { class: "back" }, h("a", { href: place }, "The stream ", name)),
       h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Look up a key of ", name)),
     ];
-    const known = [this.stream, this.metrics].find((each) => each.data === undefined);
-    if (known !== undefined || lacks) {
-      return [...head, lacks || shown(known, `the stream ${name}`)];
+    if (this.lacks) {
+      return [...head, this.lacks];
+    }
+    const unknown = [this.stream, this.metrics].find((each) => each.data === undefined);
+    if (unknown !== undefined) {
+      return [...head, ...shown(unknown, `the stream ${name}`)];
     }
     const unread = this.#isUnread && h("p", { class: "problem", role: "alert" }, NO_QUESTION);
     return [...head, unread, this.#form(), this.#answer()];
