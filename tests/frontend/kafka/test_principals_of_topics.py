@@ -128,11 +128,11 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
     assert [headers_of(each) for each in replies] == places
     (letter,) = read(secured, DEAD, 1)
     assert (letter.key(), letter.value(), headers_of(letter)["offset"]) == (b"9", b"no event", "9")
+    with httpx.Client(timeout=STARTS_S, trust_env=False) as http:
+        found = http.get(f"{url}/v1/streams/payments/dead").json()
+    assert [each["record"]["offset"] for each in found["letters"]] == [9]
     for name in ("f1", "n1"):
         secured.end(name)
     secured.check_used("prod.")
     assert {right.name for right in secured.denied("frontend")} == {INPUT}
     assert not secured.denied("node")
-    with httpx.Client(timeout=STARTS_S, trust_env=False) as http:
-        found = http.get(f"{url}/v1/streams/payments/dead").json()
-    assert [each["record"]["offset"] for each in found["letters"]] == [9]
