@@ -12,7 +12,8 @@
 #
 # STREAM: those with an input topic. A front-end reads these topics; a client writes events to them, and reads replies.
 # TOPIC: topics with names of their own that definitions name: as input, or as topic or dead of an output. Each option may
-# stand several times. A front-end reads or writes them, Spark reads outputs, a client writes inputs and reads the others.
+# stand several times. A front-end reads or writes them, and shows dead letters; Spark reads outputs; a client writes inputs
+# and reads the others.
 # In the environment:
 #   PREFIX      cluster.topic_prefix (railgun)
 #   GROUP       the consumer group in which a client reads (the name of the topic)
@@ -45,7 +46,8 @@ shift 2
 named() {
     case $role:$1 in
     frontend:--input) grant Read topic "$2" ;;
-    frontend:--output | frontend:--dead) grant Create,Write topic "$2" ;;
+    frontend:--output) grant Create,Write topic "$2" ;;
+    frontend:--dead) grant Create,Read,Write topic "$2" ;;
     spark:--output) grant Read topic "$2" ;;
     client:--input) grant Write topic "$2" ;;
     client:--output | client:--dead)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from frontend.backend.letters import FoundLetters, LetterRequest
 from railgun.catalog.model import StreamDefinition
 from railgun.registry.change_log import LoggedChange
 from railgun.registry.metric_status import MetricStatus
@@ -43,6 +44,9 @@ class StreamCatalogue(Protocol):
 
     async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
         """Return changes with their authors, as `ChangeLog.newest` does."""
+
+    async def dead_letters(self, stream: str, asked: LetterRequest) -> FoundLetters:
+        """Return the newest dead letters of a stream. Without a topic of them this raises ProblemError (409)."""
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from frontend.backend.letters import FoundLetters, LetterRequest
 from frontend.embedded.running_engine import RunningEngine
+from frontend.problems import refusal
 from railgun.catalog.model import StreamDefinition
 from railgun.engine.engine import Engine
 from railgun.registry.change_log import LoggedChange
@@ -48,6 +50,14 @@ class EmbeddedCatalogue:
 
     async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
         return await self._running.call(lambda engine: engine.change_log(limit, before))
+
+    async def dead_letters(self, stream: str, asked: LetterRequest) -> FoundLetters:
+        self._running.view(stream)
+        raise refusal(
+            409,
+            "this server scores in its own process and reads no topics, so no stream of it has dead letters; what is "
+            "refused over HTTP is answered with the reason",
+        )
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         return await self._running.call(lambda engine: engine.explain(stream, sql))

@@ -22,6 +22,7 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
 from frontend.pages.console.routes import console
 from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.letters.routes import letters
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
@@ -52,6 +53,7 @@ def pages_of(backend: Backend, settings: HttpSettings, front_end: Mapping[str, A
         redoc_url=None,
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
+    handlers |= letters(backend.catalogue)
     handlers |= samples(backend.samples, backend.scoring, front_end)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)

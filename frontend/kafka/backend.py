@@ -46,10 +46,11 @@ class KafkaBackend:
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
     ) -> None:
-        self.samples = Samples(cluster.console, self._entries, Masks(cluster.console.masks))
+        masks = Masks(cluster.console.masks)
+        self.samples = Samples(cluster.console, self._entries, masks)
         self.running = RunningCluster(cluster, definitions, now_ms, waits_for, self.samples)
         self.scoring = KafkaScoring(self.running, now_ms)
-        self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording)
+        self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording, masks)
         self.cluster = KafkaOperations(self.running)
         self.live_figures = KafkaLiveFigures(self.running, cluster.front_end.name, self.scoring.recording)
 

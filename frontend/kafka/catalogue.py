@@ -2,11 +2,16 @@
 registry.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from frontend.access.masks import Masks
+from frontend.backend.letters import FoundLetters, LetterRequest
 from frontend.kafka.configuration import FrontEndConfiguration
+from frontend.kafka.letters import newest_letters
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.task_states import at_a_glance
@@ -20,12 +25,21 @@ from railgun.registry.metric_status import MetricStatus, with_derived
 from railgun.registry.origin import Origin
 from railgun.telemetry.recording import Recording
 
+_LETTER_READINGS = 2
+
 
 class KafkaCatalogue:
-    """`StreamCatalogue` of a cluster on Kafka. recording: its notes of a stream are dropped with the stream."""
+    """`StreamCatalogue` of a cluster on Kafka.
 
-    def __init__(self, running: RunningCluster, cluster: FrontEndConfiguration, recording: Recording) -> None:
-        self._running, self._cluster, self._recording = running, cluster, recording
+    recording: its notes of a stream are dropped with the stream.  masks: what of dead letters nobody is shown.
+    """
+
+    def __init__(
+        self, running: RunningCluster, cluster: FrontEndConfiguration, recording: Recording, masks: Masks
+    ) -> None:
+        self._running, self._cluster, self._recording, self._masks = running, cluster, recording, masks
+        # Each has a connection of its own, and may hold as many bytes as a reading may take.
+        self._letter_readings = asyncio.Semaphore(_LETTER_READINGS)
 
     async def streams(self) -> list[StreamDefinition]:
         return [entry.stream for entry in self._running.ready().intakes.now.catalog.streams.values()]
@@ -68,6 +82,14 @@ class KafkaCatalogue:
 
     async def change_log(self, limit: int, before: int | None) -> list[LoggedChange]:
         return await self._running.call(lambda parts: parts.registry.log(limit, before))
+
+    async def dead_letters(self, stream: str, asked: LetterRequest) -> FoundLetters:
+        self._running.view(stream)
+        self._running.check_reached()
+        async with self._letter_readings:
+            return await self._running.call(
+                partial(newest_letters, self._cluster.kafka, self._masks, stream, asked)
+            )
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         def explain(parts: Parts) -> dict[str, Any]:
@@ -128,6 +150,7 @@ def _metrics_of(entry: StreamEntry, parts: Parts) -> list[MetricStatus]:
             name in warming,
             parts.task_states.filled(entry, name) if name in warming else 1.0,
             add.metric.resolved.outdated_zones,
+            add.metric.resolved.group_by,
         )
         for name, add in entry.metrics.items()
     ]

@@ -174,7 +174,7 @@ class AnswerThread:
         timer = record.stage_timer()
         replies = request.answers()
         if self._to.discards_late:
-            run.late_letters = list(late_letters(run.held, replies))
+            run.late_letters = list(late_letters(run.held, self._stream, replies))
         if self._samples is not None:
             where, accepted = run.window.where, request.accepted
             run.samples = self._samples.of_topic(

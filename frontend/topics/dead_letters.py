@@ -19,8 +19,8 @@ class Letter(NamedTuple):
     headers: Headers
 
 
-def letter(message: Message, reason: str) -> Letter:
-    """Return the dead letter of a record that cannot be used, with the reason and its position in the headers."""
+def letter(message: Message, stream: str, reason: str) -> Letter:
+    """Return the dead letter of a record that a stream cannot use. Headers have the reason and its position."""
     value, key = message.value(), message.key()
     if value is not None and len(value) + len(key or b"") > MESSAGE_LIMIT_BYTES - _HEADERS_BYTES:
         reason += f" (its {len(value)} bytes are too many for this topic too)"
@@ -30,6 +30,8 @@ def letter(message: Message, reason: str) -> Letter:
         ("topic", (message.topic() or "").encode()),
         ("partition", b"%d" % (message.partition() or 0)),
         ("offset", b"%d" % (message.offset() or 0)),
+        # Streams may share a topic of dead letters.
+        ("stream", stream.encode()),
         ("time", b"%d" % (time.time_ns() // 1_000_000)),
     ]
     return Letter(key, value, headers)

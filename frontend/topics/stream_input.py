@@ -409,7 +409,9 @@ class StreamInput:
         refused = dict(found.refused)
         for row, error in accepted.refused.items():
             refused[row if found.rows is None else found.rows[row]] = str(error)
-        letters = [letter(messages[row], reason) for row, reason in sorted(refused.items())]
+        letters = [
+            letter(messages[row], self.route.stream, reason) for row, reason in sorted(refused.items())
+        ]
         rows = found.rows
         if accepted.rows is not None:
             own = [own[row] for row in accepted.rows.tolist()]

@@ -130,6 +130,30 @@ def values_of_text(
     return cast(KeyValues, (yield from read_table(session, f"{stream_path(stream)}/values?{query}")))
 
 
+# --- dead letters ----------------------------------------------------------------------------------
+
+
+def dead(
+    session: Session,
+    stream: str,
+    *,
+    limit: int | None = None,
+    within_ms: int | None = None,
+    kind: str | None = None,
+    reason: str | None = None,
+    before: str | None = None,
+) -> Steps[dict[str, Any]]:
+    """Return the newest dead letters of a stream as `letters`, and as `before` where an earlier part begins.
+
+    limit: how many at most.  within_ms: how long the server may read.
+    kind: "refused", "late", "damaged" or "other".  reason: a text that the reason has.
+    before: `before` of an earlier answer; it is None in the last one.
+    """
+    asked = {"limit": limit, "within_ms": within_ms, "kind": kind, "reason": reason, "before": before}
+    query = urlencode({name: value for name, value in asked.items() if value is not None})
+    return read_table(session, f"{stream_path(stream)}/dead{'?' if query else ''}{query}")
+
+
 def samples(
     session: Session, stream: str, *, limit: int | None = None, after: int | None = None
 ) -> Steps[dict[str, Any]]:

@@ -14,6 +14,8 @@ class MetricStatus:
     warming: whether any task does not answer it yet.
     filled: the share of the past that has been read, from 0 to 1, in the task that is least far.
     outdated_zones: time zones of which this program has other tables than when the metric was registered.
+    key: the fields that a key has to name for a value query to be answered it, sorted; None if no key is enough,
+        because it reads fields of an event.
     """
 
     name: str
@@ -22,6 +24,7 @@ class MetricStatus:
     warming: bool
     filled: float
     outdated_zones: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = ()
 
 
 def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> list[MetricStatus]:
@@ -39,6 +42,9 @@ def with_derived(registered: Registrations, metrics: Sequence[MetricStatus]) -> 
             any(operand.warming for operand in operands),
             min((operand.filled for operand in operands), default=1.0),
             each.outdated_zones,
+            None
+            if each.event_fields
+            else tuple(sorted({name for read in operands for name in read.key or ()})),
         )
     return [by_name[name] for name in registered.names if name in by_name]
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from playwright.sync_api import Browser
 
@@ -17,6 +18,7 @@ from railgun.config.settings import ConsoleSettings
 from tests.browser.chromium import chromium
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
+from tests.browser.some_letters import Answers, bytes_of, letter
 from tests.forked import ROOT
 from tests.frontend import serving
 from tests.frontend.access.callers import secret, token
@@ -38,6 +40,21 @@ succeeded = "boolean"
 [[metrics]]
 sql = "SELECT count(*) AS failed_1h FROM logins WHERE NOT succeeded GROUP BY account OVER SLIDING 1 HOUR"
 """
+LOOKED_UP = '{"keys": [{"card": "card-2", "merchant": "shop-1"}]}'
+LETTERS = [
+    letter(
+        41,
+        "amount: the string 'much' is not a decimal(12,2)",
+        value=bytes_of('{"tx_id": "tx-15", "amount": "much"}'),
+    ),
+    letter(40, "event: no JSON: Input data was truncated (byte 10)", value=bytes_of('{"tx_id": ')),
+    letter(39, "it is late, and was discarded by card", kind="late", late=["card"]),
+    letter(
+        38,
+        "amount: the string 'much' is not a decimal(12,2)",
+        value=bytes_of('{"tx_id": "tx-9", "amount": "much"}'),
+    ),
+]
 
 
 @contextmanager
@@ -87,6 +104,17 @@ def main() -> None:
                     made.sees(re.compile(re.escape(text)))
                     picture(made, name)
             pay(running)
+            with shown(
+                browser, running, f"lookup/payments/{quote(LOOKED_UP, safe='')}", 1_300, "light"
+            ) as made:
+                made.give(secret("ada"))
+                made.sees("The same in Python")
+                picture(made, "lookup")
+            with shown(browser, running, "dead/payments", 900, "dark") as made:
+                made.page.route("**/dead?*", Answers(LETTERS))
+                made.give(secret("ada"))
+                made.sees("Input data was truncated")
+                picture(made, "dead")
             with shown(browser, running, "live/payments", 1_300, "light") as made:
                 made.give(secret("ada"))
                 made.page.get_by_role("button", name="tx-17", exact=True).click()

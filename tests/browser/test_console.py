@@ -45,6 +45,7 @@ def test_pages_by_their_links_and_addresses(browser: Browser, opened: Server) ->
         shown.sees("payments")
         shown.sees("no token needed", "nav")
         for title, place, text in (
+            ("Look up", "lookup", "payments"),
             ("Cluster", "cluster", "has no nodes"),
             ("Changes", "changes", "payments"),
             ("Streams", "streams", "payments"),
@@ -275,6 +276,7 @@ def test_streams_with_their_fields_and_metrics(browser: Browser, opened: Server)
             "SELECT count(*) AS everyone FROM payments OVER INFINITE",
             "*",
             "answers",
+            "look up",
         ]
         assert shown.page.title() == "payments · Railgun"
 

@@ -17,6 +17,9 @@ PLACES = {
     "streams": "payments",
     "streams/payments": "everyone",
     "streams/nothing": "Not Found",
+    "lookup": "Look up a key of payments",
+    "lookup/payments/%7B%22keys%22%3A%5B%7B%22card%22%3A%22c1%22%7D%5D%7D": "The same in Python",
+    "lookup/payments/%7B%22keys%22%3A%5B%7B%22card%22%3A5%7D%5D%7D": "is not a string",
     "cluster": "payments/merchant/2",
     "changes": "metric added",
 }

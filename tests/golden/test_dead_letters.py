@@ -62,7 +62,7 @@ def test_headers() -> None:
     awaited(lambda: bool(written.entries))
     (entry,) = written.entries
     assert entry.headers is not None
-    of_input = letter(cast(Message, Read()), "why")
+    of_input = letter(cast(Message, Read()), "payments", "why")
     found = {
         "of a task's log": {"topic": str(entry.where), "headers": shown(entry.headers[0])},
         "of an input topic": {"headers": shown(of_input.headers)},

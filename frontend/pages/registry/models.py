@@ -126,6 +126,9 @@ class Metric(BaseModel):
     outdated_zones: list[str] = Field(
         description="time zones whose tables have changed since it was added; dropped and added it takes the new ones"
     )
+    key: list[str] | None = Field(
+        description="the fields that a key names to be answered it without an event; null: it reads fields of an event"
+    )
 
 
 class DeepeningStart(BaseModel):

@@ -105,6 +105,7 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
         said = secured.serve(
             http, "f1", "--definitions", str(definitions), more="[input]\ntransactional = true\n"
         )
+        url = str(http.base_url)
     values = [json.dumps(event(number)).encode() for number in range(9)]
     send(secured, [*values, b"no event", None])
 
@@ -127,6 +128,9 @@ def test_named_topics_by_the_rights_of_the_script(secured: Secured) -> None:
     assert [headers_of(each) for each in replies] == places
     (letter,) = read(secured, DEAD, 1)
     assert (letter.key(), letter.value(), headers_of(letter)["offset"]) == (b"9", b"no event", "9")
+    with httpx.Client(timeout=STARTS_S, trust_env=False) as http:
+        found = http.get(f"{url}/v1/streams/payments/dead").json()
+    assert [each["record"]["offset"] for each in found["letters"]] == [9]
     for name in ("f1", "n1"):
         secured.end(name)
     secured.check_used("prod.")

@@ -115,7 +115,7 @@ def test_the_partitioners_that_discarded_it_alone_are_named() -> None:
         Reply("b", 1, None, {"card": "rewritten"}),
         Reply("c", 1, None, {"card": "rewritten", "shop": "discarded"}),
     ]
-    (letter,) = late_letters([message(each) for each in range(3)], replies)
+    (letter,) = late_letters([message(each) for each in range(3)], "payments", replies)
     said = dict(letter.headers)
     assert (said["late"], said["offset"], letter.value) == (b"shop", b"2", b"v")
 

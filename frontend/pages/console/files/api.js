@@ -44,21 +44,32 @@ export function may(who, scope) {
   return who.scopes.includes("*") || who.scopes.includes(scope);
 }
 
-/** Returns the JSON that a route answers. Throws Problem and DisconnectedError; AbortError if `signal` ends it. */
-export async function ask(path, { method = "GET", body, signal } = {}) {
+/** Whether a caller has a scope of a stream, perhaps as one of all streams, or as a part of another. */
+export function mayWith(who, kind, stream) {
+  const kinds = kind === "read" ? ["read", "define"] : [kind];
+  return kinds.some((each) => may(who, `${each}:${stream}`) || may(who, `${each}:*`));
+}
+
+/**
+ * Returns the JSON that a route answers. Throws Problem and DisconnectedError; AbortError if `signal` ends it.
+ *
+ * body: a value; or `text`, its JSON.  read: reads the answer.
+ */
+export async function ask(path, { method = "GET", body, text: written, read = JSON.parse, signal } = {}) {
   const sent = token();
   const headers = {};
   if (sent) {
     headers.Authorization = `Bearer ${sent}`;
   }
-  if (body !== undefined) {
+  const content = body === undefined ? written : JSON.stringify(body);
+  if (content !== undefined) {
     headers["Content-Type"] = "application/json";
   }
   const patience = AbortSignal.timeout(PATIENCE_MS);
   const ends = signal ? AbortSignal.any([signal, patience]) : patience;
   let status, text, title;
   try {
-    const asked = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
+    const asked = { method, headers, body: content };
     const answer = await fetch(path, { ...asked, cache: "no-store", redirect: "error", signal: ends });
     status = answer.status;
     title = answer.statusText;
@@ -70,7 +81,7 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   }
   connected();
   if (status >= 200 && status < 300) {
-    return parsed(text, status);
+    return parsed(text, status, read);
   }
   const problem = problemOf(status, title, text);
   if (status === 401 && sent === token()) {
@@ -79,9 +90,9 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   throw problem;
 }
 
-function parsed(text, status) {
+function parsed(text, status, read) {
   try {
-    return text ? JSON.parse(text) : null;
+    return text ? read(text) : null;
   } catch {
     throw new Problem(status, "No JSON", "the answer is no JSON: does something else than Railgun answer here?");
   }

@@ -2,12 +2,14 @@
 
 import { ask, may } from "./api.js";
 import { h, update } from "./dom.js";
-import { copyable, problem } from "./parts.js";
+import { copyable, lacking, problem } from "./parts.js";
+import { quoted } from "./quoting.js";
 
 const HTTP_STREAM = "payments";
 const KAFKA_STREAM = "payments_on_kafka";
 const IN = "payments.events";
 const OUT = "payments.scored";
+const NEEDED = ["define", "score"];
 const LEAD =
   "Each of these registers a stream of payments with two metrics, sends a payment, and shows what it is answered.";
 const NO_BROKER =
@@ -38,7 +40,7 @@ export class Begin extends HTMLElement {
       h("p", null, "There is no stream yet", !readsAll(this.who) && " that this token may read", "."),
       h("p", { class: "lead" }, LEAD),
       asks.hasToken && h("p", null, "They read the token from the variable ", h("code", null, "RAILGUN_TOKEN"), "."),
-      this.#lacking(HTTP_STREAM),
+      lacking(this.who, NEEDED, HTTP_STREAM),
       h("h2", null, "curl"),
       copyable(curl(asks)),
       h("h2", null, "Python"),
@@ -58,35 +60,16 @@ export class Begin extends HTMLElement {
     if (this.#status.durability === "kafka") {
       return [
         h("p", null, "The first line makes a topic with the Python that has the engine; any other way will do."),
-        this.#lacking(KAFKA_STREAM),
+        lacking(this.who, NEEDED, KAFKA_STREAM),
         copyable(kcat(asks, this.#status.folder)),
       ];
     }
     return [h("p", null, NO_BROKER, h("code", null, "http://127.0.0.1:8081/"), "."), copyable(WITH_BROKER)];
   }
-
-  /** Names the scopes that this token lacks to begin with a stream. */
-  #lacking(stream) {
-    const lacking = ["define", "score"].filter((kind) => !mayWith(this.who, kind, stream));
-    const names = lacking.map((kind, place) => [place > 0 && " and ", h("code", null, `${kind}:${stream}`)]);
-    return (
-      lacking.length > 0 &&
-      h(
-        "div",
-        { class: "problem", role: "alert", "data-key": `scopes of ${stream}` },
-        h("p", null, "This token lacks ", names, ", which is needed."),
-      )
-    );
-  }
 }
 
 function readsAll(who) {
   return may(who, "read:*") || may(who, "define:*");
-}
-
-/** Whether a caller has a scope of a stream, perhaps as one of all streams. */
-function mayWith(who, kind, stream) {
-  return may(who, `${kind}:${stream}`) || may(who, `${kind}:*`);
 }
 
 /** A table as JSON and as Python, a line for each key. */
@@ -97,11 +80,6 @@ function written(table) {
 
 function spaced(value) {
   return JSON.stringify(value, null, 1).replace(/(?<=[[{])\s+|\s+(?=[\]}])/g, "").replace(/\s*\n\s*/g, " ");
-}
-
-/** A text as one word of a shell. */
-function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function definition(name) {

@@ -9,12 +9,16 @@ const UNSEEN = new RegExp(
   "g",
 );
 
-/** Returns a text in which nothing is unseen: U+202E stands as \u202e. One that is too long is cut, and says so. */
+/** Returns a text in which nothing is unseen: U+202E stands as \u202e. */
+export function seen(text) {
+  return text.replace(UNSEEN, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+/** Returns a text in which nothing is unseen. One that is too long is cut, and says so. */
 export function visible(text) {
   const shown = text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text;
-  const seen = shown.replace(UNSEEN, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
   const left = text.length - shown.length;
-  return left ? `${seen} … and ${left.toLocaleString("en")} characters more` : seen;
+  return left ? `${seen(shown)} … and ${left.toLocaleString("en")} characters more` : seen(shown);
 }
 
 /** Makes an element of HTML. A child is an element, a text, or a list of these; null and false are left out. */

@@ -1,6 +1,7 @@
 // What several pages show: ages, times, problems, tables, texts to copy.
 
-import { h, update } from "./dom.js";
+import { mayWith } from "./api.js";
+import { h, seen, update } from "./dom.js";
 import { duration, time } from "./format.js";
 
 const PATIENCE_MS = 1_000;
@@ -83,6 +84,20 @@ export function problem(error, what) {
   );
 }
 
+/** Names the scopes of a stream that a token lacks; false if it lacks none. kinds: of those that are needed. */
+export function lacking(who, kinds, stream) {
+  const lacks = kinds.filter((kind) => !mayWith(who, kind, stream));
+  const names = lacks.map((kind, place) => [place > 0 && " and ", h("code", null, `${kind}:${stream}`)]);
+  return (
+    lacks.length > 0 &&
+    h(
+      "div",
+      { class: "problem", role: "alert", "data-key": `scopes of ${stream}` },
+      h("p", null, "This token lacks ", names, ", which is needed."),
+    )
+  );
+}
+
 function wrong({ loc, msg }) {
   return h("li", null, h("code", null, loc.join(".")), " ", msg);
 }
@@ -143,12 +158,12 @@ export function table(label, columns, rows) {
   );
 }
 
-/** Text to copy, with its button. */
+/** Text to copy, whole, with its button. */
 export function copyable(text) {
   return h(
     "div",
     { class: "copyable" },
-    h("pre", { tabindex: 0 }, h("code", null, text)),
+    h("pre", { tabindex: 0 }, h("code", null, document.createTextNode(seen(text)))),
     h("button", { type: "button", "data-action": "copy" }, "Copy"),
   );
 }

@@ -15,15 +15,17 @@ const NOT_SHOWN = new Set([401, 403, 404, 409]);
  */
 export class Poll {
   #path;
+  #asked;
   #everyMs;
   #changed;
   #ends = null;
   #wake = () => {};
   #failures = 0;
 
-  /** changed: is called at each change of what is known. */
-  constructor(path, everyMs, changed) {
+  /** changed: is called at each change of what is known.  asked: more for `ask`. */
+  constructor(path, everyMs, changed, asked = {}) {
     this.#path = path;
+    this.#asked = asked;
     this.#everyMs = everyMs;
     this.#changed = changed;
     this.data = undefined;
@@ -70,7 +72,7 @@ export class Poll {
 
   async #once(signal) {
     try {
-      this.data = await ask(this.#path, { signal });
+      this.data = await ask(this.#path, { ...this.#asked, signal });
       this.atMs = Date.now();
       this.problem = null;
       this.#failures = 0;

@@ -6,13 +6,17 @@ import { time } from "./format.js";
 import { copy, problem, sentence } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
+import "./dead.js";
 import "./live.js";
+import "./lookup.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
 const PAGES = {
   streams: { title: "Streams", element: "page-streams" },
   live: { title: "Live", element: "page-live" },
+  lookup: { title: "Look up", element: "page-lookup" },
+  dead: { title: "Dead letters", element: "page-dead" },
   cluster: { title: "Cluster", element: "page-cluster" },
   changes: { title: "Changes", element: "page-changes" },
 };

@@ -1,10 +1,12 @@
 // The streams that there are, each with its fields and metrics; and how to begin where there are none.
 
 import { Begin } from "./begin.js";
+import { deadOf } from "./dead.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { Page } from "./page.js";
 import { shown, standing, table } from "./parts.js";
+import { lookUp } from "./question.js";
 
 const EVERY_MS = 5_000;
 const NAMES_MAX = 12;
@@ -13,7 +15,7 @@ const STREAMS = [
   ...[["Partitioners"], ["Lateness", "number"], ["Kept", "number"]],
 ];
 const FIELDS = [["Field", "name"], ["Type", "name"], ["Role"], ["From, or computed as", "long"], ["Unit"]];
-const METRICS = [["Metric", "name"], ["SQL", "sql"], ["Home", "name"], ["State"]];
+const METRICS = [["Metric", "name"], ["SQL", "sql"], ["Home", "name"], ["State"], ["Now", "name"]];
 
 class Streams extends Page {
   begin() {
@@ -53,13 +55,14 @@ class Streams extends Page {
     return [
       back,
       this.head(name, this.stream),
+      h("p", { class: "links" }, lookUp(name), this.stream.data?.input?.topics && deadOf(name)),
       ...shown(this.stream, `the stream ${name}`, (stream) => [
         settings(stream),
       ]),
       h("header", { class: "head" }, h("h2", null, "Metrics"), standing(this.metrics)),
       ...shown(this.metrics, "its metrics", ({ metrics }) => [
         metrics.length
-          ? table("Metrics", METRICS, metrics.map((each) => [each.name, metricRow(each)]))
+          ? table("Metrics", METRICS, metrics.map((each) => [each.name, metricRow(name, each)]))
           : noMetric(name),
       ]),
       this.stream.data && fields(this.stream.data),
@@ -144,7 +147,7 @@ function fieldRow([name, field], stream) {
   ];
 }
 
-function metricRow({ name, sql, home, warming, filled, outdated_zones: zones }) {
+function metricRow(stream, { name, sql, home, warming, filled, outdated_zones: zones, key }) {
   return [
     h("code", null, name),
     h("code", null, sql),
@@ -153,6 +156,7 @@ function metricRow({ name, sql, home, warming, filled, outdated_zones: zones }) 
       warming ? warmth(filled) : h("span", { class: "state good" }, "answers"),
       zones.length > 0 && h("p", { class: "remark" }, `Time zones that have changed since: ${zones.join(", ")}`),
     ],
+    key !== null && lookUp(stream, name),
   ];
 }
 

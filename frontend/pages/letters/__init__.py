@@ -1,0 +1,1 @@
+"""The route that shows the dead letters of a stream."""
