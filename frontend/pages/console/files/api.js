@@ -44,6 +44,11 @@ export function may(who, scope) {
   return who.scopes.includes("*") || who.scopes.includes(scope);
 }
 
+/** Whether a caller may read some stream, if there is one. */
+export function mayReadSome(who) {
+  return who.scopes.some((each) => each === "*" || /^(read|define):/.test(each));
+}
+
 /** Returns the JSON that a route answers. Throws Problem and DisconnectedError; AbortError if `signal` ends it. */
 export async function ask(path, { method = "GET", body, signal } = {}) {
   const sent = token();
