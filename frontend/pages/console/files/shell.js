@@ -6,15 +6,17 @@ import { time } from "./format.js";
 import { copy, problem, sentence } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
+import "./overview.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
 const PAGES = {
+  overview: { title: "Overview", element: "page-overview" },
   streams: { title: "Streams", element: "page-streams" },
   cluster: { title: "Cluster", element: "page-cluster" },
   changes: { title: "Changes", element: "page-changes" },
 };
-const FIRST = "streams";
+const FIRST = "overview";
 
 class Shell extends HTMLElement {
   #who = null;
