@@ -160,7 +160,7 @@ function process({ name, started_ms }) {
 }
 
 function source(frontEnd) {
-  return h("p", { class: "lead" }, "Streams as the front-end ", ...process(frontEnd), ", has answered them.");
+  return h("p", { class: "lead" }, "Counts and latencies of the front-end ", ...process(frontEnd), ".");
 }
 
 /** What somebody should see to, each with the page that shows more of it. */

@@ -58,7 +58,7 @@ function head({ name, unanswered }, rows) {
 }
 
 function metrics({ metrics: count, warming }) {
-  const said = warming === null ? "not known yet" : warming.count > 0 && `${number(warming.count)} warming`;
+  const said = warming === null ? "warming not known yet" : warming.count > 0 && `${number(warming.count)} warming`;
   return [number(count), said && h("small", null, said)];
 }
 
