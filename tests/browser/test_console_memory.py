@@ -91,13 +91,17 @@ def test_memory_stays_as_it_is(shown: Tab) -> None:
 
 
 def test_what_is_kept_is_seen(shown: Tab) -> None:
-    """A canary: a page that keeps what it has made for each answer."""
+    """A canary: a page that keeps each answer, and what it has made of it."""
     looked = Looked(shown)
     shown.page.evaluate(
         """() => {
             const page = document.querySelector("page-overview"), made = page.content;
             window.kept = [];
-            page.content = () => { window.kept.push(made.call(page)); return window.kept.at(-1); };
+            page.content = () => {
+                const content = made.call(page);
+                window.kept.push(content, structuredClone(page.live.data));
+                return content;
+            };
         }"""
     )
     before = looked.feed(STEP)
