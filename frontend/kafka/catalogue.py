@@ -119,7 +119,9 @@ class KafkaCatalogue:
             "folder": self._cluster.kafka.broker,
             "durability": "kafka",
             "cluster": at_a_glance(
-                parts.task_states.nodes(known, away_s or 0.0),
+                [copy for task in tasks for copy in task["copies"]]
+                if away_s is None
+                else parts.task_states.copies(known, away_s),
                 tasks,
                 parts.unanswered.tasks(),
                 parts.exchange.pending_table,

@@ -100,11 +100,9 @@ def _unread_topics(parts: Parts, stream: str) -> list[str]:
 
 def _looked(parts: Parts, *, is_away: bool) -> _Looked:
     """Look at a cluster. Raises TransportError, EngineError and ProblemError."""
-    catalog = parts.intakes.now.catalog
-    shown = parts.cluster_state.overview(catalog, parts.unanswered.tasks(), parts.task_logs.rooms())
-    at_s = time.monotonic()
+    shown, at_s = parts.cluster_overview(), time.monotonic()
     streams, states = {}, parts.task_states
-    for name, entry in catalog.streams.items():
+    for name, entry in parts.intakes.now.catalog.streams.items():
         shares = {metric: states.filled(entry, metric) for metric in states.warming(entry)}
         filled = filled_with_derived(entry.registered, shares)
         streams[name, entry.created] = Warming(filled, at_s), states.gaps(entry)

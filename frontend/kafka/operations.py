@@ -20,11 +20,7 @@ class KafkaOperations:
         self._running = running
 
     async def overview(self) -> dict[str, Any]:
-        return await self._running.call(
-            lambda parts: parts.cluster_state.overview(
-                parts.intakes.now.catalog, parts.unanswered.tasks(), parts.task_logs.rooms()
-            )
-        )
+        return await self._running.call(Parts.cluster_overview)
 
     async def what_if(self, change: str) -> dict[str, Any]:
         return await self._running.call(

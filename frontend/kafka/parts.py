@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
@@ -58,6 +59,12 @@ class Parts:
     def tasks(self) -> list[TaskKey]:
         """The tasks of all streams."""
         return list(self.intakes.now.catalog.task_keys)
+
+    def cluster_overview(self) -> dict[str, Any]:
+        """Return what `GET /v1/cluster` shows. It reads the new records, and raises TransportError."""
+        return self.cluster_state.overview(
+            self.intakes.now.catalog, self.unanswered.tasks(), self.task_logs.rooms()
+        )
 
     def show(self) -> None:
         """Let the parts take over the present catalogue."""

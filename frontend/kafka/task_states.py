@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from frontend.exchange.pending_table import PendingTable
@@ -32,7 +32,7 @@ from railgun.wording import gap_text
 
 
 def at_a_glance(
-    nodes: Mapping[str, Collection[int]],
+    copies: Iterable[Mapping[str, Any]],
     tasks: Sequence[Mapping[str, Any]],
     unanswered: Sequence[TaskKey],
     waiting: PendingTable,
@@ -44,7 +44,7 @@ def at_a_glance(
 ) -> dict[str, Any]:
     """Return the summary of a cluster for `railgun status`.
 
-    nodes: the units of each node that have copies, from `TaskStates.nodes`.
+    copies: those of all tasks that have reported lately, as `tasks` has them.
     tasks: the states of all tasks, from `TaskStates.tasks`.
     unanswered: the tasks that no copy answers.
     waiting: the requests that wait for answers.
@@ -54,6 +54,9 @@ def at_a_glance(
     logs: the logs of tasks, as far as they are known.
     away_s: how long ago the broker answered last, in seconds, while it does not answer; None while it does.
     """
+    nodes: dict[str, set[int]] = {}
+    for copy in copies:
+        nodes.setdefault(copy["node"], set()).add(copy["unit"])
     states = Counter(str(task["state"]).partition(":")[0] for task in tasks)
     return {
         "nodes": [{"node": node, "units": sorted(own)} for node, own in sorted(nodes.items())],
@@ -222,13 +225,9 @@ class TaskStates:
                 found.add(name)
         return found
 
-    def nodes(self, catalog: Catalog, ago_s: float = 0.0) -> dict[str, set[int]]:
-        """Return the units of each node that have copies of tasks. ago_s: as they were so many seconds ago."""
-        found: dict[str, set[int]] = {}
-        for key in catalog.task_keys:
-            for copy in self._copies(key, ago_s):
-                found.setdefault(copy["node"], set()).add(copy["unit"])
-        return found
+    def copies(self, catalog: Catalog, ago_s: float) -> list[dict[str, Any]]:
+        """Return the copies of all tasks that had reported lately so many seconds ago."""
+        return [copy for key in catalog.task_keys for copy in self._copies(key, ago_s)]
 
     def _copies(self, task: TaskKey, ago_s: float = 0.0) -> list[dict[str, Any]]:
         """Return the copies of a task that have reported lately, in the words that nodes use among themselves.

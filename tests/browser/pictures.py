@@ -19,6 +19,7 @@ from tests.browser.chromium import chromium
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
 from tests.browser.some_letters import Answers, bytes_of, letter
+from tests.browser.some_live import Fed, Live, troubled
 from tests.forked import ROOT
 from tests.frontend import serving
 from tests.frontend.access.callers import secret, token
@@ -58,9 +59,14 @@ LETTERS = [
 
 
 @contextmanager
-def shown(browser: Browser, running: Server, place: str, height: int, scheme: str) -> Iterator[Tab]:
+def shown(
+    browser: Browser, running: Server, place: str, height: int, scheme: str, fed: Live | None = None
+) -> Iterator[Tab]:
+    """A tab with a page. fed: what it is answered as the state now, in place of the server's."""
     more = {"viewport": {"width": 1240, "height": height}, "color_scheme": scheme}
     with tab(browser, running.service.url, timezone_id="Europe/Berlin", **more) as made:
+        if fed is not None:
+            Fed(made.page, fed)
         made.open(place)
         yield made
 
@@ -80,7 +86,7 @@ def main() -> None:
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         with (
             server(Path(folder) / "empty", tokens=(token("ada", "*"),)) as running,
-            shown(browser, running, "streams", 800, "light") as made,
+            shown(browser, running, "overview", 800, "light") as made,
         ):
             made.give(secret("ada"))
             made.sees("http://127.0.0.1:8081/")
@@ -93,6 +99,10 @@ def main() -> None:
             running.client.headers["Authorization"] = f"Bearer {secret('ada')}"
             running.define(LIBRARY.read_text(encoding="utf-8") + LOGINS)
             running.client.patch("/v1/streams/payments", json={"retention": "400d"})
+            with shown(browser, running, "overview", 1_060, "light", troubled()) as made:
+                made.give(secret("ada"))
+                made.sees("logins/device/3")
+                picture(made, "overview")
             for name, place, height, scheme, text in (
                 ("streams", "streams", 420, "light", "logins"),
                 ("stream", "streams/payments", 800, "light", "card_payments_10m"),

@@ -49,6 +49,7 @@ def test_pages_by_their_links_and_addresses(browser: Browser, opened: Server) ->
             ("Cluster", "cluster", "has no nodes"),
             ("Changes", "changes", "payments"),
             ("Streams", "streams", "payments"),
+            ("Overview", "overview", "payments"),
         ):
             shown.go(title)
             shown.sees(text)
@@ -58,7 +59,7 @@ def test_pages_by_their_links_and_addresses(browser: Browser, opened: Server) ->
             expect(shown.page.locator("h1")).to_be_focused()
             shown.check_layout()
         shown.page.go_back()
-        shown.sees("Changes", "h1")
+        shown.sees("Streams", "h1")
         for place in ("nothing", "%", "streams/%E0%A4%A", "//", "constructor"):
             shown.open(place)
             shown.sees(re.compile("payments|no stream"))
@@ -79,7 +80,8 @@ def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:
         assert shown.page.url.endswith("#/changes")
         keys.press("Shift+Tab")
         expect(shown.page.get_by_role("link", name="Routes")).to_be_focused()
-        for _ in range(shown.page.locator("nav li").count() - 1):
+        streams = shown.page.get_by_role("navigation").get_by_role("link", name="Streams")
+        while not streams.evaluate("each => each === document.activeElement"):
             keys.press("Shift+Tab")
         keys.press("Enter")
         shown.sees("Streams", "h1")
@@ -96,7 +98,7 @@ def test_the_keyboard_alone(browser: Browser, opened: Server) -> None:
 def test_narrow_and_wide_light_and_dark(browser: Browser, opened: Server, scheme: str, width: int) -> None:
     more = {"color_scheme": scheme, "viewport": {"width": width, "height": 700}}
     with tab(browser, opened.service.url, **more) as shown:
-        for place in ("streams", "streams/payments", "cluster", "changes"):
+        for place in ("overview", "streams", "streams/payments", "cluster", "changes"):
             shown.open(place)
             shown.sees(re.compile("payments|nodes"))
             shown.check_layout()
@@ -125,7 +127,7 @@ def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> 
         running.define(PAYMENTS)
         port = running.address[1]
         made = Tab(browser, running.service.url)
-        made.open()
+        made.open("streams")
         made.sees("payments")
     # It is gone. What was there stays, and says how old it is.
     made.sees("disconnected", ".banner")
@@ -229,7 +231,7 @@ def test_a_page_names_the_scope_that_is_lacking(
 
 def test_a_token_sees_its_streams_alone(browser: Browser, guarded: Server) -> None:
     with tab(browser, guarded.service.url) as shown:
-        shown.open()
+        shown.open("streams")
         shown.give(secret("read-own"))
         shown.sees("payments")
         assert [row[0] for row in shown.cells("Streams")] == ["payments"]
@@ -255,7 +257,7 @@ def test_under_tls_with_a_token(browser: Browser, tmp_path: Path) -> None:
 
 def test_streams_with_their_fields_and_metrics(browser: Browser, opened: Server) -> None:
     with tab(browser, opened.service.url) as shown:
-        shown.open()
+        shown.open("streams")
         shown.sees("payments")
         (row,) = shown.cells("Streams")
         assert row == [

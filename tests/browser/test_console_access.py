@@ -9,11 +9,13 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
+from tests.browser.some_live import Fed, troubled
 from tests.frontend.access.callers import secret, tokens
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server
 
 PLACES = {
+    "overview": "Free",
     "streams": "payments",
     "streams/payments": "everyone",
     "streams/nothing": "Not Found",
@@ -52,6 +54,11 @@ def check_pages(shown: Tab) -> None:
         shown.open(place)
         shown.sees(text)
         assert found(shown.page) == [], place
+    Fed(shown.page, troubled())
+    shown.open("overview")
+    shown.sees("logins/device/3")
+    assert found(shown.page) == [], "a cluster in trouble"
+    shown.page.unroute_all()
     shown.open("cluster")
     shown.page.get_by_role("button", name="drain node-1").click()
     shown.sees("would be made", "dialog")

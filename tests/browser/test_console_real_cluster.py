@@ -1,12 +1,14 @@
-"""The console's page of a cluster, of a real one: nodes of a broker, and a front-end that is asked."""
+"""The console of a real cluster: nodes of a broker, and a front-end that is asked."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from frontend.kafka.configuration import FrontEndConfiguration
 from tests.browser.console_tab import PATIENCE_MS, tab
+from tests.failover.running_cluster import RunningCluster
 from tests.frontend.kafka.cluster import RunningFrontEnd, front_end
 from tests.node.leader.conftest import nodes as nodes
 from tests.node.leader.leading_nodes import Nodes
@@ -45,3 +47,29 @@ def test_a_real_cluster_is_shown_and_a_node_emptied(
         page.get_by_role("button", name="undrain node-2").click()
         page.get_by_role("dialog").get_by_role("button", name="Undrain node-2").click()
         shown.misses("draining")
+
+
+@pytest.mark.timeout(300)
+def test_a_node_that_is_killed_is_warned_of(browser: Browser, kafka: str, tmp_path: Path) -> None:
+    """The nodes are processes, whose units answer events."""
+    cluster = RunningCluster(kafka, tmp_path, seed=5, nodes=2)
+    try:
+        with (
+            front_end(FrontEndConfiguration(quick_settings(kafka), cluster.prefix)) as running,
+            tab(browser, running.service.url) as shown,
+        ):
+            shown.open()
+            figures = shown.page.locator("section[data-key=cluster] .figures")
+            for each in ("Nodes live 2", "Copies answering 4", "Copies silent 4", "Moves left 0"):
+                name, _, value = each.rpartition(" ")
+                figure = figures.locator("div").filter(has_text=name).locator("dd")
+                expect(figure).to_have_text(value, timeout=PATIENCE_MS)
+            shown.sees("Nothing to warn of.")
+            cluster.nodes.pop("node-2").kill()
+            warnings = shown.page.get_by_label("Warnings")
+            expect(warnings).to_contain_text("1 node is away. Cluster", timeout=PATIENCE_MS)
+            expect(warnings).to_contain_text("and 1 can have some", timeout=PATIENCE_MS)
+            warnings.get_by_role("link", name="Cluster").first.click()
+            expect(shown.rows("Nodes").filter(has_text="node-2")).to_contain_text("away", timeout=PATIENCE_MS)
+    finally:
+        cluster.close()

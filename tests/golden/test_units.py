@@ -179,7 +179,7 @@ def seen_by_a_front_end(unit: Unit) -> dict[str, Any]:
         "tasks": tasks,
         "cluster": masked(
             at_a_glance(
-                known.nodes(catalog),
+                tasks[0]["copies"],
                 tasks,
                 catalog.entry("s").task_keys,
                 PendingTable(1, 10, 10),

@@ -192,15 +192,19 @@ def test_several_threads_may_ask_which_metrics_warm(
         assert [each.result() for each in asked] == [set(), set()]
 
 
-def test_nodes_are_shown_as_they_were(reported: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_are_shown_as_they_were(reported: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the broker is away no node is heard. That says nothing of the nodes."""
     catalog, now = reported.catalog, time.monotonic
     reported.say(0)
     reported.say(1)
-    assert reported.known.nodes(catalog) == {"node-1": {0, 1}}
+
+    def units(ago_s: float) -> set[tuple[str, int]]:
+        return {(copy["node"], copy["unit"]) for copy in reported.known.copies(catalog, ago_s)}
+
+    assert units(0.0) == {("node-1", 0), ("node-1", 1)}
     monkeypatch.setattr(time, "monotonic", lambda: now() + 60.0)
-    assert reported.known.nodes(catalog) == {}
-    assert reported.known.nodes(catalog, 60.0) == {"node-1": {0, 1}}
+    assert units(0.0) == set()
+    assert units(60.0) == {("node-1", 0), ("node-1", 1)}
 
 
 def test_reports_are_heard_while_the_plan_cannot_be_read(

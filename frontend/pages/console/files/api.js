@@ -50,6 +50,11 @@ export function mayWith(who, kind, stream) {
   return kinds.some((each) => may(who, `${each}:${stream}`) || may(who, `${each}:*`));
 }
 
+/** Whether a caller may read some stream, if there is one. */
+export function mayReadSome(who) {
+  return who.scopes.some((each) => each === "*" || /^(read|define):/.test(each));
+}
+
 /**
  * Returns the JSON that a route answers. Throws Problem and DisconnectedError; AbortError if `signal` ends it.
  *

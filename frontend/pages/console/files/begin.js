@@ -1,10 +1,12 @@
 // Three ways to begin, to copy: curl, Python, kcat. Each works as it stands.
 
-import { ask, may } from "./api.js";
+import { may } from "./api.js";
 import { h, update } from "./dom.js";
-import { copyable, lacking, problem } from "./parts.js";
+import { copyable, lacking, shown, waiting } from "./parts.js";
+import { Poll } from "./poll.js";
 import { quoted } from "./quoting.js";
 
+const EVERY_MS = 2_000;
 const HTTP_STREAM = "payments";
 const KAFKA_STREAM = "payments_on_kafka";
 const IN = "payments.events";
@@ -20,23 +22,42 @@ const WITH_BROKER =
 
 /** An element with the three ways. who: the answer of /v1/whoami. */
 export class Begin extends HTMLElement {
-  #status;
-  #problem = null;
-  #askedMs = Date.now();
+  // Whether there is a stream: while a server starts it does not know that.
+  #streams = this.#untilKnown("/v1/streams");
+  #status = this.#untilKnown("/v1/status");
 
-  async connectedCallback() {
+  connectedCallback() {
     this.#draw();
-    try {
-      this.#status = await ask("/v1/status");
-    } catch (error) {
-      this.#problem = error.status ? error : null;
-    }
-    this.#draw();
+    this.#streams.start();
+    this.#status.start();
+  }
+
+  disconnectedCallback() {
+    this.#streams.stop();
+    this.#status.stop();
+  }
+
+  /** Makes a poll that asks until it is answered. */
+  #untilKnown(path) {
+    const made = new Poll(path, EVERY_MS, () => {
+      if (made.data !== undefined) {
+        made.stop();
+      }
+      this.#draw();
+    });
+    return made;
   }
 
   #draw() {
-    const asks = { origin: location.origin, hasToken: this.who.name !== null };
     update(this, [
+      waiting(this.#streams),
+      ...shown(this.#streams, "streams", ({ streams }) => (streams.length ? [] : this.#ways())),
+    ]);
+  }
+
+  #ways() {
+    const asks = { origin: location.origin, hasToken: this.who.name !== null };
+    return [
       h("p", null, "There is no stream yet", !readsAll(this.who) && " that this token may read", "."),
       h("p", { class: "lead" }, LEAD),
       asks.hasToken && h("p", null, "They read the token from the variable ", h("code", null, "RAILGUN_TOKEN"), "."),
@@ -46,25 +67,22 @@ export class Begin extends HTMLElement {
       h("h2", null, "Python"),
       copyable(python(asks)),
       h("h2", null, "kcat"),
+      waiting(this.#status, "asking for the broker's address"),
       ...this.#kcat(asks),
-    ]);
+    ];
   }
 
   #kcat(asks) {
-    if (this.#problem !== null) {
-      return [problem(this.#problem, "the address of the broker, which kcat needs")];
-    }
-    if (this.#status === undefined) {
-      return [h("p", null, h("console-wait", { at: this.#askedMs, what: "asking for the broker's address" }))];
-    }
-    if (this.#status.durability === "kafka") {
-      return [
-        h("p", null, "The first line makes a topic with the Python that has the engine; any other way will do."),
-        lacking(this.who, NEEDED, KAFKA_STREAM),
-        copyable(kcat(asks, this.#status.folder)),
-      ];
-    }
-    return [h("p", null, NO_BROKER, h("code", null, "http://127.0.0.1:8081/"), "."), copyable(WITH_BROKER)];
+    return shown(this.#status, "the address of the broker, which kcat needs", ({ durability, folder }) => {
+      if (durability === "kafka") {
+        return [
+          h("p", null, "The first line makes a topic with the Python that has the engine; any other way will do."),
+          lacking(this.who, NEEDED, KAFKA_STREAM),
+          copyable(kcat(asks, folder)),
+        ];
+      }
+      return [h("p", null, NO_BROKER, h("code", null, "http://127.0.0.1:8081/"), "."), copyable(WITH_BROKER)];
+    });
   }
 }
 

@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { Page } from "./page.js";
-import { problem, shown, table, when } from "./parts.js";
+import { problem, quiet, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 10_000;
 const LIMIT = 100;
@@ -111,10 +111,6 @@ function row({ place, at_ms, who, from, kind, stream, name, what }) {
     [h("code", null, stream), name !== null && h("div", null, h("code", null, name))],
     [h("div", null, KINDS[kind] ?? kind), h("code", null, what)],
   ];
-}
-
-function quiet(text) {
-  return h("span", { class: "quiet" }, text);
 }
 
 function once() {

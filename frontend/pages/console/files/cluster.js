@@ -1,12 +1,12 @@
 // Nodes, the copies of each task, and orders to empty a node or to use it again.
 
 import { may } from "./api.js";
-import { Copies, stateOf } from "./copies.js";
+import { Copies, nameOf, stateOf } from "./copies.js";
 import { h } from "./dom.js";
 import { bytes, counted, number } from "./format.js";
 import { openOrder } from "./orders.js";
 import { Page } from "./page.js";
-import { sentence, shown, table } from "./parts.js";
+import { bar, figures, sentence, shown, table } from "./parts.js";
 
 const EVERY_MS = 5_000;
 const NODES = [
@@ -41,7 +41,7 @@ class Cluster extends Page {
       this.head("Cluster", this.cluster),
       ...shown(this.cluster, "the cluster", (cluster) => [
         this.#warnings(cluster),
-        figures(cluster),
+        figures(numbers(cluster)),
         section("nodes", "Nodes", this.#nodes(cluster)),
         moving(cluster),
         section("tasks", "Tasks", this.copies.content(cluster)),
@@ -75,28 +75,22 @@ function section(key, title, ...content) {
   return h("section", { "data-key": key }, h("h2", null, title), content);
 }
 
-function figures(cluster) {
+function numbers(cluster) {
   const states = cluster.tasks.flatMap((task) => task.copies.map(stateOf));
   const answered = cluster.tasks.filter((task) => task.copies.some((copy) => copy.state === "answering")).length;
   const unanswered = cluster.tasks.length - answered;
   const failed = states.filter((each) => each === "failed").length;
-  return h(
-    "dl",
-    { class: "figures" },
-    figure("Leader", cluster.leader ?? "none", cluster.leader === null),
-    figure("Tasks", number(cluster.tasks.length)),
-    figure("Nobody answers", number(unanswered), unanswered > 0),
-    figure("Copies of each", number(cluster.copies)),
-    figure("Copies behind", number(cluster.behind), false, cluster.behind > 0),
-    figure("Copies failed", number(failed), failed > 0),
-    figure("No report", number(cluster.unheard), false, cluster.unheard > 0),
-    figure("Moves left", number(cluster.moves)),
-    figure("Plan", number(cluster.plan)),
-  );
-}
-
-function figure(name, value, isBad = false, isOff = false) {
-  return h("div", { class: isBad ? "bad" : isOff && "off" }, h("dt", null, name), h("dd", null, value));
+  return [
+    ["Leader", cluster.leader ?? "none", cluster.leader === null && "bad"],
+    ["Tasks", number(cluster.tasks.length)],
+    ["Nobody answers", number(unanswered), unanswered > 0 && "bad"],
+    ["Copies of each", number(cluster.copies)],
+    ["Copies behind", number(cluster.behind), cluster.behind > 0 && "off"],
+    ["Copies failed", number(failed), failed > 0 && "bad"],
+    ["No report", number(cluster.unheard), cluster.unheard > 0 && "off"],
+    ["Moves left", number(cluster.moves)],
+    ["Plan", number(cluster.plan)],
+  ];
 }
 
 function copiesOf(cluster, node) {
@@ -176,17 +170,7 @@ function progress({ donor, fetched_bytes, total_bytes, hashed_bytes }) {
   if (!total_bytes) {
     return hashed_bytes ? `${bytes(hashed_bytes)} hashed` : "begins";
   }
-  const text = `${bytes(fetched_bytes)} of ${bytes(total_bytes)}`;
-  return h(
-    "span",
-    { class: "progress" },
-    h("progress", { value: fetched_bytes, max: total_bytes, "aria-label": text }),
-    text,
-  );
-}
-
-function nameOf({ stream, partitioner, partition }) {
-  return `${stream}/${partitioner}/${partition}`;
+  return bar(fetched_bytes, total_bytes, `${bytes(fetched_bytes)} of ${bytes(total_bytes)}`);
 }
 
 customElements.define("page-cluster", Cluster);

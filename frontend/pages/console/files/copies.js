@@ -24,6 +24,11 @@ export function stateOf(copy) {
   return copy.state ?? "unknown";
 }
 
+/** The name of a task, as `railgun cluster` has it. */
+export function nameOf({ stream, partitioner, partition }) {
+  return `${stream}/${partitioner}/${partition}`;
+}
+
 function colour(state) {
   return LEGEND.some(([known]) => known === state) ? state : "unknown";
 }
@@ -59,8 +64,7 @@ export class Copies {
   }
 
   #isWanted(task) {
-    const name = `${task.stream}/${task.partitioner}/${task.partition}`;
-    if (!name.toLowerCase().includes(this.text.trim().toLowerCase())) {
+    if (!nameOf(task).toLowerCase().includes(this.text.trim().toLowerCase())) {
       return false;
     }
     return !this.onlyTrouble || !isWell(task);
@@ -91,7 +95,7 @@ function grid(tasks, names) {
       "tbody",
       null,
       tasks.slice(0, ROWS_MAX).map((task) => {
-        const name = `${task.stream}/${task.partitioner}/${task.partition}`;
+        const name = nameOf(task);
         return h(
           "tr",
           { "data-key": name },

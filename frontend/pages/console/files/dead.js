@@ -4,7 +4,7 @@ import { DisconnectedError, ask } from "./api.js";
 import { h } from "./dom.js";
 import { bytes, counted, number } from "./format.js";
 import { Page } from "./page.js";
-import { lacking, problem, shown, table, when } from "./parts.js";
+import { lacking, problem, quiet, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 10_000;
 const PART = 50;
@@ -321,10 +321,6 @@ function sizeOf(value) {
 
 function placeOf({ topic, partition, offset }) {
   return `${topic} ${partition} ${offset}`;
-}
-
-function quiet(text) {
-  return h("span", { class: "quiet" }, text);
 }
 
 customElements.define("page-dead", Dead);

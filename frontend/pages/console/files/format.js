@@ -12,6 +12,17 @@ export function counted(value, word, words = word + "s") {
   return `${number(value)} ${value === 1 ? word : words}`;
 }
 
+/** Three digits that count: 0.0123, 4.56, 12.3, 12,345. */
+export function short(value) {
+  const digits = value > 0 ? Math.min(Math.max(2 - Math.floor(Math.log10(value)), 0), 4) : 0;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+/** A share from 0 to 1 in whole percent; 100 % means all of it. */
+export function share(value) {
+  return `${Math.floor(100 * value)} %`;
+}
+
 /** 1234567 bytes are 1.2 MB. */
 export function bytes(value) {
   let shown = value;

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { bytes, counted, number, time } from "./format.js";
 import { derivedTree } from "./derived.js";
 import { Page } from "./page.js";
-import { copyable, problem, shown, table, when } from "./parts.js";
+import { copyable, problem, quiet, shown, table, when } from "./parts.js";
 
 const EVERY_MS = 2_000;
 const STREAMS_MS = 10_000;
@@ -367,10 +367,6 @@ function values(label, head, found) {
     [h("code", null, name), value === null ? quiet("null") : h("code", null, String(value))],
   ]);
   return table(label, [[head, "name"], ["Value", "long"]], rows);
-}
-
-function quiet(said) {
-  return h("span", { class: "quiet" }, said);
 }
 
 customElements.define("page-live", Live);

@@ -68,8 +68,13 @@ export function standing(poll) {
     "p",
     { class: "standing" },
     poll.atMs !== null && poll.data !== undefined && h("console-age", { at: poll.atMs }),
-    poll.sinceMs !== null && h("console-wait", { at: poll.sinceMs }),
+    waiting(poll),
   );
+}
+
+/** Progress of a poll's request that takes long. what: what is waited for. */
+export function waiting(poll, what) {
+  return poll.sinceMs !== null && h("console-wait", { at: poll.sinceMs, what });
 }
 
 /** What the server refused, in its words. what: what is not shown therefore. */
@@ -155,6 +160,35 @@ export function table(label, columns, rows) {
         ),
       ),
     ),
+  );
+}
+
+/** What has less weight than what stands around it. */
+export function quiet(text) {
+  return h("span", { class: "quiet" }, text);
+}
+
+/** How far something has come, as a bar with words beside it. */
+export function bar(value, max, text) {
+  return h("span", { class: "progress" }, h("progress", { value, max, "aria-label": text }), text);
+}
+
+/** Figures, each under its name. said: `[name, value, kind]`; the kinds "bad" and "off" colour a figure. */
+export function figures(said) {
+  return h(
+    "dl",
+    { class: "figures" },
+    said.map(([name, value, kind]) => h("div", { class: kind }, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+/** What stands in place of streams where a token may read none. */
+export function nothingToRead() {
+  return h(
+    "div",
+    { class: "problem", role: "alert", "data-key": "nothing to read" },
+    h("strong", null, "This token may not see any stream"),
+    h("p", null, "It lacks the scope ", h("code", null, "read:STREAM"), "."),
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { DisconnectedError, ask } from "./api.js";
 
+const PATIENCE_MS = 1_000;
 const AGAIN_MS = 1_000;
 const AGAIN_MAX_MS = 5_000;
 // After these, what was shown before is not to be shown any more.
@@ -11,7 +12,7 @@ const NOT_SHOWN = new Set([401, 403, 404, 409]);
  * What a route answered last.
  *
  * data: the answer; undefined before the first one.  atMs: when it came.  problem: what the server said last, if it
- * refused.  sinceMs: when the request that is under way was sent; null if none is.
+ * refused.  sinceMs: when the request that is under way was sent, if it takes longer than a second; else null.
  */
 export class Poll {
   #path;
@@ -57,20 +58,22 @@ export class Poll {
   async #run(signal) {
     while (!signal.aborted) {
       if (!document.hidden) {
-        this.sinceMs = Date.now();
-        this.#changed();
         await this.#once(signal);
         if (signal.aborted) {
           return;
         }
-        this.sinceMs = null;
         this.#changed();
       }
-      await this.#wait();
+      await (signal.aborted || this.#wait());
     }
   }
 
   async #once(signal) {
+    const begunMs = Date.now();
+    const late = setTimeout(() => {
+      this.sinceMs = begunMs;
+      this.#changed();
+    }, PATIENCE_MS);
     try {
       this.data = await ask(this.#path, { ...this.#asked, signal });
       this.atMs = Date.now();
@@ -89,6 +92,9 @@ export class Poll {
       if (NOT_SHOWN.has(error.status)) {
         this.data = undefined;
       }
+    } finally {
+      clearTimeout(late);
+      this.sinceMs = null;
     }
   }
 

@@ -9,10 +9,12 @@ import "./cluster.js";
 import "./dead.js";
 import "./live.js";
 import "./lookup.js";
+import "./overview.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
 const PAGES = {
+  overview: { title: "Overview", element: "page-overview" },
   streams: { title: "Streams", element: "page-streams" },
   live: { title: "Live", element: "page-live" },
   lookup: { title: "Look up", element: "page-lookup" },
@@ -20,7 +22,7 @@ const PAGES = {
   cluster: { title: "Cluster", element: "page-cluster" },
   changes: { title: "Changes", element: "page-changes" },
 };
-const FIRST = "streams";
+const FIRST = "overview";
 
 class Shell extends HTMLElement {
   #who = null;

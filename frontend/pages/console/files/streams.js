@@ -1,11 +1,11 @@
-// The streams that there are, each with its fields and metrics; and how to begin where there are none.
+// The streams that there are, each with its fields and metrics.
 
-import { Begin } from "./begin.js";
+import { mayReadSome } from "./api.js";
 import { deadOf } from "./dead.js";
 import { h } from "./dom.js";
-import { number } from "./format.js";
+import { number, share } from "./format.js";
 import { Page } from "./page.js";
-import { shown, standing, table } from "./parts.js";
+import { bar, figures, nothingToRead, quiet, shown, standing, table } from "./parts.js";
 import { lookUp } from "./question.js";
 
 const EVERY_MS = 5_000;
@@ -40,7 +40,7 @@ class Streams extends Page {
         if (streams.length) {
           return [table("Streams", STREAMS, streams.map((each) => [each.name, streamRow(each)]))];
         }
-        return mayReadSome(this.who) ? [begin(this.who)] : [nothingToRead()];
+        return [mayReadSome(this.who) ? noStream() : nothingToRead()];
       }),
     ];
   }
@@ -75,24 +75,9 @@ function noMetric(name) {
   return h("p", { class: "note" }, "It has no metric yet. ", route, " adds some.");
 }
 
-/** How to begin. It has state of its own, so it is one element. */
-function begin(who) {
-  const made = h("console-begin", { "data-key": "begin" });
-  made.who = who;
-  return made;
-}
-
-function mayReadSome(who) {
-  return who.scopes.some((each) => each === "*" || /^(read|define):/.test(each));
-}
-
-function nothingToRead() {
-  return h(
-    "div",
-    { class: "problem", role: "alert" },
-    h("strong", null, "This token may not see any stream"),
-    h("p", null, "It lacks the scope ", h("code", null, "read:STREAM"), "."),
-  );
+function noStream() {
+  const overview = h("a", { href: "#/overview" }, "overview");
+  return h("p", { class: "note" }, "There is no stream yet. The ", overview, " has three ways to begin.");
 }
 
 function streamRow(stream) {
@@ -118,12 +103,7 @@ function settings(stream) {
     ["Input", stream.input?.topics?.join(", ")],
     ["Output", stream.output?.topic],
   ];
-  const known = said.filter(([, value]) => value !== undefined);
-  return h(
-    "dl",
-    { class: "figures" },
-    known.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
-  );
+  return figures(said.filter(([, value]) => value !== undefined));
 }
 
 function fields(stream) {
@@ -153,21 +133,11 @@ function metricRow(stream, { name, sql, home, warming, filled, outdated_zones: z
     h("code", null, sql),
     home === null ? quiet("derived") : h("code", null, home),
     [
-      warming ? warmth(filled) : h("span", { class: "state good" }, "answers"),
+      warming ? bar(filled, 1, `warming, ${share(filled)}`) : h("span", { class: "state good" }, "answers"),
       zones.length > 0 && h("p", { class: "remark" }, `Time zones that have changed since: ${zones.join(", ")}`),
     ],
     key !== null && lookUp(stream, name),
   ];
 }
 
-function warmth(filled) {
-  const text = `warming, ${Math.floor(100 * filled)} %`;
-  return h("span", { class: "progress" }, h("progress", { value: filled, max: 1, "aria-label": text }), text);
-}
-
-function quiet(text) {
-  return h("span", { class: "quiet" }, text);
-}
-
-customElements.define("console-begin", Begin);
 customElements.define("page-streams", Streams);

@@ -1,0 +1,236 @@
+// How a server stands now: warnings, the cluster, the traffic of each stream, metrics that warm, the front-end.
+
+import { mayReadSome } from "./api.js";
+import { Begin } from "./begin.js";
+import { h } from "./dom.js";
+import { bytes, counted, duration, number, share, time } from "./format.js";
+import { Page } from "./page.js";
+import { bar, figures, nothingToRead, sentence, shown, table, when } from "./parts.js";
+import { traffic } from "./traffic.js";
+
+const EVERY_MS = 1_000;
+// How long it is said that another front-end answers: until the windows of one that has just begun are full.
+const SAID_MS = 60_000;
+const ROWS_MAX = 100;
+const WARMING = [["Metric", "name"], ["Stream", "name"], ["How far"]];
+const COPIES = {
+  answering: ["Copies answering"],
+  silent: ["Copies silent"],
+  behind: ["Copies behind", "off"],
+  failed: ["Copies failed", "bad"],
+  closed: ["Copies closed"],
+  unheard: ["No report", "off"],
+};
+const NODES = { away: "bad", draining: "off" };
+
+class Overview extends Page {
+  #frontEnd = null;
+  #change = null;
+
+  begin() {
+    this.live = this.poll("/v1/live", EVERY_MS);
+  }
+
+  content() {
+    return [
+      this.head("Overview", this.live),
+      ...shown(this.live, "how the server stands", (live) => this.#all(live)),
+    ];
+  }
+
+  #all(live) {
+    const sees = live.process !== undefined;
+    return [
+      source(live.front_end),
+      this.#another(live.front_end),
+      warnings(live),
+      live.cluster && this.#cluster(live, live.cluster),
+      live.cluster && unanswered(live.cluster),
+      this.#streams(live.streams),
+      this.#warming(live),
+      sees ? this.#process(live, live.process) : lacking(),
+    ].flat();
+  }
+
+  /** Says for a while that another front-end answers than before, or the same one since it was started again. */
+  #another(now) {
+    const before = this.#frontEnd;
+    this.#frontEnd = now;
+    if (before !== null && (before.name !== now.name || before.started_ms !== now.started_ms)) {
+      this.#change = { before, atMs: this.live.atMs };
+    }
+    if (this.#change === null || this.live.atMs - this.#change.atMs > SAID_MS) {
+      return false;
+    }
+    return h(
+      "p",
+      { class: "note", role: "status", "data-key": "another" },
+      `Since ${time(this.#change.atMs).local.slice(11)} another process answers than before: `,
+      ...process(now),
+      ". It was ",
+      ...process(this.#change.before),
+      ". Each counts by itself, so all rates here are the new one's, and begin with it.",
+    );
+  }
+
+  /** How long ago something was so, by the clock of the server. */
+  #age(live, ms) {
+    const at = ms !== null && this.live.atMs - Math.max(0, live.as_of_ms - ms);
+    return h("p", { class: "standing" }, at === false ? "not known yet" : h("console-age", { at }));
+  }
+
+  #cluster(live, cluster) {
+    const { leader, wanted, moves, nodes, copies } = cluster;
+    const known = cluster.as_of_ms !== null;
+    const rest = [
+      ["Leader", leader ?? "none", leader === null && "bad"],
+      ...Object.entries(nodes).map(([state, count]) => [`Nodes ${state}`, number(count), NODES[state]]),
+      ...Object.entries(copies).map(([state, count]) => {
+        const [name, kind] = COPIES[state] ?? [state];
+        return [name, number(count), kind];
+      }),
+      ["Copies of each", number(wanted)],
+      ["Moves left", number(moves)],
+    ];
+    return section("cluster", "Cluster", this.#age(live, cluster.as_of_ms), known && figures(rest));
+  }
+
+  #streams(streams) {
+    if (streams.length) {
+      return section("streams", "Streams", null, traffic(streams));
+    }
+    if (!mayReadSome(this.who)) {
+      return nothingToRead();
+    }
+    // It has state of its own, so it is one element.
+    const made = h("console-begin", { "data-key": "begin" });
+    made.who = this.who;
+    return made;
+  }
+
+  /** The metrics that do not answer yet, those first that are least far. */
+  #warming(live) {
+    const own = live.streams.filter(({ warming }) => warming?.count > 0);
+    if (!own.length) {
+      return false;
+    }
+    const found = own.flatMap(({ name, warming }) => warming.least.map((each) => ({ ...each, stream: name })));
+    const rows = found.sort((one, other) => one.filled - other.filled).slice(0, ROWS_MAX).map(warmingRow);
+    const left = own.reduce((sum, { warming }) => sum + warming.count, -rows.length);
+    return section(
+      "warming",
+      "Metrics that warm",
+      this.#age(live, Math.min(...own.map(({ warming }) => warming.as_of_ms))),
+      table("Metrics that warm", WARMING, rows),
+      left > 0 && h("p", { class: "quiet" }, `Those that are least far; ${number(left)} more are warming.`),
+    );
+  }
+
+  #process(live, { release, in_flight_events, in_flight_bytes, waiting, disk }) {
+    const now = [
+      ["Release", release],
+      ["In flight", `${counted(in_flight_events, "event")}, ${bytes(in_flight_bytes)}`],
+    ];
+    if (waiting !== null) {
+      const { events, bytes: size, oldest_s } = waiting;
+      const oldest = events > 0 && `, the oldest for ${duration(1_000 * oldest_s)}`;
+      now.push(["Wait for the cluster", [`${counted(events, "event")}, ${bytes(size)}`, oldest]]);
+    }
+    return [section("front-end", "Front-end", null, figures(now)), disk !== null && this.#disk(live, disk)];
+  }
+
+  #disk(live, disk) {
+    const sizes = [
+      ["Events", bytes(disk.events_bytes)],
+      ["State", bytes(disk.state_bytes)],
+      ["Log", bytes(disk.log_bytes)],
+      ["Free", bytes(disk.free_bytes)],
+    ];
+    return section("disk", "Disk", this.#age(live, disk.as_of_ms), figures(sizes));
+  }
+}
+
+function section(key, title, standing, ...content) {
+  return h("section", { "data-key": key }, h("header", { class: "head" }, h("h2", null, title), standing), content);
+}
+
+/** Names a process, and when it was started. */
+function process({ name, started_ms }) {
+  return [h("b", null, name), ", started ", when(started_ms)];
+}
+
+function source(frontEnd) {
+  return h("p", { class: "lead" }, "Counts and latencies of the front-end ", ...process(frontEnd), ".");
+}
+
+/** What somebody should see to, each with the page that shows more of it. */
+function warnings(live) {
+  const found = [...ofProcess(live), ...live.streams.flatMap((stream) => ofStream(stream, live))];
+  if (!found.length) {
+    return h("p", { class: "quiet", "data-key": "no warnings" }, "Nothing to warn of.");
+  }
+  const said = found.map(([text, href, title]) =>
+    h("li", null, sentence(text), href && [" ", h("a", { href }, title)]),
+  );
+  return h(
+    "section",
+    { class: "problem", "aria-label": "Warnings", "aria-live": "polite", "data-key": "warnings" },
+    h("ul", null, said),
+  );
+}
+
+function ofProcess({ process: own, cluster }) {
+  const place = cluster ? ["#/cluster", "Cluster"] : [];
+  const found = own && !own.ready ? [`no events are taken now: ${own.reason}`] : [];
+  if (cluster) {
+    const { away = 0 } = cluster.nodes;
+    const { failed = 0 } = cluster.copies;
+    found.push(
+      away > 0 && counted(away, "node is away", "nodes are away"),
+      failed > 0 && counted(failed, "copy has failed", "copies have failed"),
+      ...cluster.warnings,
+    );
+  }
+  return found.filter(Boolean).map((text) => [text, ...place]);
+}
+
+function ofStream({ name, warnings: own, unanswered: tasks }, { cluster }) {
+  const found = [...own];
+  if (tasks > 0 && !cluster) {
+    // With the cluster's part, its warnings and the list of these tasks say it.
+    found.push(`nobody answers ${counted(tasks, "task")} of it`);
+  }
+  return found.map((text) => [text, `#/streams/${encodeURIComponent(name)}`, `Stream ${name}`]);
+}
+
+function unanswered({ unanswered: count, unanswered_tasks: names }) {
+  const more = count - names.length;
+  return (
+    count > 0 &&
+    section(
+      "unanswered",
+      `Tasks that nobody answers: ${number(count)}`,
+      null,
+      h("ul", { class: "names", tabindex: 0 }, names.map((each) => h("li", null, h("code", null, each)))),
+      more > 0 && h("p", { class: "quiet" }, `and ${number(more)} more`),
+    )
+  );
+}
+
+/** The row of a metric that does not answer yet. */
+function warmingRow({ stream, name, filled }) {
+  const cells = [
+    h("code", null, name),
+    h("a", { href: `#/streams/${encodeURIComponent(stream)}` }, stream),
+    bar(filled, 1, share(filled)),
+  ];
+  return [`${stream} ${name}`, cells];
+}
+
+function lacking() {
+  const said = "The front-end, its disk and the cluster are not shown: this token lacks the scope ";
+  return h("p", { class: "note", "data-key": "lacking" }, said, h("code", null, "metrics"), ".");
+}
+
+customElements.define("console-begin", Begin);
+customElements.define("page-overview", Overview);

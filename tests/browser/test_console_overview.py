@@ -1,0 +1,435 @@
+"""The console's first page, in a real browser: everything that it shows, of made answers and of real servers."""
+
+import copy
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from railgun.engine.engine import Engine
+from railgun.kernels import load_all
+from reservoir.native.jit import is_image
+from tests.browser.console_tab import PATIENCE_MS, Tab, tab
+from tests.browser.some_cluster import HOSTILE
+from tests.browser.some_live import ROUTE, STARTED_MS, Fed, live, stream, troubled, warming, windows
+from tests.frontend.access.callers import FOREIGN_STREAM, secret, tokens
+from tests.frontend.conftest import PAYMENTS
+from tests.frontend.serving import Server, server, until
+
+ANOTHER = "another process answers than before"
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without tokens, with payments."""
+    with server(tmp_path_factory.mktemp("opened") / "data") as found:
+        found.define(PAYMENTS)
+        if not is_image():
+            load_all()  # else the first request may time out
+        yield found
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with tokens and two streams."""
+    with server(tmp_path_factory.mktemp("guarded") / "data", tokens=tokens()) as found:
+        found.define(PAYMENTS + FOREIGN_STREAM)
+        yield found
+
+
+@pytest.fixture
+def shown(browser: Browser, opened: Server) -> Iterator[Tab]:
+    with tab(browser, opened.service.url) as made:
+        yield made
+
+
+def figures(shown: Tab, section: str) -> dict[str, str]:
+    """The figures of a part of the page."""
+    part = shown.page.locator(f"section[data-key={section}]")
+    return dict(zip(part.locator("dt").all_inner_texts(), part.locator("dd").all_inner_texts()))
+
+
+# --- everything that is shown -----------------------------------------------------------------------
+
+
+def test_the_traffic_of_each_stream(shown: Tab) -> None:
+    Fed(shown.page, troubled())
+    shown.open()
+    shown.sees("payments")
+    latencies = ["0.612", "4.75", "31.4"]
+    assert shown.cells("Traffic") == [
+        ["payments", "HTTP", "10 s", "500", *latencies, "0", "0", "0", "40 2 warming"],
+        ["60 s", "500", *latencies, "card 12 merchant 3", "card 7", "invalid 4"],
+        ["topics", "10 s", "12,000", *latencies, "0", "0", "0"],
+        ["60 s", "12,000", *latencies, "0", "0", "invalid 31 malformed 2"],
+        [
+            "logins nobody answers 2 tasks",
+            "HTTP",
+            "10 s",
+            "7",
+            *latencies,
+            "0",
+            "0",
+            "0",
+            "6 warming not known yet",
+        ],
+        ["60 s", "7", *latencies, "account 1", "0", "0"],
+        ["transfers", "HTTP", "10 s", "0", "–", "–", "–", "0", "0", "0", "12"],
+        ["60 s", "0", "–", "–", "–", "0", "0", "0"],
+    ]
+    assert shown.cells("Metrics that warm") == [
+        ["spent_30d", "payments", "42 %"],
+        ["cards_1d", "payments", "97 %"],
+    ]
+    assert re.search(r"as of \d s ago", shown.page.inner_text("header.head >> nth=0"))
+    shown.check_layout()
+
+
+def test_the_cluster_the_front_end_and_what_is_to_be_seen_to(shown: Tab) -> None:
+    Fed(shown.page, troubled())
+    shown.open()
+    shown.sees("payments")
+    assert figures(shown, "cluster") == {
+        "Leader": "node-2",
+        "Nodes live": "2",
+        "Nodes away": "1",
+        "Copies answering": "10",
+        "Copies silent": "7",
+        "Copies behind": "2",
+        "Copies failed": "1",
+        "No report": "4",
+        "Copies of each": "2",
+        "Moves left": "1",
+    }
+    # As old as the look at it, not as the answer.
+    assert re.search(r"as of [3-9] s ago", shown.page.inner_text("section[data-key=cluster]"))
+    assert figures(shown, "front-end") == {
+        "Release": "0.1.0",
+        "In flight": "3 events, 2.4 KB",
+        "Wait for the cluster": "140 events, 61.0 KB, the oldest for 8 s",
+    }
+    shown.sees("Tasks that nobody answers: 2")
+    shown.sees("logins/device/3", "section[data-key=unanswered]")
+    warnings = shown.page.get_by_label("Warnings").locator("li")
+    links = {
+        "1 node is away. Cluster": "#/cluster",
+        "1 copy has failed. Cluster": "#/cluster",
+        "5 tasks have fewer than 2 copies that could answer. Cluster": "#/cluster",
+        "Nobody answers 2 tasks: logins/device/0, logins/device/3. Cluster": "#/cluster",
+        "The topic logins.events is not read: /v1/status says why. Stream logins": "#/streams/logins",
+    }
+    assert warnings.all_inner_texts() == list(links)
+    assert [each.get_attribute("href") for each in warnings.locator("a").all()] == list(links.values())
+    warnings.get_by_role("link", name="Cluster").first.click()
+    shown.sees("Cluster", "h1")
+
+
+def test_a_server_in_one_process(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("quiet")))
+    shown.open()
+    shown.sees("Nothing to warn of.")
+    assert figures(shown, "disk") == {
+        "Events": "31.0 MB",
+        "State": "48.2 MB",
+        "Log": "9.1 KB",
+        "Free": "88.0 GB",
+    }
+    assert re.search(r"as of 4\d s ago", shown.page.inner_text("section[data-key=disk]"))
+    assert shown.page.locator("section[data-key=cluster], section[data-key=warming]").count() == 0
+    stopping = live(stream("quiet"))
+    stopping["process"].update(ready=False, reason="the disk is full")
+    fed.answer = stopping
+    shown.sees("No events are taken now: the disk is full.")
+
+
+def test_a_cluster_that_was_not_looked_at_yet(shown: Tab) -> None:
+    fed = Fed(shown.page, troubled())
+    fed.answer = troubled()
+    fed.answer["cluster"].update(as_of_ms=None, nodes={}, copies={}, leader=None, warnings=[])
+    shown.open()
+    shown.sees("not known yet", "section[data-key=cluster]")
+    assert figures(shown, "cluster") == {}
+    # Which tasks nobody answers is known all the same.
+    shown.sees("logins/device/3")
+
+
+def test_many_metrics_that_warm(shown: Tab) -> None:
+    some = stream("s", warming=warming(**{f"m{each:03}": each / 200 for each in range(100)}))
+    some["warming"]["count"] = 250
+    other = stream("t", warming=warming(first=0.0001))
+    Fed(shown.page, live(some, other))
+    shown.open()
+    shown.sees("151 more are warming")
+    found = shown.cells("Metrics that warm")
+    assert len(found) == 100
+    assert found[:2] == [["m000", "s", "0 %"], ["first", "t", "0 %"]]
+
+
+def test_hostile_texts_are_shown_as_text(shown: Tab) -> None:
+    def of(kind: str, count: int) -> dict[str, int]:
+        return {f"{kind} {HOSTILE}{number}": number + 1 for number in range(count)}
+
+    found = troubled()
+    found["front_end"]["name"] = HOSTILE
+    found["process"].update(release=HOSTILE, ready=False, reason="word " * 200_000)
+    found["cluster"].update(
+        leader=HOSTILE,
+        nodes={HOSTILE: 1},
+        copies={HOSTILE: 2, "y" * 400: 1},
+        warnings=[HOSTILE, "w" * 1_000_000],
+        unanswered_tasks=[HOSTILE, "t" * 500],
+    )
+    found["streams"] = [
+        stream(
+            f"{name}{HOSTILE}",
+            http=windows(50, late=of("late", 9), duplicate={"d" * 300: 1}, refused=of("refused", 2)),
+            warming=warming(**{f"{HOSTILE}{name}": 0.5, "m" * 300: 0.1}),
+            warnings=[HOSTILE],
+        )
+        for name in ("a/b?#%", "x" * 200)
+    ]
+    Fed(shown.page, found)
+    shown.open()
+    shown.sees("characters more")
+    shown.check_layout()
+    text = shown.page.inner_text("main")
+    assert "\\u202egnp.exe\\u0000</code>&amp;" in text
+    assert "and 4 more" in text
+    assert not {"\u202e", "\0", "\u2028"} & set(text)
+    assert shown.page.locator("main img, main script").count() == 0
+    assert shown.page.evaluate("typeof window.ran") == "undefined"
+    # A link leads to the stream of that name and nowhere else.
+    shown.page.locator(".traffic a").first.click()
+    shown.sees("a/b?#%<img", "h1")
+    assert shown.page.evaluate("typeof window.ran") == "undefined"
+
+
+# --- whose figures these are ------------------------------------------------------------------------
+
+
+def test_another_front_end_answers(shown: Tab) -> None:
+    first = live(stream("payments", http=windows(5_000)))
+    fed = Fed(shown.page, first)
+    shown.open()
+    shown.sees("node-1, started 2026-05-28")
+    shown.misses(ANOTHER)
+    second = live(stream("payments"), front_end={"name": "node-7", "started_ms": STARTED_MS + 60_000})
+    second["streams"][0]["http"]["last_60_s"]["seconds"] = 4.2
+    fed.answer = second
+    shown.sees(re.compile(rf"Since \d\d:\d\d:\d\d {ANOTHER}: node-7, started .*\. It was node-1, started "))
+    assert shown.cells("Traffic")[1][:2] == ["4 s", "0"]
+    # What is said goes by itself, as the windows are full.
+    shown.page.evaluate("window.now = Date.now; Date.now = () => window.now() + 61_000")
+    shown.misses(ANOTHER)
+
+
+def test_a_front_end_that_was_started_again(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("payments")))
+    shown.open()
+    shown.sees("payments")
+    fed.answer = live(stream("payments"), front_end={"name": "node-1", "started_ms": STARTED_MS + 1})
+    shown.sees(f"{ANOTHER}: node-1")
+
+
+def test_a_server_that_goes_and_comes_back(browser: Browser, tmp_path: Path) -> None:
+    with server(tmp_path / "data") as running:
+        running.define(PAYMENTS)
+        port = running.address[1]
+        made = Tab(browser, running.service.url)
+        made.open()
+        made.sees("payments")
+    made.sees("disconnected", ".banner")
+    made.sees("payments")
+    made.sees(re.compile(r"as of ([3-9]|\d\d) s ago"))
+    with server(tmp_path / "data", port=port) as running:
+        made.misses("disconnected", ".banner")
+        made.sees(re.compile("as of [01] s ago"))
+        made.sees(ANOTHER)
+        made.sees("payments")
+    made.context.close()
+
+
+# --- errors and beginnings --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"status": 500, "json": {"title": "Internal Server Error", "detail": "a defect"}}, "A defect."),
+        ({"status": 502, "body": "<h1>a proxy</h1>"}, "The answer has the status 502"),
+        ({"status": 200, "body": "<h1>a proxy</h1>"}, "The answer is no JSON"),
+    ],
+)
+def test_an_error_is_shown_and_what_was_known_stays(shown: Tab, answer: dict[str, Any], said: str) -> None:
+    Fed(shown.page, live(stream("payments")))
+    shown.open()
+    shown.sees("payments")
+
+    def wrong(route: Route) -> None:
+        route.fulfill(**answer)
+
+    shown.page.route(ROUTE, wrong)
+    shown.sees(said)
+    shown.sees("payments")
+    shown.page.unroute(ROUTE, wrong)
+    shown.misses(said)
+
+
+def test_an_answer_that_takes_long(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("payments")))
+    shown.open()
+    shown.sees("payments")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    shown.page.route(ROUTE, hold)
+    shown.sees(re.compile("waiting for an answer: [1-9] s"))
+    shown.page.unroute(ROUTE, hold)
+    held[0].abort()
+    asked = fed.asked
+    until(lambda: shown.page.wait_for_timeout(50) or fed.asked > asked)
+    shown.misses("waiting for an answer")
+
+
+def test_while_a_server_starts_nobody_is_told_to_begin(browser: Browser, tmp_path: Path) -> None:
+    with server(tmp_path / "data") as running:
+        running.define(PAYMENTS)
+    may_open = threading.Event()
+
+    def opening() -> Engine:
+        may_open.wait()
+        return Engine(tmp_path / "data", durability="os")
+
+    with (
+        server(tmp_path / "data", open_engine=opening, wait=False) as running,
+        tab(browser, running.service.url) as shown,
+    ):
+        try:
+            shown.open()
+            shown.sees("No events are taken now: starting")
+            shown.page.wait_for_timeout(1_500)
+            shown.misses("There is no stream yet")
+        finally:
+            may_open.set()
+        shown.sees("payments")
+        shown.misses("No events are taken now")
+
+
+def test_the_address_of_the_broker_is_asked_for_until_it_is_known(browser: Browser, tmp_path: Path) -> None:
+    with server(tmp_path / "data") as running, tab(browser, running.service.url) as shown:
+        shown.page.route("**/v1/status", lambda route: route.abort())
+        shown.open()
+        shown.sees("There is no stream yet")
+        shown.page.wait_for_timeout(1_500)
+        shown.misses("http://127.0.0.1:8081/")
+        shown.page.unroute("**/v1/status")
+        shown.sees("http://127.0.0.1:8081/")
+        # Then it is known.
+        asked = len([each for each in shown.requests if each.url.endswith("/v1/status")])
+        until(lambda: shown.page.wait_for_timeout(100) or len(shown.requests) > asked + 8)
+        assert len([each for each in shown.requests if each.url.endswith("/v1/status")]) == asked
+
+
+# --- who sees what ----------------------------------------------------------------------------------
+
+
+def test_a_token_sees_its_streams_alone(browser: Browser, guarded: Server) -> None:
+    with tab(browser, guarded.service.url) as shown:
+        shown.open()
+        shown.give(secret("read-own"))
+        shown.sees("payments")
+        shown.sees("this token lacks the scope metrics.")
+        assert [row[0] for row in shown.cells("Traffic")[::2]] == ["payments"]
+        assert "ledger_x" not in shown.page.content()
+        assert shown.page.locator("section[data-key=front-end], section[data-key=disk]").count() == 0
+
+
+def test_a_token_that_sees_no_stream(browser: Browser, guarded: Server) -> None:
+    with tab(browser, guarded.service.url) as shown:
+        shown.open()
+        shown.give(secret("metrics"))
+        shown.sees("This token may not see any stream")
+        shown.sees(re.compile(r"lacks the scope read:STREAM\."))
+        shown.sees("Free", "section[data-key=disk]")
+        assert "payments" not in shown.page.content()
+
+
+def test_a_stream_whose_tasks_nobody_answers_for_who_may_not_see_the_cluster(shown: Tab) -> None:
+    found = live(stream("logins", unanswered=1))
+    del found["process"], found["cluster"]
+    Fed(shown.page, found)
+    shown.open()
+    warning = shown.page.get_by_label("Warnings").locator("li")
+    expect(warning).to_have_text("Nobody answers 1 task of it. Stream logins", timeout=PATIENCE_MS)
+
+
+# --- while somebody looks ---------------------------------------------------------------------------
+
+
+def event(number: int, **more: Any) -> dict[str, Any]:
+    return {"tx_id": f"t{number}", "ts": 1_700_000_000_000 + number, "card": "c1", "amount": 2.5, **more}
+
+
+def test_events_of_a_real_server(browser: Browser, opened: Server) -> None:
+    with tab(browser, opened.service.url) as shown:
+        shown.open()
+        shown.sees("payments")
+        opened.post("/v1/streams/payments/events", [event(0), event(0), event(1, n="x")])
+        for number in range(2, 7):
+            opened.score("payments", event(number))
+        minute = shown.page.locator(".traffic .minute")
+        expect(minute).to_contain_text("invalid 1", timeout=PATIENCE_MS)
+        (_, row) = shown.cells("Traffic")
+        assert all(float(each.replace(",", "")) > 0 for each in row[1:5])
+        assert row[5:] == ["0", "card 1 * 1", "invalid 1"]
+        expect(shown.page.locator("section[data-key=disk]")).to_contain_text("Free", timeout=PATIENCE_MS)
+
+
+def test_a_page_is_drawn_once_for_each_answer(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("payments")))
+    shown.open()
+    shown.sees("payments")
+    shown.page.evaluate(
+        """() => {
+            const page = document.querySelector("page-overview"), draw = page.draw;
+            window.drawn = 0;
+            page.draw = () => { window.drawn += 1; draw.call(page); };
+        }"""
+    )
+    asked = fed.asked
+    until(lambda: shown.page.wait_for_timeout(50) or fed.asked >= asked + 8)
+    # Once more for each that took longer than a second, where the machine is busy.
+    assert shown.page.evaluate("window.drawn") <= 1.5 * (fed.asked - asked)
+
+
+def test_a_page_that_nobody_sees_asks_nothing(shown: Tab) -> None:
+    fed = Fed(shown.page, live(stream("payments")))
+    shown.open()
+    shown.sees("payments")
+    shown.page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    shown.page.wait_for_timeout(1_500)
+    asked = fed.asked
+    shown.page.wait_for_timeout(2_500)
+    assert fed.asked == asked
+    shown.page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    until(lambda: shown.page.wait_for_timeout(50) or fed.asked > asked)
+
+
+def test_what_somebody_is_at_stays(shown: Tab) -> None:
+    """Elements are used again while figures change, streams come and go, and warnings end."""
+    first, second = troubled(), live(stream("first"), *copy.deepcopy(troubled()["streams"]))
+    fed = Fed(shown.page, lambda number: (first, second)[number % 2])
+    shown.open()
+    link = shown.page.get_by_role("link", name="logins", exact=True)
+    link.focus()
+    shown.page.evaluate("window.own = document.activeElement")
+    asked = fed.asked
+    until(lambda: shown.page.wait_for_timeout(50) or fed.asked >= asked + 4)
+    expect(link).to_be_focused()
+    assert shown.page.evaluate("window.own === document.activeElement && window.own.isConnected")
