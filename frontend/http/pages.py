@@ -6,6 +6,7 @@ a third of the time of all imports of a server.
 
 import asyncio
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ import railgun
 from frontend.access.caller import for_caller_of
 from frontend.backend.backend import Backend
 from frontend.http.asgi import Message, encoder
+from frontend.http.bundle_parts import about
 from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
@@ -24,6 +26,8 @@ from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
+from frontend.pages.support.archive import Part
+from frontend.pages.support.routes import bundles
 from frontend.pages.values.routes import values
 from frontend.pages.whoami import callers
 from frontend.problems import ProblemError, of_defect
@@ -34,8 +38,11 @@ from railgun.config.settings import HttpSettings
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
-    """Return the pages as an application of the framework. Not to be called on a thread with an event loop."""
+def pages_of(backend: Backend, settings: HttpSettings, parts: Sequence[Part] = ()) -> FastAPI:
+    """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
+
+    parts: of a support bundle.
+    """
     pages = FastAPI(
         title="Railgun",
         version=railgun.__version__,
@@ -49,6 +56,8 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
+    figures = backend.live_figures
+    handlers |= bundles(parts, lambda: about(figures.name), lambda: figures.name)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -45,7 +45,25 @@ export function may(who, scope) {
 }
 
 /** Returns the JSON that a route answers. Throws Problem and DisconnectedError; AbortError if `signal` ends it. */
-export async function ask(path, { method = "GET", body, signal } = {}) {
+export async function ask(path, options) {
+  const { status, content } = await answered(path, options, (answer) => answer.text());
+  return parsed(content, status);
+}
+
+/** Has the browser save the file that a route answers. Throws as `ask` does. */
+export async function download(path) {
+  const { content, headers } = await answered(path, {}, (answer) => answer.blob());
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = /filename="([^"]+)"/.exec(headers.get("Content-Disposition"))?.[1] ?? "railgun";
+  link.click();
+  // The browser reads it after this call.
+  setTimeout(() => URL.revokeObjectURL(url), PATIENCE_MS);
+}
+
+/** Returns what a route answers. read: makes the content of a good answer. */
+async function answered(path, { method = "GET", body, signal } = {}, read) {
   const sent = token();
   const headers = {};
   if (sent) {
@@ -56,13 +74,14 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   }
   const patience = AbortSignal.timeout(PATIENCE_MS);
   const ends = signal ? AbortSignal.any([signal, patience]) : patience;
-  let status, text, title;
+  let status, content, title, answeredHeaders;
   try {
     const asked = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
     const answer = await fetch(path, { ...asked, cache: "no-store", redirect: "error", signal: ends });
     status = answer.status;
     title = answer.statusText;
-    text = await answer.text();
+    answeredHeaders = answer.headers;
+    content = await (answer.ok ? read(answer) : answer.text());
   } catch (error) {
     signal?.throwIfAborted();
     disconnected();
@@ -70,9 +89,9 @@ export async function ask(path, { method = "GET", body, signal } = {}) {
   }
   connected();
   if (status >= 200 && status < 300) {
-    return parsed(text, status);
+    return { status, content, headers: answeredHeaders };
   }
-  const problem = problemOf(status, title, text);
+  const problem = problemOf(status, title, content);
   if (status === 401 && sent === token()) {
     session.dispatchEvent(new CustomEvent("refused", { detail: sent ? problem.detail : "" }));
   }
