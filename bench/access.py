@@ -18,17 +18,33 @@ from uvicorn.server import ServerState
 
 from bench.command_line import Case, measure
 from bench.report import Report
+from frontend.access.masks import Masks
 from frontend.http.connection import Connection, connection_type
 from frontend.http.in_flight import InFlight
 from frontend.http.single_events import SingleEvents
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import Scoring
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
 from railgun.access.tokens import Token, hash_of, new_token
-from railgun.config.settings import HttpSettings
+from railgun.catalog.catalog import Catalog, missing_changes
+from railgun.catalog.definitions import parse_definitions
+from railgun.config.settings import ConsoleSettings, HttpSettings
 from railgun.ingest.replies import Reply
 
 _ROUNDS, _REQUESTS = 60, 2_000
+_DEFINITIONS = """
+[streams.payments]
+time = "ts"
+id = "tx_id"
+partitioners = ["card", "merchant"]
+[streams.payments.fields]
+tx_id = "string"
+ts = "timestamp"
+card = "string"
+merchant = "string"
+amount = "double"
+"""
 _BODY = b'{"tx_id": "a", "ts": 1700000000000, "card": "c1", "merchant": "m1", "amount": 12.5}'
 
 
@@ -57,10 +73,13 @@ class _Transport(asyncio.Transport):
         self.answers += 1
 
 
-def answering_at_once(guard: Guard) -> Callable[[], Connection]:
-    """Return a function that makes connections of a server with a guard, whose backend answers at once."""
+def answering_at_once(guard: Guard, samples: Samples | None = None) -> Callable[[], Connection]:
+    """Return a function that makes connections of a server with a guard, whose backend answers at once.
+
+    samples: takes some of the events; None: none are taken.
+    """
     settings = HttpSettings()
-    events = SingleEvents(cast(Scoring, _Backend()), settings, InFlight(1_000, 1 << 20), guard)
+    events = SingleEvents(cast(Scoring, _Backend()), settings, InFlight(1_000, 1 << 20), guard, samples)
 
     async def application(scope: object, receive: object, send: object) -> None:
         raise AssertionError("each request is a single event that may be scored")
@@ -80,8 +99,16 @@ def answering_at_once(guard: Guard) -> Callable[[], Connection]:
     return lambda: kind(config, state, {})
 
 
-def _connection(guard: Guard, transport: _Transport) -> Connection:
-    made = answering_at_once(guard)()
+def _samples() -> Samples:
+    """Return what takes some of the events into memory, as `[console] samples = 200` has it."""
+    catalog, definitions = Catalog(), parse_definitions(_DEFINITIONS)
+    for change in missing_changes(catalog, definitions)[0]:
+        catalog.apply(change)
+    return Samples(ConsoleSettings(samples=200), lambda: catalog.streams, Masks())
+
+
+def _connection(guard: Guard, transport: _Transport, samples: Samples | None = None) -> Connection:
+    made = answering_at_once(guard, samples)()
     made.connection_made(transport)
     return made
 
@@ -94,15 +121,22 @@ def _request(token: str | None) -> bytes:
     return head.encode() + _BODY
 
 
-async def _least_us(rounds: int) -> tuple[float, float]:
-    """Return the CPU time per event without a token and with one, in µs: the least of many rounds, in turn."""
+async def _least_us(rounds: int) -> tuple[float, float, float]:
+    """Return the CPU time per event in µs: plain, with a token, and with samples. Each is the least of many rounds.
+
+    The three take turns.
+    """
     token = new_token()
     tokens = [Token("bench", (hash_of(token.encode()),), ("score:payments",))]
     least: list[float] = []
     cases = []
-    for guard, sent in ((Guard(), None), (Guard(tokens), token)):
+    for guard, sent, samples in (
+        (Guard(), None, None),
+        (Guard(tokens), token, None),
+        (Guard(), None, _samples()),
+    ):
         transport = _Transport()
-        cases.append((_connection(guard, transport), transport, _request(sent)))
+        cases.append((_connection(guard, transport, samples), transport, _request(sent)))
         least.append(float("inf"))
     for _ in range(rounds):
         for place, (connection, transport, request) in enumerate(cases):
@@ -111,14 +145,15 @@ async def _least_us(rounds: int) -> tuple[float, float]:
                 connection.data_received(request)
             least[place] = min(least[place], (time.process_time() - begun_s) / _REQUESTS * 1e6)
             assert transport.answers - before == _REQUESTS
-    return least[0], least[1]
+    return least[0], least[1], least[2]
 
 
 def _single(report: Report) -> None:
     found = [asyncio.run(_least_us(max(3, int(_ROUNDS * report.scale)))) for _ in range(report.runs)]
-    report.note("event_us", [without for without, _ in found], 2)
-    report.note("event_with_token_us", [having for _, having in found], 2)
-    report.note("token_extra_us", [having - without for without, having in found], 2)
+    report.note("event_us", [plain for plain, _, _ in found], 2)
+    report.note("event_with_token_us", [having for _, having, _ in found], 2)
+    report.note("token_extra_us", [having - plain for plain, having, _ in found], 2)
+    report.note("samples_extra_us", [sampled - plain for plain, _, sampled in found], 2)
 
 
 CASES: dict[str, Case] = {"single": _single}

@@ -8,6 +8,7 @@ from frontend.backend.cluster import ClusterOperations
 from frontend.backend.deepenings import DeepeningOperations
 from frontend.backend.live_figures import LiveFigures
 from frontend.backend.readiness import Readiness
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import Scoring
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -38,6 +39,10 @@ class Backend(Protocol):
     @property
     def live_figures(self) -> LiveFigures:
         """The figures of `GET /v1/live`."""
+
+    @property
+    def samples(self) -> Samples:
+        """The last events of each stream, and the masks of what is shown of events."""
 
     def readiness(self) -> Readiness:
         """Return whether events are taken now."""

@@ -6,12 +6,15 @@ The front-end's server uses it.
 from collections.abc import Callable
 from typing import Any
 
+from frontend.access.masks import Masks
 from frontend.backend.readiness import Readiness
 from frontend.embedded.catalogue import EmbeddedCatalogue
 from frontend.embedded.deepenings import EmbeddedDeepenings
 from frontend.embedded.live_figures import EmbeddedLiveFigures
 from frontend.embedded.running_engine import RunningEngine
 from frontend.embedded.scoring import EmbeddedScoring
+from frontend.samples.samples import Samples
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings
 from railgun.engine.engine import Engine
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -22,6 +25,7 @@ class EmbeddedBackend:
 
     open_engine: opens the engine, in a thread; `start` waits for it.
     stop_opening: has `open_engine` raise CompilingStoppedError, unless it is opening the data already.
+    console: what is kept and shown of single events.
     """
 
     # An engine that is recovering can be closed only once it is open.
@@ -30,7 +34,10 @@ class EmbeddedBackend:
     cluster = None
 
     def __init__(
-        self, open_engine: Callable[[], Engine], stop_opening: Callable[[], object] = lambda: None
+        self,
+        open_engine: Callable[[], Engine],
+        stop_opening: Callable[[], object] = lambda: None,
+        console: ConsoleSettings = CONSOLE_DEFAULTS,
     ) -> None:
         self._stop_opening = stop_opening
         self.running = RunningEngine(open_engine)
@@ -38,6 +45,7 @@ class EmbeddedBackend:
         self.catalogue = EmbeddedCatalogue(self.running)
         self.deepenings = EmbeddedDeepenings(self.running)
         self.live_figures = EmbeddedLiveFigures(self.running)
+        self.samples = Samples(console, self.live_figures.entries, Masks(console.masks))
 
     async def start(self) -> None:
         """Open the engine and take requests. Raises EngineError; CompilingStoppedError after `stop_starting`."""

@@ -45,7 +45,9 @@ def serve(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     compiling = Compiling()
     backend = EmbeddedBackend(
-        lambda: open_engine(settings.engine, definitions, backend.running.is_doing, compiling), compiling.stop
+        lambda: open_engine(settings.engine, definitions, backend.running.is_doing, compiling),
+        compiling.stop,
+        settings.console,
     )
     with contextlib.closing(listener):
         shown = settings_shown(settings)

@@ -77,8 +77,11 @@ class Application:
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
         self.guard = guard_of(settings)
-        self._scoring = ScoringRoute(backend.scoring, settings, self.in_flight, self.stopping, self.guard)
-        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard)
+        samples = backend.samples.or_none
+        self._scoring = ScoringRoute(
+            backend.scoring, settings, self.in_flight, self.stopping, self.guard, samples
+        )
+        self.single_events = SingleEvents(backend.scoring, settings, self.in_flight, self.guard, samples)
         self.live = Live(
             backend.live_figures,
             backend.readiness,
@@ -131,7 +134,7 @@ class Application:
                     None if telemetry is None else lambda: telemetry.text()[0],
                     self._shown,
                 )
-                self._pages = pages_of(self._backend, self._settings, parts)
+                self._pages = pages_of(self._backend, self._settings, self.live.front_end(), parts)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

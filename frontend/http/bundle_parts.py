@@ -22,12 +22,12 @@ CHANGES = 1_000
 """How many changes of streams and metrics are in it, the newest."""
 
 
-def about(name: str) -> dict[str, Any]:
-    """Return what a server says of itself. name: of the front-end. It reads the names of installed packages."""
+def about(front_end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a server says of itself, with its name and start. It reads the names of installed packages."""
     packages = {str(each.metadata["Name"]): each.version for each in distributions()}
     return {
         "made_ms": time.time_ns() // 1_000_000,
-        "front_end": name,
+        "front_end": dict(front_end),
         "release": railgun.__version__,
         "python": sys.version,
         "platform": platform.platform(),

@@ -17,6 +17,7 @@ from frontend.http.lines import Line, LineSplitter, TooLong, blocks
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions
 from frontend.problems import ProblemError, problem
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import Answer, Scoring
 from frontend.scoring.scoring_thread import InOrder
 from railgun.config.settings import HttpSettings
@@ -30,17 +31,24 @@ Stopping = asyncio.Event
 
 @dataclass(slots=True)
 class _Block:
-    """n lines that are scored together. size_bytes: how many bytes are counted in flight for them."""
+    """n lines that are scored together.
+
+    size_bytes: how many bytes are counted in flight for them.
+    lines: the lines, if some of them may be sampled.
+    """
 
     answers: asyncio.Future[list[Answer | None]]
     n: int
     size_bytes: int
+    lines: Sequence[Line] = ()
 
 
 class LineStream:
     """A request with lines. One task reads lines and submits them in blocks, one encodes answers, one sends them.
 
     A client may send all its lines before it reads. Replies that it has not read are kept, within `_UNSENT_SHARE`.
+
+    samples: takes some of the events, once they are answered; None: none are taken.
     """
 
     def __init__(
@@ -50,7 +58,9 @@ class LineStream:
         in_flight: InFlight,
         stopping: Stopping,
         permission: Permission,
+        samples: Samples | None = None,
     ) -> None:
+        self._samples = samples
         self._scoring, self._settings, self._in_flight = scoring, settings, in_flight
         self._stopping, self._permission = stopping, permission
         self._splitter = LineSplitter(settings.body_limit_bytes)
@@ -69,7 +79,8 @@ class LineStream:
 
         Raises ProblemError only before a byte of the answer is sent; GoneError if the client went away.
         """
-        tasks = [asyncio.ensure_future(each) for each in (self._encode(options), self._send(options, send))]
+        made = self._encode(stream, options), self._send(options, send)
+        tasks = [asyncio.ensure_future(each) for each in made]
         out = asyncio.gather(*tasks)
         try:
             await self._read(stream, options, receive, out)
@@ -215,7 +226,8 @@ class LineStream:
             answers, size_bytes = asyncio.get_running_loop().create_future(), 0
             answers.set_result([error.problem] * len(lines))
         async with self._changed:
-            self._blocks.append(_Block(answers, len(lines), size_bytes))
+            kept = () if self._samples is None else lines
+            self._blocks.append(_Block(answers, len(lines), size_bytes, kept))
             self._changed.notify_all()
 
     async def _score(
@@ -252,7 +264,7 @@ class LineStream:
             self._is_taken = self._is_taken or is_taken
             self._changed.notify_all()
 
-    async def _encode(self, options: ScoreOptions) -> None:
+    async def _encode(self, stream: str, options: ScoreOptions) -> None:
         """Encode the answers of blocks, in order. Raises ProblemError if the first block was refused as a whole."""
         is_first = True
         while True:
@@ -277,8 +289,11 @@ class LineStream:
                 self._in_flight.size_bytes += len(made)
             else:
                 self._receipt.note(answers)
-            self._in_flight.release(0, self._blocks.popleft().size_bytes)
+            block = self._blocks.popleft()
+            self._in_flight.release(0, block.size_bytes)
             await self._tell()
+            if self._samples is not None and block.lines:
+                self._samples.take(stream, block.lines, answers)
         await self._tell(is_encoded=True)
 
     async def _answers(self, block: _Block, is_first: bool) -> list[Answer | None]:
@@ -287,6 +302,8 @@ class LineStream:
         except ProblemError as error:
             if is_first:
                 raise
+            # Its text may be for this caller alone.
+            block.lines = ()
             return [self._permission.for_caller(error).problem] * block.n
 
     async def _send(self, options: ScoreOptions, send: Send) -> None:

@@ -6,8 +6,8 @@ a third of the time of all imports of a server.
 
 import asyncio
 import warnings
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -26,6 +26,7 @@ from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
+from frontend.pages.samples.routes import samples
 from frontend.pages.support.archive import Part
 from frontend.pages.support.routes import bundles
 from frontend.pages.values.routes import values
@@ -38,9 +39,12 @@ from railgun.config.settings import HttpSettings
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend, settings: HttpSettings, parts: Sequence[Part] = ()) -> FastAPI:
+def pages_of(
+    backend: Backend, settings: HttpSettings, front_end: Mapping[str, Any], parts: Sequence[Part] = ()
+) -> FastAPI:
     """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
 
+    front_end: name and start of this process, which answers about its memory say.
     parts: of a support bundle.
     """
     pages = FastAPI(
@@ -54,10 +58,10 @@ def pages_of(backend: Backend, settings: HttpSettings, parts: Sequence[Part] = (
         redoc_url=None,
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
+    handlers |= samples(backend.samples, backend.scoring, front_end)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
-    figures = backend.live_figures
-    handlers |= bundles(parts, lambda: about(figures.name), lambda: figures.name)
+    handlers |= bundles(parts, partial(about, front_end), str(front_end.get("name", "")))
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

@@ -39,6 +39,7 @@ ROUTES = Routes((
     Route("POST",   "/v1/streams/{stream}/explain",           "explain",           ServedBy.PAGES,  READ),
     Route("GET",    "/v1/streams/{stream}/values",            "key_values",        ServedBy.PAGES,  INSPECT),
     Route("POST",   "/v1/streams/{stream}/values",            "values_of_keys",    ServedBy.PAGES,  INSPECT),
+    Route("GET",    "/v1/streams/{stream}/samples",           "last_events",       ServedBy.PAGES,  INSPECT),
     Route("GET",    "/v1/status",                             "status",            ServedBy.PAGES,  METRICS),
     Route("GET",    "/v1/whoami",                             "whoami",            ServedBy.PAGES,  TOKEN),
     Route("GET",    "/v1/log",                                "change_log",        ServedBy.PAGES,  OPERATE),

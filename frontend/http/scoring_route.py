@@ -35,6 +35,7 @@ from frontend.http.line_stream import LineStream, Stopping
 from frontend.http.receipt import Receipt
 from frontend.http.score_options import ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_no_json, refusal
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import Answer, Scoring
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
@@ -46,7 +47,11 @@ _SPACE = b" \t\r\n"
 
 
 class ScoringRoute:
-    """Answers requests with one event, an array, or lines. stopping: set when streams of lines are to end."""
+    """Answers requests with one event, an array, or lines.
+
+    stopping: set when streams of lines are to end.
+    samples: takes some of the events, once they are answered; None: none are taken.
+    """
 
     def __init__(
         self,
@@ -55,7 +60,9 @@ class ScoringRoute:
         in_flight: InFlight,
         stopping: Stopping,
         guard: Guard,
+        samples: Samples | None = None,
     ) -> None:
+        self._samples = samples
         self._scoring, self._settings, self._in_flight = scoring, settings, in_flight
         self._stopping, self._guard = stopping, guard
 
@@ -84,7 +91,9 @@ class ScoringRoute:
             permission = Permission(
                 self._guard, caller, found, scope.get(CERTIFICATE, no_certificate), note_end
             )
-            lines = LineStream(self._scoring, self._settings, self._in_flight, self._stopping, permission)
+            lines = LineStream(
+                self._scoring, self._settings, self._in_flight, self._stopping, permission, self._samples
+            )
             scope[AT_WORK] = lines.is_at_work
             return await lines.answer(stream, options, receive, send)
         check_length(scope, self._settings.body_limit_bytes)
@@ -100,21 +109,29 @@ class ScoringRoute:
     ) -> int:
         (found,) = await self._score(caller, stream, [text], options)
         if isinstance(found, Problem):
-            await answer(send, found.status, encoder.encode(found), PROBLEM_TYPE)
-            return found.status
-        if not options.reply:
-            return await self._receipt([found], send)
-        await answer(send, 200, encoder.encode(found))
-        return 200
+            status = found.status
+            await answer(send, status, encoder.encode(found), PROBLEM_TYPE)
+        elif not options.reply:
+            status = await self._receipt([found], send)
+        else:
+            status = 200
+            await answer(send, status, encoder.encode(found))
+        if self._samples is not None:
+            self._samples.take(stream, [text], [found])
+        return status
 
     async def _array(
         self, caller: Caller, stream: str, texts: Sequence[Any], options: ScoreOptions, send: Send
     ) -> int:
         answers = await self._score(caller, stream, texts, options) if texts else []
+        status = 200
         if not options.reply:
-            return await self._receipt(answers, send)
-        await answer(send, 200, encoder.encode(answers))
-        return 200
+            status = await self._receipt(answers, send)
+        else:
+            await answer(send, status, encoder.encode(answers))
+        if self._samples is not None:
+            self._samples.take(stream, texts, answers)
+        return status
 
     def _texts(self, text: bytes) -> list[msgspec.Raw]:
         try:

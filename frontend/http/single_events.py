@@ -17,6 +17,7 @@ from frontend.http.in_flight import InFlight
 from frontend.http.routes import ROUTES, SCORE
 from frontend.http.score_options import KNOWN_BYTES_MAX, ScoreOptions, check_metrics, read_options
 from frontend.problems import Problem, ProblemError, of_defect
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import Answer, Scoring
 from railgun.access.guard import AccessError, Caller, Guard
 from railgun.access.routes import RouteMatch
@@ -53,9 +54,20 @@ class Admitted(NamedTuple):
 
 
 class SingleEvents:
-    """Admits requests by their heads and has their events scored. `Connection` calls it, in one event loop."""
+    """Admits requests by their heads and has their events scored. `Connection` calls it, in one event loop.
 
-    def __init__(self, scoring: Scoring, settings: HttpSettings, in_flight: InFlight, guard: Guard) -> None:
+    samples: takes some of the events; None: none are taken.
+    """
+
+    def __init__(
+        self,
+        scoring: Scoring,
+        settings: HttpSettings,
+        in_flight: InFlight,
+        guard: Guard,
+        samples: Samples | None = None,
+    ) -> None:
+        self._samples = samples
         self._scoring, self._in_flight, self._timeout_ms = scoring, in_flight, settings.timeout_ms
         self._guard = guard
         self._body_limit_bytes = min(BODY_BYTES_MAX, settings.body_limit_bytes)
@@ -116,7 +128,7 @@ class SingleEvents:
                 metrics=options.metrics,
                 timeout_ms=options.timeout_ms or self._timeout_ms,
                 takes_partial=options.takes_partial,
-                tell=partial(self._tell, stream, caller, size_bytes, reply),
+                tell=partial(self._tell, stream, caller, text, reply),
             )
         except Exception:  # noqa: BLE001 - the application finds the same, and says it
             self._in_flight.release(1, size_bytes)
@@ -125,9 +137,9 @@ class SingleEvents:
         return True
 
     def _tell(
-        self, stream: str, caller: Caller, size_bytes: int, reply: Reply, found: Answer | BaseException | None
+        self, stream: str, caller: Caller, text: bytes, reply: Reply, found: Answer | BaseException | None
     ) -> None:
-        self._in_flight.release(1, size_bytes)
+        self._in_flight.release(1, len(text))
         if not isinstance(found, BaseException):
             status, content_type = (
                 (found.status, PROBLEM_TYPE) if isinstance(found, Problem) else (200, JSON_TYPE)
@@ -138,6 +150,8 @@ class SingleEvents:
                 found = error
             else:
                 reply(status, body, content_type, ())
+                if self._samples is not None:
+                    self._samples.take(stream, (text,), (found,))
                 return
         if not isinstance(found, ProblemError):
             _log.error("a defect: an event of %s", stream, exc_info=found)

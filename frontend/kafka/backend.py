@@ -3,9 +3,10 @@
 The front-end's server uses it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from frontend.access.masks import Masks
 from frontend.backend.readiness import Readiness
 from frontend.exchange.exchange import Exchange
 from frontend.kafka.catalogue import KafkaCatalogue
@@ -16,7 +17,9 @@ from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.scoring import KafkaScoring
 from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.unanswered import UnansweredTasks, listed
+from frontend.samples.samples import Samples
 from frontend.topics.inputs import Inputs
+from railgun.catalog.catalog import StreamEntry
 from railgun.catalog.model import Definitions
 from railgun.telemetry.reading import EngineReading
 from railgun.telemetry.recording import Recording
@@ -43,7 +46,8 @@ class KafkaBackend:
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
     ) -> None:
-        self.running = RunningCluster(cluster, definitions, now_ms, waits_for)
+        self.samples = Samples(cluster.console, self._entries, Masks(cluster.console.masks))
+        self.running = RunningCluster(cluster, definitions, now_ms, waits_for, self.samples)
         self.scoring = KafkaScoring(self.running, now_ms)
         self.catalogue = KafkaCatalogue(self.running, cluster, self.scoring.recording)
         self.cluster = KafkaOperations(self.running)
@@ -63,6 +67,9 @@ class KafkaBackend:
     def unanswered(self) -> list[dict[str, Any]]:
         parts = self.running.parts
         return [] if parts is None else listed(parts.unanswered.tasks())
+
+    def _entries(self) -> Mapping[str, StreamEntry]:
+        return self.live_figures.entries()
 
     @property
     def recording(self) -> Recording:

@@ -9,7 +9,7 @@ from frontend.exchange.exchange import Limits
 from frontend.exchange.front_end import FrontEnd, made_up
 from frontend.formats.schemas import Schemas
 from frontend.kafka.deadlines import DEADLINES, Deadlines
-from railgun.config.settings import InputSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, InputSettings
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.topics import PREFIX
 
@@ -26,6 +26,7 @@ class FrontEndConfiguration:
     log_retention_ms: how long the broker keeps the logs of new streams that do not say it; None: for ever.
     input: settings of the topics that events are read from.
     schemas: the schemas of framed events; None if none are configured.
+    console: what is kept and shown of single events.
     deadlines: how long the front-end waits for the broker and for units.
     """
 
@@ -38,4 +39,5 @@ class FrontEndConfiguration:
     transfer_after_records: int = 500_000
     input: InputSettings = field(default_factory=InputSettings)
     schemas: Schemas | None = None
+    console: ConsoleSettings = CONSOLE_DEFAULTS
     deadlines: Deadlines = DEADLINES

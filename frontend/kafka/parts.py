@@ -17,6 +17,7 @@ from frontend.kafka.task_logs import TaskLogs
 from frontend.kafka.task_states import TaskStates
 from frontend.kafka.unanswered import UnansweredTasks
 from frontend.kafka.weak_topics import WeakTopics
+from frontend.samples.samples import Samples
 from frontend.topics.inputs import Inputs
 from frontend.topics.recorded import RecordedReplies
 from frontend.topics.route import Means
@@ -69,12 +70,14 @@ def open_parts(
     definitions: Definitions | None,
     now_ms: Callable[[], int] | None,
     is_away: Callable[[], bool],
+    samples: Samples | None = None,
 ) -> Parts:
     """Open the parts. Raises TransportError, EngineError, and errors of definitions.
 
     definitions: streams and metrics that are registered if they are missing.
     now_ms: the clock of events; None uses the system's.
     is_away: returns whether the broker is known not to answer.
+    samples: takes some of the events of input topics; None: none are taken.
     """
     with ExitStack() as opening:
         registry = opening.enter_context(
@@ -98,7 +101,7 @@ def open_parts(
             registry.change(with_usable_formats(lambda catalog: evolution.missing(catalog, definitions)))
         _make_query_topics(registry)
         follower = registry.follow(partial(_follow, intakes, unanswered))
-        means = _means(cluster, registry, exchange, intakes)
+        means = _means(cluster, registry, exchange, intakes, samples)
         if now_ms is not None:
             means = dataclasses.replace(means, now_ms=now_ms)
         inputs = Inputs(means, transport, is_transactional=cluster.input.transactional)
@@ -123,11 +126,21 @@ def open_parts(
 
 
 def _means(
-    cluster: FrontEndConfiguration, registry: KafkaRegistry, exchange: Exchange, intakes: StreamIntakes
+    cluster: FrontEndConfiguration,
+    registry: KafkaRegistry,
+    exchange: Exchange,
+    intakes: StreamIntakes,
+    samples: Samples | None,
 ) -> Means:
-    limit_events = cluster.input.unwritten_limit_events
     return Means(
-        cluster.kafka, registry.topics, registry, exchange, intakes, limit_events, schemas=cluster.schemas
+        cluster.kafka,
+        registry.topics,
+        registry,
+        exchange,
+        intakes,
+        cluster.input.unwritten_limit_events,
+        schemas=cluster.schemas,
+        samples=None if samples is None else samples.or_none,
     )
 
 

@@ -20,6 +20,7 @@ from frontend.kafka.changes import Changes, unfinished
 from frontend.kafka.configuration import FrontEndConfiguration
 from frontend.kafka.parts import Parts, open_parts
 from frontend.problems import UnknownStreamError
+from frontend.samples.samples import Samples
 from frontend.scoring.scoring import StreamView
 from railgun.catalog.catalog import Catalog
 from railgun.catalog.changes import Change
@@ -55,6 +56,7 @@ class RunningCluster:
     definitions: streams and metrics that are registered at the start if they are missing.
     now_ms: the clock of events; None uses the system's.
     waits_for: requests are not taken before this has returned true once.
+    samples: takes some of the events of input topics; None: none are taken.
     parts: None before the start and after the end.
     """
 
@@ -64,7 +66,9 @@ class RunningCluster:
         definitions: Definitions | None = None,
         now_ms: Callable[[], int] | None = None,
         waits_for: Callable[[], bool] | None = None,
+        samples: Samples | None = None,
     ) -> None:
+        self._samples = samples
         self._cluster, self._definitions, self._now_ms = cluster, definitions, now_ms
         self._waits_for = waits_for
         self.parts: Parts | None = None
@@ -88,7 +92,9 @@ class RunningCluster:
             self._wait.until_there()
             self._starting = _READING
             try:
-                parts = open_parts(self._cluster, self._definitions, self._now_ms, lambda: self.is_away)
+                parts = open_parts(
+                    self._cluster, self._definitions, self._now_ms, lambda: self.is_away, self._samples
+                )
                 self._opened = parts.opened
                 return parts
             except TransportUnavailableError as error:

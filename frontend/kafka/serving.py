@@ -80,4 +80,5 @@ def configuration_of(settings: Settings) -> FrontEndConfiguration:
         transfer_after_records=cluster.transfer_after_records,
         input=settings.input,
         schemas=schemas_of(settings.input),
+        console=settings.console,
     )

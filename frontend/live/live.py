@@ -96,11 +96,12 @@ class Live:
             found = self._parts[name] = _encode(make())
         return found
 
+    def front_end(self) -> dict[str, Any]:
+        """Return the name of this process, and when it started, by which its answers are told from those of others."""
+        return {"name": self._figures.name, "started_ms": self._started_ms}
+
     def _head(self) -> dict[str, Any]:
-        return {
-            "front_end": {"name": self._figures.name, "started_ms": self._started_ms},
-            "as_of_ms": self._tick_ms,
-        }
+        return {"front_end": self.front_end(), "as_of_ms": self._tick_ms}
 
     def _process(self) -> dict[str, Any]:
         standing, waiting, disk = self._readiness(), self._figures.waiting(), self._disk

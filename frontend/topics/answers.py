@@ -51,6 +51,7 @@ class AnswerThread:
         self._stream, self._exchange, self._windows = stream, means.exchange, windows
         self._reading, self._output, self._record = reading, output, record
         self._on_failure = on_failure
+        self._samples, self._created = means.samples, route.created
         self._to, self._encoder = route.output, ReplyEncoder(route.output)
         self._changed = windows.changed
         self._answered: list[PendingRequest] = []
@@ -174,6 +175,11 @@ class AnswerThread:
         replies = request.answers()
         if self._to.discards_late:
             run.late_letters = list(late_letters(run.held, replies))
+        if self._samples is not None:
+            where, accepted = run.window.where, request.accepted
+            run.samples = self._samples.of_topic(
+                self._stream, self._created, replies, accepted, where, run.offsets
+            )
         values = self._encoder.encoded(replies, request.accepted)
         if self._to.key is ReplyKey.INPUT:
             run.keys = [fitting_key(message.key(), value) for message, value in zip(run.held, values)]
@@ -217,6 +223,8 @@ class AnswerThread:
             # Each record counts: runs that are slow have the most of them.
             self._record.stages[TOTAL].add(now_s - run.read_s, run.count - run.skipped)
             self.dead_letters += len(run.letters)
+            if self._samples is not None:
+                self._samples.put(self._stream, self._created, run.samples)
         if self._output.commits:
             self._windows.committed({run.window.where: run.after for run in written})
 

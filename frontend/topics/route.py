@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from frontend.exchange.exchange import Exchange
 from frontend.exchange.streams import StreamIntakes
 from frontend.formats.schemas import Schemas
+from frontend.samples.samples import Samples
 from frontend.topics.stream_output import StreamOutput
 from railgun.messaging.kafka.settings import KafkaSettings
 from railgun.registry.kafka_registry import KafkaRegistry
@@ -43,6 +44,7 @@ class Means:
     finish_s: how long an input that stops waits for what is under way.
     schemas: the schemas of framed records; None if none are configured.
     now_ms: the clock by which events are checked.
+    samples: takes some of the events; None: none are taken.
     """
 
     settings: KafkaSettings
@@ -54,3 +56,4 @@ class Means:
     finish_s: float = 5.0
     schemas: Schemas | None = None
     now_ms: Callable[[], int] = _now_ms
+    samples: Samples | None = None

@@ -13,6 +13,7 @@ from time import monotonic
 
 from confluent_kafka import Message
 
+from frontend.samples.ring import Sample
 from frontend.topics.dead_letters import Letter
 from railgun.ingest.accepted import AcceptedBatch, Position
 from railgun.messaging.transport import TopicPartition
@@ -76,6 +77,7 @@ class Run:
     late_letters: the dead letters of late events that were discarded. Empty until all answers are there.
     held: the records of the events, where the replies need more of them than the events; their keys and values have
         `held_bytes`.
+    samples: some of its events with their replies, for those who look once the replies are written.
     """
 
     window: Window
@@ -94,6 +96,7 @@ class Run:
     late_letters: list[Letter] = field(default_factory=list)
     held: Sequence[Message] = ()
     held_bytes: int = 0
+    samples: list[Sample] = field(default_factory=list)
 
     def hold(self, messages: Sequence[Message]) -> None:
         """Hold the records of the events, in order."""

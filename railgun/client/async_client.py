@@ -64,6 +64,7 @@ class AsyncClient(Connected):
     score_lines = _awaited(calls.score_lines)
     values = _awaited(calls.values)
     values_of_text = _awaited(calls.values_of_text)
+    samples = _awaited(calls.samples)
 
     async def score_all(
         self,

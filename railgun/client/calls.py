@@ -130,6 +130,19 @@ def values_of_text(
     return cast(KeyValues, (yield from read_table(session, f"{stream_path(stream)}/values?{query}")))
 
 
+def samples(
+    session: Session, stream: str, *, limit: int | None = None, after: int | None = None
+) -> Steps[dict[str, Any]]:
+    """Return the last events of a stream with their replies, the newest first. The front-end that answers keeps them.
+
+    limit: how many at most; None: the server's default.
+    after: only events with a number above this one.
+    """
+    given = {"limit": limit, "after": after}
+    query = urlencode({name: value for name, value in given.items() if value is not None})
+    return read_table(session, f"{stream_path(stream)}/samples{'?' if query else ''}{query}")
+
+
 # --- streams and metrics ---------------------------------------------------------------------------
 
 

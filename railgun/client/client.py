@@ -56,6 +56,7 @@ class Client(Connected):
     score_lines = _blocking(calls.score_lines)
     values = _blocking(calls.values)
     values_of_text = _blocking(calls.values_of_text)
+    samples = _blocking(calls.samples)
 
     def score_all(
         self,

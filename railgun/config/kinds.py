@@ -114,6 +114,30 @@ class Hosts:
         return [each.strip() for each in text.split(",")]
 
 
+_STREAM_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\.[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
+_STREAM_FIELDS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFields:
+    """Fields of streams, each as STREAM.FIELD: a list, or text with commas."""
+
+    def read(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise KindError(f'a list of fields belongs here, as in ["payments.card"], not {describe(value)}')
+        if len(value) > _STREAM_FIELDS_MAX:
+            raise KindError(f"{len(value)} fields; at most {_STREAM_FIELDS_MAX} belong here")
+        for each in value:
+            if not _STREAM_FIELD.fullmatch(each):
+                raise KindError(
+                    f"{each[:80]!r} is no field of a stream; write STREAM.FIELD, as in payments.card"
+                )
+        return tuple(value)
+
+    def from_text(self, text: str) -> object:
+        return [each.strip() for each in text.split(",")]
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Descriptions of tokens: a list of tables in TOML. The environment cannot give them."""
@@ -291,6 +315,11 @@ def addresses(default: str) -> Any:
 def hosts() -> Any:
     """Return the field of a key that holds names of hosts; by default none."""
     return key_of((), Hosts())
+
+
+def stream_fields() -> Any:
+    """Return the field of a key that holds fields of streams; by default none."""
+    return key_of((), StreamFields())
 
 
 def tokens() -> Any:

@@ -18,6 +18,7 @@ from railgun.config.kinds import (
     lasting,
     milliseconds,
     seconds,
+    stream_fields,
     text,
     tokens,
     truth,
@@ -187,6 +188,24 @@ class InputSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """What front-ends show of single events.
+
+    samples: how many of the last events of each stream a front-end keeps for those who look; 0: none.
+    samples_limit_bytes: how much memory those of one stream may take.
+    masks: fields that are not shown, as STREAM.FIELD, nor what would tell their values.
+    """
+
+    samples: int = whole(0, 0, 1_000)
+    samples_limit_bytes: int = bytes_(4 * _MIB, 64 * _KIB, _GIB)
+    masks: tuple[str, ...] = stream_fields()
+
+
+CONSOLE_DEFAULTS = ConsoleSettings()
+"""No events are kept, and nothing is masked."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoggingSettings:
     """The program's log on stderr. format: "auto" means text on a terminal, otherwise JSON lines."""
 
@@ -202,6 +221,7 @@ class Settings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     input: InputSettings = field(default_factory=InputSettings)
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
     kafka: Mapping[str, PassedThrough] = field(default_factory=dict)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # On a cluster a metric is added after this share of the departures. Half-way, a node is killed there.
 _LATER_AT = 0.25
+# Of a server that is shown: the last events with their replies are in its memory, for the console.
+_KEEPS_EVENTS = {"RAILGUN_CONSOLE__SAMPLES": "1000"}
 # How often a server that is kept is looked after.
 _LOOK_S = 0.5
 
@@ -117,7 +119,7 @@ def _keep(console: Console, live: bool, server: "Server") -> bool:
     console.print()
     try:
         with suppress(KeyboardInterrupt):
-            console.print(f"The payments are at {server.url}/#/streams/{STREAM} until Ctrl-C", soft_wrap=True)
+            console.print(f"The payments are at {server.url}/#/live/{STREAM} until Ctrl-C", soft_wrap=True)
             while True:
                 server.check()
                 time.sleep(_LOOK_S)
@@ -174,7 +176,7 @@ def _score(
 
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="railgun-demo-")))
     broker = _broker(console, live, stack, folder) if options.kafka or options.cluster else None
-    server = _server(console, live, stack, folder, broker, is_cluster=options.cluster)
+    server = _server(console, live, stack, folder, broker, is_cluster=options.cluster, shows=options.show)
     client = stack.enter_context(_client(server.url, broker if options.kafka else None))
     nodes = None
     if options.cluster:
@@ -234,13 +236,22 @@ def _broker(console: Console, live: bool, stack: ExitStack, folder: Path) -> str
 
 
 def _server(
-    console: Console, live: bool, stack: ExitStack, folder: Path, broker: str | None, *, is_cluster: bool
+    console: Console,
+    live: bool,
+    stack: ExitStack,
+    folder: Path,
+    broker: str | None,
+    *,
+    is_cluster: bool,
+    shows: bool,
 ) -> "Server":
     from railgun.demo.processes import Server
 
-    words = ("frontend",) if is_cluster else ("serve", "--data", str(folder / "data"))
+    words: tuple[str, ...] = ("frontend",) if is_cluster else ("serve", "--data", str(folder / "data"))
+    if broker is not None:
+        words += ("--broker", broker)
     with _doing(console, live, f"Starting `railgun {words[0]}`"):
-        return stack.enter_context(Server(*words, *(() if broker is None else ("--broker", broker))))
+        return stack.enter_context(Server(*words, settings=_KEEPS_EVENTS if shows else {}))
 
 
 def _nodes(

@@ -8,5 +8,5 @@ def test_it_has_its_figures() -> None:
     report = Report(1, 0.01)
     CASES["single"](report)
     figures = report.figures
-    assert set(figures) == {"event_us", "event_with_token_us", "token_extra_us"}
+    assert set(figures) == {"event_us", "event_with_token_us", "token_extra_us", "samples_extra_us"}
     assert figures["event_us"] > 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
+from railgun.config.settings import ConsoleSettings
 from tests.browser.chromium import chromium
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
@@ -68,7 +69,9 @@ def main() -> None:
             made.sees("http://127.0.0.1:8081/")
             picture(made, "begin")
         with server(
-            Path(folder) / "full", tokens=(token("ada", "*", expires_s=time.time() + 9e6),)
+            Path(folder) / "full",
+            tokens=(token("ada", "*", expires_s=time.time() + 9e6),),
+            console=ConsoleSettings(samples=200),
         ) as running:
             running.client.headers["Authorization"] = f"Bearer {secret('ada')}"
             running.define(LIBRARY.read_text(encoding="utf-8") + LOGINS)
@@ -83,6 +86,34 @@ def main() -> None:
                     made.give(secret("ada"))
                     made.sees(re.compile(re.escape(text)))
                     picture(made, name)
+            pay(running)
+            with shown(browser, running, "live/payments", 1_300, "light") as made:
+                made.give(secret("ada"))
+                made.page.get_by_role("button", name="tx-17", exact=True).click()
+                made.sees("card_times_usual", ".derived")
+                picture(made, "live")
+
+
+def pay(running: Server) -> None:
+    """Payments of three cards: one is a duplicate, one late, one refused, and one much more than is usual."""
+    now_ms = time.time_ns() // 1_000_000 - 60_000
+    for number in range(1, 19):
+        payment = {
+            "tx_id": f"tx-{number}",
+            "ts": now_ms + 1_000 * number,
+            "card": f"card-{number % 3}",
+            "bin": "411111",
+            "card_country": "PT",
+            "device": f"phone-{number % 4}",
+            "merchant": f"shop-{number % 2}",
+            "country": "PT",
+            "amount": "912.40" if number == 17 else f"{20 + number}.50",
+            "currency": "EUR",
+            "channel": "app",
+            "declined": False,
+        }
+        payment |= {9: {"tx_id": "tx-8"}, 12: {"ts": now_ms}, 15: {"amount": "much"}}.get(number, {})
+        running.post("/v1/streams/payments/events", payment)
 
 
 if __name__ == "__main__":

@@ -135,6 +135,6 @@ class SomeCluster:
 class ShownBackend(EmbeddedBackend):
     """An engine of this process that says it is such a cluster."""
 
-    def __init__(self, *opening: Any) -> None:
-        super().__init__(*opening)
+    def __init__(self, *opening: Any, **more: Any) -> None:
+        super().__init__(*opening, **more)
         self.cluster = SomeCluster()  # type: ignore[assignment]

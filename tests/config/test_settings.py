@@ -19,6 +19,7 @@ from railgun.config.kinds import (
     Lasting,
     SettingKind,
     Size,
+    StreamFields,
     Text,
     Tokens,
     Truth,
@@ -57,6 +58,8 @@ def another(kind: SettingKind, default: object) -> str:
             return "7d"
         case Hosts():
             return "a.example.com, b"
+        case StreamFields():
+            return "payments.card, payments.pan"
         case Duration():
             return f"{kind.greatest_ms}ms"
     raise AssertionError(kind)
@@ -164,6 +167,14 @@ def test_other_variables_are_no_settings() -> None:
         ("[http]\nbody_limit_bytes = 1\n", "http.body_limit_bytes: 1B is not in 1KiB..1GiB"),
         ('[engine]\ndurability = "fsnc"\n', "engine.durability: no 'fsnc' here; did you mean fsync?"),
         ("[engine]\ndurability = 1\n", "engine.durability: one of fsync, os belongs here, not a number"),
+        (
+            "[console]\nmasks = 'a.b'\n",
+            'console.masks: a list of fields belongs here, as in ["payments.card"]',
+        ),
+        (
+            "[console]\nmasks = ['card']\n",
+            "console.masks: 'card' is no field of a stream; write STREAM.FIELD",
+        ),
         (
             "[engine]\ncheckpoint_interval_s = inf\n",
             "engine.checkpoint_interval_s: inf s is not in 100ms..1d",

@@ -129,6 +129,7 @@ def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
                 with Client(url) as client:
                     assert [each["name"] for each in client.streams()] == ["flights", "payments"]
                     assert client.live()["process"]["ready"]
+                    assert len(client.samples("payments")["events"]) > 50
                 process.send_signal(signal.SIGINT)
     assert process.returncode == 0, said
     assert f"Look while it runs: {url}/\n" in said

@@ -14,7 +14,7 @@ import uvloop
 
 from frontend.embedded.backend import EmbeddedBackend
 from frontend.http.service import Service, listen
-from railgun.config.settings import HttpSettings, Settings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings, Settings
 from railgun.config.shown import settings_shown
 from railgun.engine.engine import Engine
 
@@ -66,11 +66,13 @@ def server(
     open_engine: Callable[[], Engine] | None = None,
     wait: bool = True,
     context: ssl.SSLContext | None = None,
+    console: ConsoleSettings = CONSOLE_DEFAULTS,
     **http: Any,
 ) -> Iterator[Server]:
     """A server on a free port over an engine in `folder`; http: settings that differ from the defaults.
 
     context: of its client, where they have it speak TLS.
+    console: what it keeps and shows of single events.
     """
     settings = dataclasses.replace(HttpSettings(), **{"port": 0, "shutdown_grace_s": 1.0, **http})
     opened: list[Engine] = []
@@ -80,8 +82,9 @@ def server(
         return opened[-1]
 
     listener = listen(settings)
-    backend = EmbeddedBackend(opening)
-    service = Service(settings, backend, listener, shown=settings_shown(Settings(http=settings)))
+    backend = EmbeddedBackend(opening, console=console)
+    shown = settings_shown(Settings(http=settings, console=console))
+    service = Service(settings, backend, listener, shown=shown)
     running = Server(service, backend, lambda: opened[-1], context)
 
     def ended(code: int) -> None:

@@ -26,11 +26,11 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 def bundles(
-    parts: Sequence[Part], about: Callable[[], Mapping[str, Any]], name: Callable[[], str]
+    parts: Sequence[Part], about: Callable[[], Mapping[str, Any]], name: str
 ) -> dict[str, PageHandler]:
     """Return the handler of this route, by its name.
 
-    about: returns what `about.json` says; it may block.  name: returns the name of this server.
+    about: returns what `about.json` says; it may block.  name: of this server.
     """
     page, one = PageHandlers(responses=_ANSWERS, dependencies=[Depends(no_parameters)]), asyncio.Lock()
 
@@ -43,7 +43,7 @@ def bundles(
             )
         async with one:
             made = await archive(parts, await asyncio.to_thread(about), caller_of(request.scope))
-        file = f"railgun-{re.sub(r'[^A-Za-z0-9_.-]', '_', name())}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.zip"
+        file = f"railgun-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.zip"
         return Response(
             made, media_type=_TYPE, headers={"content-disposition": f'attachment; filename="{file}"'}
         )

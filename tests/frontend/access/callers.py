@@ -112,8 +112,8 @@ class _NoNodes:
 class Watched(EmbeddedBackend):
     """looked_up: what was asked of its parts, by the name of the method."""
 
-    def __init__(self, *opening: Any) -> None:
-        super().__init__(*opening)
+    def __init__(self, *opening: Any, **more: Any) -> None:
+        super().__init__(*opening, **more)
         self.looked_up: list[str] = []
         parts: dict[str, object] = {**vars(self), "cluster": _NoNodes()}
         for name in ("scoring", "catalogue", "cluster", "deepenings"):

@@ -41,6 +41,7 @@ ALLOWED: dict[str, Any] = {
     "explain": READ,
     "key_values": {"inspect-own", "inspect-all"},
     "values_of_keys": {"inspect-own", "inspect-all"},
+    "last_events": {"inspect-own", "inspect-all"},
     "status": METRICS,
     "whoami": EVERY_TOKEN,
     "change_log": OPERATE,

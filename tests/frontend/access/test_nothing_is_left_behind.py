@@ -84,6 +84,7 @@ def answers_to(client: httpx.Client, name: str) -> Iterator[httpx.Response]:
     for path in (
         f"/v1/streams/none?token={secret(name)}",
         f"/v1/streams/{OWN}/values?card=c&timeout_ms=1",
+        f"/v1/streams/{OWN}/samples",
         *("/metrics", "/v1/status", "/v1/live", "/docs", "/v1/whoami", "/v1/log", "/none"),
     ):
         yield client.get(path, headers=auth)

@@ -18,7 +18,7 @@ from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, Unanswere
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.definitions import parse_definitions
 from railgun.catalog.stream_reading import definition_to_json
-from railgun.config.settings import HttpSettings, InputSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings, InputSettings
 from railgun.task.settings import TaskSettings
 from tests.broker.own_topics import own_prefix
 from tests.frontend.serving import PATIENCE_S, in_thread, server, until
@@ -121,7 +121,12 @@ class LocalCluster:
         return LocalUnit(self.broker, self.prefix, self.folder, index, count, self.settings)
 
     def serve(
-        self, limits: Limits | None = None, *, intake: InputSettings | None = None, **more: Any
+        self,
+        limits: Limits | None = None,
+        *,
+        intake: InputSettings | None = None,
+        console: ConsoleSettings = CONSOLE_DEFAULTS,
+        **more: Any,
     ) -> RunningFrontEnd:
         """A front-end that runs as long as the cluster."""
         where = dataclasses.replace(
@@ -129,6 +134,7 @@ class LocalCluster:
             limits=limits or Limits(),
             input=intake or InputSettings(),
             schemas=schemas_of(intake or InputSettings()),
+            console=console,
         )
         return self._stack.enter_context(front_end(where, **more))
 

@@ -32,6 +32,11 @@ export class Poll {
     this.sinceMs = null;
   }
 
+  /** Asks for another path from the next time on. */
+  set path(path) {
+    this.#path = path;
+  }
+
   start() {
     this.#ends = new AbortController();
     this.#run(this.#ends.signal);

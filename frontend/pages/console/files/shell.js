@@ -6,11 +6,13 @@ import { time } from "./format.js";
 import { copy, problem, sentence } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
+import "./live.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
 const PAGES = {
   streams: { title: "Streams", element: "page-streams" },
+  live: { title: "Live", element: "page-live" },
   cluster: { title: "Cluster", element: "page-cluster" },
   changes: { title: "Changes", element: "page-changes" },
 };

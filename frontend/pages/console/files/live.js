@@ -1,0 +1,369 @@
+// The last events of a stream with their replies, the newest first, as the front-end that answers keeps them.
+
+import { h } from "./dom.js";
+import { bytes, counted, number, time } from "./format.js";
+import { derivedTree } from "./derived.js";
+import { Page } from "./page.js";
+import { copyable, problem, shown, table, when } from "./parts.js";
+
+const EVERY_MS = 2_000;
+const STREAMS_MS = 10_000;
+const LIMIT = 200;
+const SHORT_MAX = 140;
+// As the server has it.
+const KEPT_BYTES_MAX = 2 ** 18;
+const COLUMNS = [["Answered", "short"], ["Event", "name"], ["Fields", "line"], ["Answer"], ["Came", "name"]];
+const KINDS = {
+  all: ["all events", () => true],
+  late: ["late", ({ reply }) => reply?.late !== undefined],
+  duplicate: ["duplicate", ({ reply }) => reply?.duplicate !== undefined],
+  warming: ["with warming metrics", ({ reply }) => reply?.warming !== undefined],
+  refused: ["refused or not answered", ({ status }) => status !== 200],
+};
+
+class Live extends Page {
+  #events = [];
+  #last = 0;
+  #takenMs = null;
+  #frontEnd = null;
+  #isAnother = false;
+  #isStopped = false;
+  #open = null;
+  #text = "";
+  #kind = "all";
+
+  begin() {
+    const [name] = this.rest;
+    if (name === undefined) {
+      this.streams = this.poll("/v1/streams", STREAMS_MS);
+      return;
+    }
+    this.samples = this.poll(this.#path(), EVERY_MS);
+    this.addEventListener("click", (event) => this.#clicked(event.target.closest("[data-action]")));
+    this.addEventListener("input", () => {
+      this.#text = this.querySelector("#find").value.trim().toLowerCase();
+      this.#kind = this.querySelector("#kind").value;
+      this.draw();
+    });
+  }
+
+  content() {
+    return this.streams ? this.#all() : this.#one();
+  }
+
+  #all() {
+    return [
+      this.head("Live", this.streams),
+      h("p", { class: "lead" }, "The last events of a stream with their replies. Of which one?"),
+      ...shown(this.streams, "streams", ({ streams }) => {
+        const names = namesOf(streams, this.who);
+        if (!names.length) {
+          return [h("p", { class: "note" }, "There is no stream whose events this token may see.")];
+        }
+        const links = names.map((each) => h("li", null, h("a", { href: `#/live/${encodeURIComponent(each)}` }, each)));
+        return [h("ul", { class: "choice" }, links)];
+      }),
+    ];
+  }
+
+  #one() {
+    const [name] = this.rest;
+    this.#take();
+    return [
+      h("p", { class: "back" }, h("a", { href: "#/live" }, "Another stream")),
+      this.head(`Live: ${name}`, this.samples),
+      ...shown(this.samples, `the last events of ${name}`, (data) =>
+        data.kept ? this.#list(data) : [off(data.front_end)],
+      ),
+    ];
+  }
+
+  #path() {
+    const after = this.#last ? `&after=${this.#last}` : "";
+    return `/v1/streams/${encodeURIComponent(this.rest[0])}/samples?limit=${LIMIT}${after}`;
+  }
+
+  /** Takes over what was answered since the last time. */
+  #take() {
+    const { data, atMs } = this.samples;
+    if (data === undefined || atMs === this.#takenMs) {
+      if (data === undefined) {
+        this.#forget();
+      }
+      return;
+    }
+    this.#takenMs = atMs;
+    const came = `${data.front_end.name} ${data.front_end.started_ms}`;
+    const isAnother = this.#frontEnd !== null && this.#frontEnd !== came;
+    if (isAnother || data.last < this.#last) {
+      // Its memory is another one, or the stream was made anew: what was asked for came after other numbers.
+      this.#isAnother ||= isAnother;
+      this.#frontEnd = came;
+      this.#forget();
+      this.samples.path = this.#path();
+      this.samples.now();
+      return;
+    }
+    this.#frontEnd = came;
+    this.#events = [...data.events, ...this.#events].slice(0, LIMIT);
+    this.#last = data.last;
+    this.samples.path = this.#path();
+  }
+
+  #forget() {
+    this.#events = [];
+    this.#last = 0;
+    this.#open = null;
+  }
+
+  #clicked(action) {
+    switch (action?.dataset.action) {
+      case "stop":
+        this.#isStopped = !this.#isStopped;
+        if (this.#isStopped) {
+          this.samples.stop();
+          this.samples.sinceMs = null;
+        } else {
+          this.samples.start();
+        }
+        this.draw();
+        break;
+      case "open":
+        this.#open = this.#events.find((each) => each.number === Number(action.dataset.number)) ?? null;
+        this.draw();
+        this.querySelector(".one h2")?.focus();
+        break;
+      case "close": {
+        const { number: closed } = this.#open;
+        this.#open = null;
+        this.draw();
+        this.querySelector(`[data-number="${closed}"]`)?.focus();
+        break;
+      }
+    }
+  }
+
+  #list(data) {
+    const [, isOfKind] = KINDS[this.#kind];
+    const found = this.#events.filter((each) => isOfKind(each) && (!this.#text || has(each, this.#text)));
+    return [
+      this.#isAnother &&
+        h("p", { class: "note" }, "Another front-end answers now, or it was started anew: these are its events alone."),
+      lead(data),
+      data.masked.texts && masks(data.masked),
+      this.#find(found.length),
+      this.#open && one(this.#open, data),
+      found.length
+        ? table("Last events", COLUMNS, found.map((each) => [each.number, row(each, this.#open)]))
+        : h("p", { class: "note" }, this.#events.length ? "None of the events is like that." : nothing(data)),
+    ].filter(Boolean);
+  }
+
+  #find(count) {
+    return h(
+      "div",
+      { class: "find", "data-key": "find" },
+      h("button", { type: "button", "data-action": "stop" }, this.#isStopped ? "Go on" : "Stop"),
+      h("label", { for: "find" }, "Find"),
+      h("input", { id: "find", type: "search", placeholder: "text in an event or its reply", autocomplete: "off" }),
+      h("label", { for: "kind" }, "Show"),
+      h(
+        "select",
+        { id: "kind" },
+        Object.entries(KINDS).map(([kind, [title]]) => h("option", { value: kind }, title)),
+      ),
+      h(
+        "span",
+        { class: "quiet", role: "status" },
+        `${number(count)} of ${number(this.#events.length)}${this.#isStopped ? ", stopped" : ""}`,
+      ),
+    );
+  }
+}
+
+/** The streams to choose from: those that the token may read, and those whose events it may see. */
+function namesOf(streams, who) {
+  const named = who.scopes.filter((each) => each.startsWith("inspect:")).map((each) => each.slice("inspect:".length));
+  return [...new Set([...streams.map((each) => each.name), ...named.filter((each) => each !== "*")])];
+}
+
+function lead({ kept, front_end: { name } }) {
+  return h(
+    "p",
+    { class: "lead" },
+    `The last events that ${name} answered, at most ${number(kept)}, the newest first. `,
+    "Of each second the last 20 of a request are taken at most, and as many that are late, duplicate or refused.",
+  );
+}
+
+function masks({ fields, metrics }) {
+  return h(
+    "p",
+    { class: "remark" },
+    `Masked: ${[...fields, ...metrics].join(", ") || "no field that the stream has"}; and all texts that may quote an event.`,
+  );
+}
+
+function nothing({ front_end: { started_ms: started } }) {
+  return `It has answered no event of this stream since it started, ${time(started)?.local ?? ""}.`;
+}
+
+/** How to have events kept. */
+function off({ name }) {
+  return h(
+    "div",
+    { class: "note", "data-key": "off" },
+    h("p", null, `${name} keeps no events. To see the last ones here, set this in its railgun.toml, and start it again:`),
+    copyable("[console]\nsamples = 200\n"),
+    h("p", null, "Or in its environment: ", h("code", null, "RAILGUN_CONSOLE__SAMPLES=200"), "."),
+    h(
+      "p",
+      null,
+      "They lie in its memory alone, and those with the scope inspect:STREAM see them. ",
+      h("code", null, "masks"),
+      " beside it names fields that nobody is shown.",
+    ),
+  );
+}
+
+function has(event, text) {
+  return JSON.stringify([event.fields, event.text, event.reply, event.problem]).toLowerCase().includes(text);
+}
+
+function nameOf({ reply, number: place }) {
+  const id = reply?.id ?? null;
+  return id === null ? `event ${number(place)}` : String(id);
+}
+
+function row(event, open) {
+  const isOpen = open?.number === event.number;
+  return [
+    when(event.at_ms),
+    h(
+      "button",
+      { type: "button", "data-action": "open", "data-number": event.number, "aria-pressed": String(isOpen) },
+      short(nameOf(event)),
+    ),
+    h("code", null, short(event.fields ? line(event.fields) : (event.text ?? ""))),
+    answer(event),
+    cameBy(event),
+  ];
+}
+
+function line(fields) {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join(", ");
+}
+
+function short(text) {
+  return text.length > SHORT_MAX ? `${text.slice(0, SHORT_MAX)}…` : text;
+}
+
+function answer(event) {
+  const { reply, problem: refused, status } = event;
+  if (refused !== null || status !== 200) {
+    return mark("bad", `${status} ${refused?.title ?? ""}`);
+  }
+  return reply === null ? quiet("none was wanted") : [marks(reply), counted(Object.keys(reply.metrics).length, "metric")];
+}
+
+function marks({ late, duplicate, warming, missing }) {
+  return [
+    late && mark("off", "late"),
+    duplicate && mark("off", "duplicate"),
+    warming && mark("off", "warming"),
+    missing && mark("bad", "partial"),
+  ];
+}
+
+function mark(kind, text) {
+  return [h("span", { class: `state ${kind}` }, text), " "];
+}
+
+function cameBy({ topic, partition, offset }) {
+  return topic === null ? "HTTP" : [h("code", null, topic), " ", h("small", null, `${partition}@${offset}`)];
+}
+
+/** One event in full. */
+function one(event, { derived, masked }) {
+  const { reply, problem: refused } = event;
+  return h(
+    "section",
+    { class: "one", "data-key": `one ${event.number}`, "aria-label": "One event" },
+    h(
+      "header",
+      { class: "head" },
+      h("h2", { tabindex: -1 }, nameOf(event)),
+      h("button", { type: "button", "data-action": "close" }, "Close"),
+    ),
+    figures(event, masked),
+    refused !== null && (refused.detail === null ? hidden(refused) : problem(refused, "this event")),
+    event.text !== null && [h("h3", null, "As it came"), text(event)],
+    event.fields !== null && [h("h3", null, "Fields"), values("Fields", "Field", event.fields)],
+    event.fields === null && event.status === 200 && h("p", { class: "quiet" }, tooLarge(event)),
+    reply !== null && [
+      h("h3", null, "Metrics"),
+      ...metrics(event, derived, masked),
+    ],
+  );
+}
+
+function tooLarge({ size_bytes: size }) {
+  return size > KEPT_BYTES_MAX ? `Its ${bytes(size)} are too many to be kept.` : "Its fields cannot be read any more.";
+}
+
+function hidden({ status, title }) {
+  return h("p", { class: "note" }, `${status} ${title}. Why is not shown: it may quote a masked field.`);
+}
+
+function text(event) {
+  const left = event.size_bytes - new TextEncoder().encode(event.text).length;
+  return [
+    h("pre", { class: "came", tabindex: 0 }, h("code", null, event.text)),
+    left > 0 && h("p", { class: "quiet" }, `It has ${bytes(event.size_bytes)}; this is how it begins.`),
+  ];
+}
+
+function figures(event, masked) {
+  const { reply } = event;
+  const said = [
+    ["Answered", when(event.at_ms)],
+    ["Time of the event", reply && (reply.time === null ? quiet("masked") : when(reply.time))],
+    ["Came", cameBy(event)],
+    ["Size", event.size_bytes > 0 && bytes(event.size_bytes)],
+    ["Late", reply?.late && Object.entries(reply.late).map(([name, what]) => `${name}: ${what}`).join(", ")],
+    ["Duplicate for", reply?.duplicate?.join(", ")],
+    ["Warming", reply?.warming?.join(", ")],
+    ["Partial", reply?.partial && Object.keys(reply.partial).join(", ")],
+    ["Not answered by", reply?.missing?.join(", ")],
+  ];
+  return h(
+    "dl",
+    { class: "figures" },
+    said.filter(([, value]) => value).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+function metrics(event, derived, masked) {
+  const own = Object.fromEntries(Object.entries(event.reply.metrics).filter(([name]) => !Object.hasOwn(derived, name)));
+  const isDerived = Object.keys(event.reply.metrics).some((name) => Object.hasOwn(derived, name));
+  return [
+    Object.keys(own).length ? values("Metrics", "Metric", own) : h("p", { class: "quiet" }, "There are none to show."),
+    isDerived && [h("h3", null, "Derived metrics"), derivedTree(event, derived, masked)],
+  ];
+}
+
+function values(label, head, found) {
+  const rows = Object.entries(found).map(([name, value]) => [
+    name,
+    [h("code", null, name), value === null ? quiet("null") : h("code", null, String(value))],
+  ]);
+  return table(label, [[head, "name"], ["Value", "long"]], rows);
+}
+
+function quiet(said) {
+  return h("span", { class: "quiet" }, said);
+}
+
+customElements.define("page-live", Live);

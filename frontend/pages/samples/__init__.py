@@ -1,0 +1,1 @@
+"""The last events of a stream, over HTTP."""
