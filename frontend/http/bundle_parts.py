@@ -48,14 +48,14 @@ def bundle_parts(
     """
 
     async def status(caller: Caller) -> bytes:
-        return as_json(await backend.catalogue.status())
+        return await _json(await backend.catalogue.status())
 
     async def cluster(caller: Caller) -> bytes | None:
-        return None if backend.cluster is None else as_json(await backend.cluster.overview())
+        return None if backend.cluster is None else await _json(await backend.cluster.overview())
 
     async def streams(caller: Caller) -> bytes:
         own = [each for each in await backend.catalogue.streams() if caller.scopes.may_read(each.name)]
-        return as_json(
+        return await _json(
             [
                 {
                     **definition_to_json(each),
@@ -66,17 +66,16 @@ def bundle_parts(
         )
 
     async def changes(caller: Caller) -> bytes:
-        found = await backend.catalogue.change_log(CHANGES, None)
-        return as_json([msgspec.to_builtins(each) for each in found])
+        return await _json(await backend.catalogue.change_log(CHANGES, None))
 
     async def figures(caller: Caller) -> bytes:
-        return msgspec.json.format(await live(caller.scopes), indent=1)
+        return await _json(msgspec.Raw(await live(caller.scopes)))
 
     async def measured(caller: Caller) -> bytes | None:
         return None if metrics is None else await asyncio.to_thread(metrics)
 
     async def shown(caller: Caller) -> bytes:
-        return as_json(settings)
+        return await _json(settings)
 
     return [
         Part("settings.json", shown),
@@ -87,3 +86,8 @@ def bundle_parts(
         Part("metrics.txt", measured),
         Part("changes.json", changes),
     ]
+
+
+async def _json(content: object) -> bytes:
+    """Return JSON that people read. It may be long, and events do not wait for it."""
+    return await asyncio.to_thread(as_json, content)

@@ -1,10 +1,15 @@
 """A real Prometheus scrapes a cluster with TLS and a failed copy: every rule and panel finds what it looks for."""
 
+import io
+import json
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.watching.expressions import DASHBOARDS, RULES, alerts, selectors, shown
@@ -46,8 +51,16 @@ def configuration(cluster: WatchedCluster, folder: Path) -> str:
     )  # fmt: skip
 
 
+class Scene(NamedTuple):
+    """The cluster, a client of its front-end, and the Prometheus that scrapes all of it."""
+
+    cluster: WatchedCluster
+    client: httpx.Client
+    prometheus: Prometheus
+
+
 @pytest.fixture(scope="module")
-def scraped(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def scene(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     program("prometheus")
     folder = tmp_path_factory.mktemp("watched")
     with watched_cluster(kafka, folder) as (cluster, topic), cluster.client() as client:
@@ -62,7 +75,12 @@ def scraped(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
             # The tests say which are missing.
             with suppress(AssertionError):
                 awaited(finds_all, "series")
-            yield found
+            yield Scene(cluster, client, found)
+
+
+@pytest.fixture
+def scraped(scene: Scene) -> Prometheus:
+    return scene.prometheus
 
 
 def missing(found: Prometheus) -> list[str]:
@@ -95,3 +113,15 @@ def test_a_failed_copy_is_found_and_what_is_well_is_not(scraped: Prometheus) -> 
         return {each.name for each in alerts() if scraped.query(each.expr)}
 
     awaited(lambda: true() >= EXPECTED and not true() & WELL, "what the rules find")
+
+
+def test_a_support_bundle_of_it_names_the_failure_and_has_no_secret(scene: Scene) -> None:
+    with zipfile.ZipFile(io.BytesIO(scene.client.get("/v1/bundle").content)) as bundle:
+        files = {name: bundle.read(name).decode() for name in bundle.namelist()}
+    assert json.loads(files["about.json"])["left_out"] == {}
+    copies = [copy for task in json.loads(files["cluster.json"])["tasks"] for copy in task["copies"]]
+    assert {copy["state"] for copy in copies} >= {"answering", "failed"}
+    assert json.loads(files["settings.json"])["cluster"]["broker"] == scene.cluster.broker
+    assert "railgun_tasks_unanswered" in files["metrics.txt"]
+    everything = "".join(files.values())
+    assert not [each for each in scene.cluster.secrets() if each in everything]

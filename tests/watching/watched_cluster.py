@@ -20,6 +20,7 @@ from tests.frontend.topics.input_topic import InputTopic
 from tests.unit.local_units import quick_settings
 
 TOKEN = "railgun_token-of-the-scraper"
+_HASH = hashlib.sha256(TOKEN.encode()).hexdigest()
 STARTS_S = 200.0
 _STOPS_S = 100.0
 # Its unit stops a task whose log has an event of a schema that never came.
@@ -69,7 +70,7 @@ class WatchedCluster:
             f'[logging]\nformat = "json"\n[cluster]\nbroker = "{self.broker}"\ntopic_prefix = "{self.topics.prefix}"\n'
             f"{cluster}[engine]\ncheckpoint_interval_s = 0.5\n"
             f'[http.tls]\ncertificate = "{self._pair.certificate}"\nkey = "{self._pair.key}"\n'
-            f'[[http.tokens]]\nname = "t"\nsha256 = ["{hashlib.sha256(TOKEN.encode()).hexdigest()}"]\nscopes = ["*"]\n'
+            f'[[http.tokens]]\nname = "t"\nsha256 = ["{_HASH}"]\nscopes = ["*"]\n'
         )
         config.chmod(0o600)
         with log.open("wb") as said:
@@ -107,6 +108,11 @@ class WatchedCluster:
         transport = KafkaTransport(quick_settings(self.broker))
         transport.append(self.topics.tasks("broken", "card"), 0, [encode_event(_FAILING, "e", 1, ["c"])])
         transport.close()
+
+    def secrets(self) -> list[str]:
+        """Return what nobody may be shown: the token, its hash, and the lines of the key."""
+        key = [each for each in self._pair.key.read_text().splitlines() if not each.startswith("-----")]
+        return [TOKEN, _HASH, *key]
 
     def close(self) -> None:
         """End everything."""
