@@ -105,7 +105,7 @@ def test_the_last_events_and_one_in_full(browser: Browser, running: Server) -> N
         shown.sees("2023-11-14 23:13:20", ".one")
         assert shown.cells("Fields")[:3] == [["pid", "p1"], ["ts", str(T + 1)], ["card", "c1"]]
         assert shown.cells("Fields")[4] == ["note", "null"]
-        assert shown.cells("Metrics") == [["n", "1"], ["spent", "12.5"], ["all_n", "1"]]
+        assert shown.cells("Metrics") == [["n", "2"], ["spent", "25"], ["all_n", "2"]]
         shown.check_layout()
         shown.page.get_by_role("button", name="Close").click()
         expect(shown.page.locator(".one")).to_have_count(0)

@@ -13,6 +13,7 @@ from frontend.backend.readiness import Readiness
 from frontend.embedded.problems import of_scoring
 from railgun.access.guard import Caller
 from railgun.access.scopes import Scopes
+from railgun.config.settings import ConsoleSettings
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
 from railgun.engine.status import DeepeningStatus
@@ -39,7 +40,7 @@ EVENTS = [
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with guarded(tmp_path / "data", monkeypatch) as opened:
+    with guarded(tmp_path / "data", monkeypatch, console=ConsoleSettings(samples=10)) as opened:
         yield opened
 
 
@@ -136,6 +137,9 @@ def test_lines_that_fail_after_others(running: Server, monkeypatch: pytest.Monke
             client.send(chunked(EVENT + b"\n", end=True))
             problem = json.loads(client.chunk())
             assert (problem["status"], problem["detail"]) == (503, said)
+    # Those who look at the last events are not told either.
+    found = running.client.get(f"{PLACE}/samples").json()
+    assert [each["status"] for each in found["events"]] == [200, 200]
 
 
 def test_without_tokens_everybody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

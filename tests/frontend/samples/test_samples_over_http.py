@@ -14,7 +14,7 @@ from frontend.samples.samples import SHOWN_TEXT_BYTES_MAX, TEXT_BYTES_MAX
 from railgun.config.settings import ConsoleSettings
 from railgun.kernels import load_all
 from reservoir.native.jit import is_image
-from tests.frontend.serving import Server, server
+from tests.frontend.serving import Server, server, until
 
 STREAM = """
 [streams.payments]
@@ -255,6 +255,7 @@ def test_a_metric_that_was_masked_when_an_event_came_stays_so_for_it(tmp_path: P
         running.score("payments", event(1))
         assert running.client.delete(f"{post}/last").status_code == 204
         running.post(post, {"sql": "SELECT last(amount) AS last FROM payments OVER INFINITE"})
+        until(lambda: not running.client.get(f"{post}/last").json()["warming"])
         running.score("payments", event(2))
         newer, older = events(running)
         assert newer["reply"]["metrics"]["last"] == "12.50"

@@ -165,7 +165,7 @@ class Live extends Page {
       { class: "find", "data-key": "find" },
       h("button", { type: "button", "data-action": "stop" }, this.#isStopped ? "Go on" : "Stop"),
       h("label", { for: "find" }, "Find"),
-      h("input", { id: "find", type: "search", placeholder: "text in an event or its reply", autocomplete: "off" }),
+      h("input", { id: "find", type: "search", placeholder: "text in event or reply", autocomplete: "off" }),
       h("label", { for: "kind" }, "Show"),
       h(
         "select",
@@ -192,16 +192,13 @@ function lead({ kept, front_end: { name } }) {
     "p",
     { class: "lead" },
     `The last events that ${name} answered, at most ${number(kept)}, the newest first. `,
-    "Of each second the last 20 of a request are taken at most, and as many that are late, duplicate or refused.",
+    "At most 20 of a second are taken, and as many again that are late, duplicate or refused.",
   );
 }
 
 function masks({ fields, metrics }) {
-  return h(
-    "p",
-    { class: "remark" },
-    `Masked: ${[...fields, ...metrics].join(", ") || "no field that the stream has"}; and all texts that may quote an event.`,
-  );
+  const names = [...fields, ...metrics].join(", ") || "no field that the stream has";
+  return h("p", { class: "remark" }, `Masked: ${names}; and all texts that may quote an event.`);
 }
 
 function nothing({ front_end: { started_ms: started } }) {
@@ -213,7 +210,7 @@ function off({ name }) {
   return h(
     "div",
     { class: "note", "data-key": "off" },
-    h("p", null, `${name} keeps no events. To see the last ones here, set this in its railgun.toml, and start it again:`),
+    h("p", null, `${name} keeps no events. To see the last ones here, set this in its railgun.toml and start it again:`),
     copyable("[console]\nsamples = 200\n"),
     h("p", null, "Or in its environment: ", h("code", null, "RAILGUN_CONSOLE__SAMPLES=200"), "."),
     h(
@@ -265,7 +262,10 @@ function answer(event) {
   if (refused !== null || status !== 200) {
     return mark("bad", `${status} ${refused?.title ?? ""}`);
   }
-  return reply === null ? quiet("none was wanted") : [marks(reply), counted(Object.keys(reply.metrics).length, "metric")];
+  if (reply === null) {
+    return quiet("none was wanted");
+  }
+  return [marks(reply), counted(Object.keys(reply.metrics).length, "metric")];
 }
 
 function marks({ late, duplicate, warming, missing }) {
@@ -300,13 +300,19 @@ function one(event, { derived, masked }) {
     figures(event, masked),
     refused !== null && (refused.detail === null ? hidden(refused) : problem(refused, "this event")),
     event.text !== null && [h("h3", null, "As it came"), text(event)],
-    event.fields !== null && [h("h3", null, "Fields"), values("Fields", "Field", event.fields)],
-    event.fields === null && event.status === 200 && h("p", { class: "quiet" }, tooLarge(event)),
-    reply !== null && [
-      h("h3", null, "Metrics"),
-      ...metrics(event, derived, masked),
-    ],
+    h(
+      "div",
+      { class: "parts" },
+      event.status === 200 && fields(event),
+      reply !== null && metrics(event, derived, masked),
+    ),
   );
+}
+
+function fields(event) {
+  const lacks = event.fields === null;
+  const said = lacks ? h("p", { class: "quiet" }, tooLarge(event)) : values("Fields", "Field", event.fields);
+  return h("div", null, h("h3", null, "Fields"), said);
 }
 
 function tooLarge({ size_bytes: size }) {
@@ -348,9 +354,10 @@ function figures(event, masked) {
 function metrics(event, derived, masked) {
   const own = Object.fromEntries(Object.entries(event.reply.metrics).filter(([name]) => !Object.hasOwn(derived, name)));
   const isDerived = Object.keys(event.reply.metrics).some((name) => Object.hasOwn(derived, name));
+  const none = h("p", { class: "quiet" }, "There are none to show.");
   return [
-    Object.keys(own).length ? values("Metrics", "Metric", own) : h("p", { class: "quiet" }, "There are none to show."),
-    isDerived && [h("h3", null, "Derived metrics"), derivedTree(event, derived, masked)],
+    h("div", null, h("h3", null, "Metrics"), Object.keys(own).length ? values("Metrics", "Metric", own) : none),
+    isDerived && h("div", null, h("h3", null, "Derived metrics"), derivedTree(event, derived, masked)),
   ];
 }
 
