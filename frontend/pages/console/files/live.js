@@ -210,9 +210,9 @@ function off({ name }) {
   return h(
     "div",
     { class: "note", "data-key": "off" },
-    h("p", null, `${name} keeps no events. To see the last ones here, set this in its railgun.toml and start it again:`),
+    h("p", null, `${name} keeps no events. To see the last ones here, set this in its railgun.toml:`),
     copyable("[console]\nsamples = 200\n"),
-    h("p", null, "Or in its environment: ", h("code", null, "RAILGUN_CONSOLE__SAMPLES=200"), "."),
+    h("p", null, "Or in its environment: ", h("code", null, "RAILGUN_CONSOLE__SAMPLES=200"), ". Then start it again."),
     h(
       "p",
       null,
