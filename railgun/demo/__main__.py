@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LATER_AT = 0.25
 # Of a server that is shown: the last events with their replies are in its memory, for the console.
 _KEEPS_EVENTS = {"RAILGUN_CONSOLE__SAMPLES": "1000"}
+# How many payments that are fraud are named then.
+_NAMED = 5
 # How often a server that is kept is looked after.
 _LOOK_S = 0.5
 
@@ -107,16 +109,21 @@ def _run(console: Console, options: argparse.Namespace) -> int:
         if made is not None:
             is_equal &= _show_payments(console, live, made, paid)
         if options.show:
-            is_equal &= _keep(console, live, server)
+            assert made is not None
+            is_equal &= _keep(console, live, server, list(made.labels)[-_NAMED:])
     return 0 if is_equal else 1
 
 
-def _keep(console: Console, live: bool, server: "Server") -> bool:
-    """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well."""
+def _keep(console: Console, live: bool, server: "Server", fraud: "Sequence[str]") -> bool:
+    """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well.
+
+    fraud: ids of the last payments that are.
+    """
     from railgun.demo.payments_run import STREAM
     from railgun.demo.processes import ServerError
 
     console.print()
+    console.print(f"The last planted fraud: {', '.join(fraud)}", soft_wrap=True)
     try:
         with suppress(KeyboardInterrupt):
             console.print(f"The payments are at {server.url}/#/live/{STREAM} until Ctrl-C", soft_wrap=True)
@@ -197,7 +204,7 @@ def _score(
         else:
             scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
         scoring.run()
-    paid = [] if made is None else _score_payments(console, live, client, made)
+    paid = [] if made is None else _score_payments(console, live, client, made, shows=options.show)
     if nodes is not None:
         with _doing(console, live, "Making all copies again"):
             nodes.await_whole()
@@ -210,14 +217,16 @@ def _score(
     return scoring.found, paid, watch, server
 
 
-def _score_payments(console: Console, live: bool, client: "Client", made: "Payments") -> list[dict[str, Any]]:
+def _score_payments(
+    console: Console, live: bool, client: "Client", made: "Payments", *, shows: bool
+) -> list[dict[str, Any]]:
     """Return the metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
-    from railgun.demo.payments_run import register_library, score
+    from railgun.demo.payments_run import register_library, score, score_to_show
 
     metrics = register_library(client)
     begin_s = time.perf_counter()
     with _doing(console, live, f"Scoring {len(made.events):,} made-up payments"):
-        paid = score(client, made.events)
+        paid = score_to_show(client, made) if shows else score(client, made.events)
     console.print(
         f"{len(paid):,} made-up payments, {len(made.labels):,} of them planted fraud, all {metrics} metrics of "
         f"config/examples/payments.toml each: {len(paid) / (time.perf_counter() - begin_s):,.0f} events/s",
