@@ -44,7 +44,7 @@ kernels: $(DEMO_STAMP)  ## compile the kernels into their cache, once
 	@$(BIN)/python -m railgun.kernels
 
 demo: kernels  ## score a year of real flights over HTTP, then payments with planted fraud; check both by brute force
-	@$(BIN)/python -m railgun.demo
+	@$(BIN)/python -m railgun.demo $(if $(SHOW),--show)
 
 demo-kafka: kernels  ## the flights through topics of a local Kafka broker (Java 17)
 	@$(BIN)/python -m railgun.demo --kafka

@@ -15,6 +15,7 @@ from frontend.http.service import SWITCH_INTERVAL_S, Reload, Service, listen
 from railgun.catalog.model import Definitions
 from railgun.compiling import COMPILING, Compiling
 from railgun.config.settings import EngineSettings, Settings
+from railgun.config.shown import settings_shown
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import as_engine_errors
@@ -49,7 +50,8 @@ def serve(
         settings.console,
     )
     with contextlib.closing(listener):
-        service = Service(settings.http, backend, listener, on_ready, reload=reload)
+        shown = settings_shown(settings)
+        service = Service(settings.http, backend, listener, on_ready, reload=reload, shown=shown)
         return uvloop.run(service.run())
 
 

@@ -7,7 +7,7 @@ Every error is answered with a problem object. Probes are the routes for monitor
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from frontend.access.audit import has_line, note_refusal
@@ -61,6 +61,7 @@ class Application:
     """An ASGI application over a backend.
 
     stopping: set when streams of lines are to end.
+    shown: all settings without secrets, for support bundles.
     telemetry: the text of `/metrics`; if None, that route answers 404.
     single_events: scores requests of one event. Connections hand these requests to it, and not to the application.
     guard: decides about each request before its body is read and before its stream is looked up.
@@ -68,8 +69,10 @@ class Application:
     Raises ConfigError, TokenFileError and OSError if the configured tokens cannot be read, or contradict each other.
     """
 
-    def __init__(self, backend: Backend, settings: HttpSettings) -> None:
-        self._backend, self._settings = backend, settings
+    def __init__(
+        self, backend: Backend, settings: HttpSettings, shown: Mapping[str, Any] | None = None
+    ) -> None:
+        self._backend, self._settings, self._shown = backend, settings, shown or {}
         self.telemetry: Telemetry | None = None
         self.in_flight = InFlight(settings.in_flight_limit_events, settings.in_flight_limit_bytes)
         self.stopping = asyncio.Event()
@@ -121,9 +124,17 @@ class Application:
         """Make the pages, which takes half a second, on any thread. Requests for pages wait for it; events do not."""
         with self._preparing:
             if self._pages is None:
+                from frontend.http.bundle_parts import bundle_parts
                 from frontend.http.pages import pages_of
 
-                self._pages = pages_of(self._backend, self._settings, self.live.front_end())
+                telemetry = self.telemetry
+                parts = bundle_parts(
+                    self._backend,
+                    self.live.answer,
+                    None if telemetry is None else lambda: telemetry.text()[0],
+                    self._shown,
+                )
+                self._pages = pages_of(self._backend, self._settings, self.live.front_end(), parts)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

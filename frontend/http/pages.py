@@ -6,8 +6,8 @@ a third of the time of all imports of a server.
 
 import asyncio
 import warnings
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,6 +17,7 @@ import railgun
 from frontend.access.caller import for_caller_of
 from frontend.backend.backend import Backend
 from frontend.http.asgi import Message, encoder
+from frontend.http.bundle_parts import about
 from frontend.http.openapi import DOCS_POLICY, DOCS_STYLE, describe, docs_page
 from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
@@ -27,6 +28,8 @@ from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
 from frontend.pages.samples.routes import samples
+from frontend.pages.support.archive import Part
+from frontend.pages.support.routes import bundles
 from frontend.pages.values.routes import values
 from frontend.pages.whoami import callers
 from frontend.problems import ProblemError, of_defect
@@ -37,10 +40,13 @@ from railgun.config.settings import HttpSettings
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend, settings: HttpSettings, front_end: Mapping[str, Any]) -> FastAPI:
+def pages_of(
+    backend: Backend, settings: HttpSettings, front_end: Mapping[str, Any], parts: Sequence[Part] = ()
+) -> FastAPI:
     """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
 
     front_end: name and start of this process, which answers about its memory say.
+    parts: of a support bundle.
     """
     pages = FastAPI(
         title="Railgun",
@@ -57,6 +63,7 @@ def pages_of(backend: Backend, settings: HttpSettings, front_end: Mapping[str, A
     handlers |= samples(backend.samples, backend.scoring, front_end)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
+    handlers |= bundles(parts, partial(about, front_end), str(front_end.get("name", "")))
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():
         pages.add_api_route(route.path, function, methods=[route.method], **described)
     pages.add_exception_handler(ProblemError, _on_problem)

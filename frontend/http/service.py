@@ -11,10 +11,10 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
 from prometheus_client.registry import Collector
@@ -83,6 +83,7 @@ class Service:
     on_ready: is called with the URL once events are taken.
     collectors: for `/metrics`, beside those of every server.
     reload: is called at SIGHUP with the guard and TLS.
+    shown: all settings without secrets, for support bundles.
 
     Raises ConfigError, TokenFileError, CertificateError and OSError for tokens and certificates that cannot be used.
     """
@@ -95,6 +96,7 @@ class Service:
         on_ready: Callable[[str], None] | None = None,
         collectors: Sequence[Collector] = (),
         reload: Reload | None = None,
+        shown: Mapping[str, Any] | None = None,
     ) -> None:
         self._reload = reload
         self._settings, self._backend, self._listener = settings, backend, listener
@@ -104,7 +106,7 @@ class Service:
         scheme = "http" if self.tls is None else "https"
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._on_ready = on_ready
-        self.application = Application(backend, settings)
+        self.application = Application(backend, settings, shown)
         if self.tls is not None:
             collectors = [*collectors, TlsCollector(self.tls)]
         self.application.telemetry = exposition(backend, self.application.in_flight, collectors)

@@ -17,6 +17,7 @@ from frontend.kafka.telemetry import ExchangeCollector, LogsCollector, Unanswere
 from frontend.topics.telemetry import InputCollector
 from railgun.catalog.model import Definitions
 from railgun.config.settings import Settings
+from railgun.config.shown import settings_shown
 from railgun.messaging.kafka.configured import check_pass_through, kafka_settings
 
 
@@ -56,6 +57,7 @@ def serve_frontend(
                 InputCollector(lambda: backend.inputs),
             ],
             reload if reload is None or beside is None else beside.reloading_too(reload),
+            settings_shown(settings),
         )
         if beside is None:
             return uvloop.run(service.run())

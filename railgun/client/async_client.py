@@ -104,6 +104,7 @@ class AsyncClient(Connected):
     live = _awaited(calls.live)
     is_ready = _awaited(calls.is_ready)
     change_log = _awaited(operations.change_log)
+    bundle = _awaited(operations.bundle)
     cluster = _awaited(operations.cluster)
     what_if = _awaited(operations.what_if)
     drain = _awaited(operations.drain)

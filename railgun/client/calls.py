@@ -261,6 +261,12 @@ def read_tables(session: Session, path: str, name: str) -> Steps[list[dict[str, 
     return tables_of(answer.content, session.place(path), name)
 
 
+def read_bytes(session: Session, path: str) -> Steps[bytes]:
+    """Read what is at a path, as it is."""
+    answer = yield from _send(session, "GET", path, b"", repeat_read)
+    return answer.content
+
+
 def change(session: Session, method: str, path: str, body: Mapping[str, Any] | None = None) -> Steps[Answer]:
     """Request a change. It is not repeated if the connection is lost."""
     content = b"" if body is None else msgspec.json.encode(body)

@@ -94,6 +94,7 @@ class Client(Connected):
     live = _blocking(calls.live)
     is_ready = _blocking(calls.is_ready)
     change_log = _blocking(operations.change_log)
+    bundle = _blocking(operations.bundle)
     cluster = _blocking(operations.cluster)
     what_if = _blocking(operations.what_if)
     drain = _blocking(operations.drain)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from railgun.client.address import node_path, stream_path
-from railgun.client.calls import change, read_table, read_tables
+from railgun.client.calls import change, read_bytes, read_table, read_tables
 from railgun.client.replies import table_of
 from railgun.client.steps import Session, Steps
 
@@ -32,6 +32,13 @@ def change_log(session: Session, limit: int, before: int | None = None) -> Steps
     """
     query = urlencode({"limit": limit, **({} if before is None else {"before": before})})
     return read_tables(session, f"/v1/log?{query}", "changes")
+
+
+def bundle(session: Session) -> Steps[bytes]:
+    """Return a support bundle, which is a ZIP file: versions, settings without secrets, status, cluster, figures, the
+    last changes. Its `about.json` says what is missing, and why.
+    """
+    return read_bytes(session, "/v1/bundle")
 
 
 def drain(session: Session, node: str, *, fewer_copies: bool = False) -> Steps[dict[str, Any]]:

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # On a cluster a metric is added after this share of the departures. Half-way, a node is killed there.
 _LATER_AT = 0.25
+# Of a server that is shown: the last events with their replies are in its memory, for the console.
+_KEEPS_EVENTS = {"RAILGUN_CONSOLE__SAMPLES": "1000"}
+# How many payments that are fraud are named then.
+_NAMED = 5
+# How often a server that is kept is looked after.
+_LOOK_S = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="on three nodes, of which one is killed half-way and comes back",
     )
+    way.add_argument(
+        "--show",
+        action="store_true",
+        help="keep the server until Ctrl-C, with the payments, to look at them in its console",
+    )
     parser.add_argument("--plain", action="store_true", help="lines instead of the board")
     return parser
 
@@ -73,28 +84,58 @@ def _run(console: Console, options: argparse.Namespace) -> int:
 
     live = console.is_terminal and not options.plain
     seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
-    try:
-        with _doing(console, live, "Reading a year of departures"):
-            flights = read_flights()[: options.events]
-        sample = choose(flights, options.sample, seed)
-        # Otherwise the server would do it, and not be ready for minutes.
-        with _doing(console, live, "Compiling kernels, unless that was done before"):
-            Compiling().run()
-        made = None if options.kafka or options.cluster else payments(seed)
-        found, paid, watch = _score(console, live, flights, sample, made, options)
-    except (DataMissingError, ServerError, ClientError, RefusedError) as error:
-        console.print(str(error), markup=False, soft_wrap=True)
-        return 2
-    with _doing(console, live, f"Computing {len(sample):,} departures anew, by brute force"):
-        verdict = check(flights, found, watch)
-    checked = (
-        f"sample of {len(sample):,} departures (seed {seed}), all {len(definitions().metrics)} metrics of each and the "
-        "one added while it ran"
-    )
-    is_equal = _tell(console, verdict, checked)
-    if made is not None:
-        is_equal &= _show_payments(console, live, made, paid)
+    with ExitStack() as stack:
+        try:
+            with _doing(console, live, "Reading a year of departures"):
+                flights = read_flights()[: options.events]
+            sample = choose(flights, options.sample, seed)
+            # Otherwise the server would do it, and not be ready for minutes.
+            with _doing(console, live, "Compiling kernels, unless that was done before"):
+                Compiling().run()
+            made = None if options.kafka or options.cluster else payments(seed)
+            found, paid, watch, server = _score(console, live, stack, flights, sample, made, options)
+        except (DataMissingError, ServerError, ClientError, RefusedError) as error:
+            console.print(str(error), markup=False, soft_wrap=True)
+            return 2
+        if not options.show:
+            stack.close()
+        with _doing(console, live, f"Computing {len(sample):,} departures anew, by brute force"):
+            verdict = check(flights, found, watch)
+        checked = (
+            f"sample of {len(sample):,} departures (seed {seed}), all {len(definitions().metrics)} metrics of each "
+            "and the one added while it ran"
+        )
+        is_equal = _tell(console, verdict, checked)
+        if made is not None:
+            is_equal &= _show_payments(console, live, made, paid)
+        if options.show:
+            assert made is not None
+            is_equal &= _keep(console, live, server, list(made.labels)[-_NAMED:])
     return 0 if is_equal else 1
+
+
+def _keep(console: Console, live: bool, server: "Server", fraud: "Sequence[str]") -> bool:
+    """Keep the server until Ctrl-C, and stop it. Returns False if it has ended by itself, or not well.
+
+    fraud: ids of the last payments that are.
+    """
+    from railgun.demo.payments_run import STREAM
+    from railgun.demo.processes import ServerError
+
+    console.print()
+    console.print(f"The last planted fraud: {', '.join(fraud)}", soft_wrap=True)
+    try:
+        with suppress(KeyboardInterrupt):
+            console.print(f"The payments are at {server.url}/#/live/{STREAM} until Ctrl-C", soft_wrap=True)
+            while True:
+                server.check()
+                time.sleep(_LOOK_S)
+        with _doing(console, live, "Stopping the server"):
+            server.stop()
+    except ServerError as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+        return False
+    return True
 
 
 def _tell(console: Console, verdict: "Verdict", checked: str) -> bool:
@@ -123,14 +164,16 @@ def _show_payments(console: Console, live: bool, made: "Payments", paid: "Sequen
 def _score(
     console: Console,
     live: bool,
+    stack: ExitStack,
     flights: "Sequence[Flight]",
     sample: set[int],
     made: "Payments | None",
     options: argparse.Namespace,
-) -> "tuple[dict[int, dict[str, Any]], list[dict[str, Any]], Watch]":
-    """Score all departures and payments on processes of the demo's own.
+) -> "tuple[dict[int, dict[str, Any]], list[dict[str, Any]], Watch, Server]":
+    """Score all departures and payments on processes of the demo's own, which end with `stack`.
 
-    Returns the metrics of the sampled departures, those of all payments, and the watch that has shown the departures.
+    Returns the metrics of the sampled departures, those of all payments, the watch that has shown the departures, and
+    the server; it is stopped unless it is to be shown.
     Raises ServerError, ClientError, RefusedError, DataMissingError.
     """
     from railgun.demo.board import Board, PlainLines
@@ -138,48 +181,52 @@ def _score(
     from railgun.demo.nodes import PARTITIONS, FailingNodes
     from railgun.demo.run import Scoring, register
 
-    with TemporaryDirectory(prefix="railgun-demo-") as folder, ExitStack() as stack:
-        broker = _broker(console, live, stack, Path(folder)) if options.kafka or options.cluster else None
-        server = _server(console, live, stack, Path(folder), broker, is_cluster=options.cluster)
-        client = stack.enter_context(_client(server.url, broker if options.kafka else None))
-        nodes = None
-        if options.cluster:
-            nodes = _nodes(console, live, stack, Path(folder), broker, server.url)
-        register(client, definitions(1 if nodes is None else PARTITIONS))
-        if nodes is not None:
-            with _doing(console, live, "Making two copies of each task"):
-                nodes.await_whole()
-        console.print(
-            f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, "
-            f"{_way(options, server.url, broker)}, every event durable before it is answered",
-            soft_wrap=True,
-        )
-        with Board(console, server.url, nodes) if live else PlainLines(console, nodes) as watch:
-            if nodes is None:
-                scoring = Scoring(client, flights, sample, watch)
-            else:
-                scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
-            scoring.run()
-        paid = [] if made is None else _score_payments(console, live, client, made)
-        if nodes is not None:
-            with _doing(console, live, "Making all copies again"):
-                nodes.await_whole()
-            console.print(nodes.as_shown(), markup=False, soft_wrap=True)
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="railgun-demo-")))
+    broker = _broker(console, live, stack, folder) if options.kafka or options.cluster else None
+    server = _server(console, live, stack, folder, broker, is_cluster=options.cluster, shows=options.show)
+    client = stack.enter_context(_client(server.url, broker if options.kafka else None))
+    nodes = None
+    if options.cluster:
+        nodes = _nodes(console, live, stack, folder, broker, server.url)
+    register(client, definitions(1 if nodes is None else PARTITIONS))
+    if nodes is not None:
+        with _doing(console, live, "Making two copies of each task"):
+            nodes.await_whole()
+    console.print(f"Look while it runs: {server.url}/", soft_wrap=True)
+    console.print(
+        f"{len(flights):,} departures, {len(definitions().metrics)} exact metrics each, "
+        f"{_way(options, server.url, broker)}, every event durable before it is answered",
+        soft_wrap=True,
+    )
+    with Board(console, server.url, nodes) if live else PlainLines(console, nodes) as watch:
+        if nodes is None:
+            scoring = Scoring(client, flights, sample, watch)
+        else:
+            scoring = Scoring(client, flights, sample, FailingNodes(nodes, watch), _LATER_AT)
+        scoring.run()
+    paid = [] if made is None else _score_payments(console, live, client, made, shows=options.show)
+    if nodes is not None:
+        with _doing(console, live, "Making all copies again"):
+            nodes.await_whole()
+        console.print(nodes.as_shown(), markup=False, soft_wrap=True)
+    if not options.show:
         with _doing(console, live, "Stopping the server" if nodes is None else "Stopping all of it"):
             server.stop()
             if nodes is not None:
                 nodes.stop()
-    return scoring.found, paid, watch
+    return scoring.found, paid, watch, server
 
 
-def _score_payments(console: Console, live: bool, client: "Client", made: "Payments") -> list[dict[str, Any]]:
+def _score_payments(
+    console: Console, live: bool, client: "Client", made: "Payments", *, shows: bool
+) -> list[dict[str, Any]]:
     """Return the metrics of every payment. Raises ClientError, RefusedError, DataMissingError."""
-    from railgun.demo.payments_run import register_library, score
+    from railgun.demo.payments_run import register_library, score, score_to_show
 
     metrics = register_library(client)
     begin_s = time.perf_counter()
     with _doing(console, live, f"Scoring {len(made.events):,} made-up payments"):
-        paid = score(client, made.events)
+        paid = score_to_show(client, made) if shows else score(client, made.events)
     console.print(
         f"{len(paid):,} made-up payments, {len(made.labels):,} of them planted fraud, all {metrics} metrics of "
         f"config/examples/payments.toml each: {len(paid) / (time.perf_counter() - begin_s):,.0f} events/s",
@@ -198,13 +245,22 @@ def _broker(console: Console, live: bool, stack: ExitStack, folder: Path) -> str
 
 
 def _server(
-    console: Console, live: bool, stack: ExitStack, folder: Path, broker: str | None, *, is_cluster: bool
+    console: Console,
+    live: bool,
+    stack: ExitStack,
+    folder: Path,
+    broker: str | None,
+    *,
+    is_cluster: bool,
+    shows: bool,
 ) -> "Server":
     from railgun.demo.processes import Server
 
-    words = ("frontend",) if is_cluster else ("serve", "--data", str(folder / "data"))
+    words: tuple[str, ...] = ("frontend",) if is_cluster else ("serve", "--data", str(folder / "data"))
+    if broker is not None:
+        words += ("--broker", broker)
     with _doing(console, live, f"Starting `railgun {words[0]}`"):
-        return stack.enter_context(Server(*words, *(() if broker is None else ("--broker", broker))))
+        return stack.enter_context(Server(*words, settings=_KEEPS_EVENTS if shows else {}))
 
 
 def _nodes(

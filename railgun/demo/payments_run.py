@@ -1,6 +1,7 @@
 """The demo's second part: scores payments with planted fraud, and measures how well the library's metrics find it."""
 
 import sysconfig
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,11 @@ _CONFIG = Path(__file__).parents[2] / "config"
 # An installed Railgun has the folder `config` as `share/railgun` of its environment.
 _INSTALLED = Path(sysconfig.get_path("data")) / "share" / "railgun"
 LIBRARY = (_CONFIG if _CONFIG.is_dir() else _INSTALLED) / "examples" / "payments.toml"
+
+
+SLOW_EVENTS = 100
+"""How many payments are sent slowly if they are to be shown."""
+_SLOW_BATCH, _SLOW_S = 5, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,20 @@ def score(client: Client, events: Sequence[dict[str, Any]]) -> list[dict[str, An
         batch = events[first : first + BATCH_EVENTS]
         found += metrics_of(client.score_lines(STREAM, lines_of(batch)), len(batch))
     return found
+
+
+def score_to_show(client: Client, made: Payments) -> list[dict[str, Any]]:
+    """Return the metrics of every payment, as `score` does, and have the server keep the last ones that are fraud.
+
+    A server keeps only some of the events of a second, so those up to the last fraud are sent slowly.
+    """
+    end = max((row + 1 for row, each in enumerate(made.events) if each["tx_id"] in made.labels), default=0)
+    begin = max(0, end - SLOW_EVENTS)
+    found = score(client, made.events[:begin])
+    for first in range(begin, end, _SLOW_BATCH):
+        found += score(client, made.events[first : min(end, first + _SLOW_BATCH)])
+        time.sleep(_SLOW_S)
+    return found + score(client, made.events[end:])
 
 
 def separations(made: Payments, found: Sequence[dict[str, Any]]) -> list[Separation]:

@@ -60,6 +60,8 @@ class NodeCollector(Collector):
             samples["railgun_node_unit_starts_total"].append((index, float(unit.starts)))
         heard = {} if self._leader is None else self._leader.heartbeat
         samples["railgun_cluster_leads"].append(((), float(bool(heard.get("leads")))))
+        if heard.get("clock_ahead_ms") is not None:
+            samples["railgun_node_clock_ahead_seconds"].append(((), float(heard["clock_ahead_ms"]) / 1_000))
         for name, value in (heard.get("cluster") or {}).items():
             samples[f"railgun_cluster_{name}"].append(((), float(value)))
         heard = {} if self._transfer is None else self._transfer.heartbeat

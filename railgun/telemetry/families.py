@@ -328,6 +328,12 @@ NODE = (
         "railgun_node_unit_starts_total", FamilyKind.COUNTER, ("unit",), "times that the unit was started"
     ),
     Family(
+        "railgun_node_clock_ahead_seconds",
+        FamilyKind.GAUGE,
+        (),
+        "how far the clock of the node's machine is ahead of the brokers'; below 0: behind",
+    ),
+    Family(
         "railgun_cluster_leads",
         FamilyKind.GAUGE,
         (),

@@ -12,6 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from railgun.access.binding import ExposedError
+from railgun.access.browsers import Hosts
 from railgun.broker.artifacts import KAFKA_VERSION
 from railgun.broker.commands import Ports, properties
 from railgun.cli.frontend import FRONTEND
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMMANDS = (SERVE, FRONTEND, NODE)
 NODES = ("node-0", "node-1", "node-2")
+MONITORING = {"prometheus", "grafana"}
 
 
 def _compose() -> dict[str, Any]:
@@ -45,7 +47,10 @@ def _lines(word: str) -> list[str]:
 
 
 def test_the_clusters_services() -> None:
-    assert set(_services()) == {"kafka", "frontend", *NODES}
+    assert set(_services()) == {"kafka", "frontend", *NODES, *MONITORING}
+    assert {
+        name for name, each in _services().items() if each.get("profiles") == ["monitoring"]
+    } == MONITORING
     assert _services()["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
 
 
@@ -167,8 +172,49 @@ def test_data_outlives_containers() -> None:
         [volume] = services[name]["volumes"]
         place = volume.partition(":")[2]
         assert services[name]["command"][services[name]["command"].index("--data") + 1].startswith(place)
-    named = {volume.partition(":")[0] for each in services.values() for volume in each.get("volumes", [])}
-    assert named == set(_compose()["volumes"])
+    sources = {volume.partition(":")[0] for each in services.values() for volume in each.get("volumes", [])}
+    assert {each for each in sources if not each.startswith("./")} == set(_compose()["volumes"])
+
+
+def _mounted(service: str) -> dict[str, Path]:
+    """What of this tree a service has, by its path there."""
+    volumes = [each.split(":") for each in _services()[service]["volumes"]]
+    return {place: ROOT / source for source, place, *_ in volumes if source.startswith("./")}
+
+
+def test_prometheus_has_its_rules_and_scrapes_every_process() -> None:
+    """By a name that the process answers: without tokens a server refuses those that it does not know."""
+    mounted = _mounted("prometheus")
+    config = Path("/etc/prometheus/prometheus.yml")
+    settings = yaml.safe_load(mounted[str(config)].read_text(encoding="utf-8"))
+    assert [mounted[str(config.parent / rules)] for rules in settings["rule_files"]] == [
+        ROOT / "config/alerts.yml"
+    ]
+    jobs = settings["scrape_configs"]
+    assert all(job["job_name"].startswith("railgun") for job in jobs)
+    targets = [target for job in jobs for each in job["static_configs"] for target in each["targets"]]
+    asked = {}
+    for name, _, port in (target.partition(":") for target in targets):
+        environment = _services()[name]["environment"]
+        assert Hosts(load_settings(None, environment).http.hosts).are_trusted(name.encode())
+        asked[name] = environment["RAILGUN_CLUSTER__METRICS_PORT"] if name in NODES else "8080"
+        assert asked[name] == port
+    assert set(asked) == {"frontend", *NODES}
+
+
+def test_grafana_has_the_dashboards_and_asks_prometheus() -> None:
+    mounted = _mounted("grafana")
+    [provider] = yaml.safe_load(
+        mounted["/etc/grafana/provisioning/dashboards/railgun.yml"].read_text(encoding="utf-8")
+    )["providers"]
+    folder = mounted[provider["options"]["path"]]
+    assert {path.name for path in folder.glob("*.json")} == {"on-call.json", "capacity.json"}
+    [source] = yaml.safe_load(
+        mounted["/etc/grafana/provisioning/datasources/railgun.yml"].read_text(encoding="utf-8")
+    )["datasources"]
+    assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
+    for name in MONITORING:
+        assert all(each.startswith("127.0.0.1:") for each in _services()[name]["ports"])
 
 
 def test_the_broker_is_set_up_like_the_local_one() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from railgun.client.client import Client
 from railgun.demo import __main__ as demo
 from railgun.demo import flights as data
 from railgun.demo.board import Board
@@ -99,6 +100,44 @@ def test_asked_to_end_it_leaves_nothing(tmp_path: Path, asked: signal.Signals) -
         rest = process.stdout.read()
     assert "interrupted" in rest
     assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+SHOWN_IN_SMALL = """
+import signal, sys
+from railgun.demo import __main__ as demo, payments
+from railgun.demo.payments import CARDS_MIN, DAYS_MIN
+payments.payments = lambda seed, made=payments.payments: made(seed, CARDS_MIN, DAYS_MIN)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.default_int_handler)
+sys.exit(demo.main(["--show", "--plain", "--events", "500", "--sample", "10"]))
+"""
+
+
+def test_its_server_stays_until_it_is_asked_to_end(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-u", "-c", SHOWN_IN_SMALL]
+    said, url = "", "?"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            found = re.search(r"The payments are at (http://[\d.:]+)/#/(\S+) until Ctrl-C", line)
+            if found is not None:
+                url = found[1]
+                try:
+                    with Client(url) as client:
+                        names = [each["name"] for each in client.streams()]
+                        kept = str(client.samples("payments", limit=1_000))
+                finally:
+                    process.send_signal(signal.SIGINT)
+    assert names == ["flights", "payments"]
+    [fraud] = re.findall("The last planted fraud: (.*)", said)
+    assert any(each in kept for each in fraud.split(", "))
+    assert process.returncode == 0, said
+    assert f"Look while it runs: {url}/\n" in said
+    assert "Stopping the server" in said
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
 

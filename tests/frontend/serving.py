@@ -14,7 +14,8 @@ import uvloop
 
 from frontend.embedded.backend import EmbeddedBackend
 from frontend.http.service import Service, listen
-from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings, Settings
+from railgun.config.shown import settings_shown
 from railgun.engine.engine import Engine
 
 PATIENCE_S = 60.0
@@ -82,7 +83,8 @@ def server(
 
     listener = listen(settings)
     backend = EmbeddedBackend(opening, console=console)
-    service = Service(settings, backend, listener)
+    shown = settings_shown(Settings(http=settings, console=console))
+    service = Service(settings, backend, listener, shown=shown)
     running = Server(service, backend, lambda: opened[-1], context)
 
     def ended(code: int) -> None:

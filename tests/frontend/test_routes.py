@@ -57,6 +57,7 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "docs_style", None, 200),
     ("GET", "whoami", None, 200),
     ("GET", "change_log", None, 200),
+    ("GET", "bundle", None, 200),
     ("GET", "alive", None, 200),
     ("GET", "ready", None, 200),
     ("GET", "metrics", None, 200),

@@ -163,3 +163,21 @@ def test_the_figures_of_the_transfer_process_are_the_nodes(tmp_path: Path) -> No
     assert {name for name in found if name.startswith("railgun_transfer_")} == {
         f"railgun_transfer_{name}" for name in Figures().now()
     }
+
+
+def test_how_far_the_clock_is_ahead_is_said_once_it_is_known(tmp_path: Path) -> None:
+    leader = ChildProcess(1, [])
+    collector = NodeCollector([], tmp_path, "1", leader)
+
+    def said() -> list[float]:
+        return [
+            sample.value
+            for family in collector.collect()
+            for sample in family.samples
+            if family.name == "railgun_node_clock_ahead_seconds"
+        ]
+
+    leader.heartbeat = {"version": 1, "ready": True, "leads": False, "clock_ahead_ms": None}
+    assert said() == []
+    leader.heartbeat = {**leader.heartbeat, "clock_ahead_ms": -1_500}
+    assert said() == [-1.5]

@@ -33,7 +33,7 @@ def links(tree: Tree) -> Iterator[str]:
             elif (
                 anchor
                 and linked.suffix == ".md"
-                and anchor not in _anchors(linked.read_text(encoding="utf-8"))
+                and anchor not in anchors(linked.read_text(encoding="utf-8"))
             ):
                 yield f"{path}: link to {target}, but no heading there has this anchor"
 
@@ -81,6 +81,12 @@ def decisions(tree: Tree) -> Iterator[str]:
                 yield f"{path}: no heading {part!r}"
 
 
+def anchors(text: str) -> set[str]:
+    """The anchors that code hosts give the headings of a page."""
+    headings = _HEADING.findall(_FENCE.sub("\n", text))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def _has_command(root: Path, word: str) -> bool:
     command = [sys.executable, "-m", "railgun", word, "--help"]
     return subprocess.run(command, cwd=root, capture_output=True, timeout=60).returncode == 0
@@ -96,9 +102,3 @@ def _code(text: str) -> list[str]:
 
 def _without_code(text: str) -> str:
     return _CODE_SPAN.sub("", _INDENTED.sub("\n", _FENCE.sub("\n", text)))
-
-
-def _anchors(text: str) -> set[str]:
-    """The anchors that code hosts give the headings of a page."""
-    headings = _HEADING.findall(_FENCE.sub("\n", text))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

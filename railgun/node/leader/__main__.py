@@ -71,15 +71,18 @@ def main(words: Sequence[str] | None = None) -> int:
 
     said: dict[str, object] = {}
     health: ClusterHealth | None = None
+    clock_ahead_ms: int | None = None
     due_s = 0.0
 
     def tell(leading: Leading) -> None:
-        nonlocal said, health, due_s
+        nonlocal said, health, clock_ahead_ms, due_s
         now_s = time.monotonic()
         if now_s >= due_s:
             due_s, health = now_s + _HEALTH_S, leading.health()
+            clock_ahead_ms = leading.clock_ahead_ms
         cluster = asdict(health) if health is not None and leading.leads else None
         news: dict[str, object] = {"leads": leading.leads, "plan": leading.plan.epoch, "cluster": cluster}
+        news["clock_ahead_ms"] = clock_ahead_ms
         if news != said:
             said = news
             say(ready=True, **news)

@@ -139,6 +139,11 @@ class Leading:
         """The newest plan that was read or written."""
         return self._plan.plan
 
+    @property
+    def clock_ahead_ms(self) -> int | None:
+        """How far the clock of this machine is ahead of the brokers'; None while that is not known."""
+        return self._clock_check.ahead_ms
+
     def health(self) -> ClusterHealth | None:
         """Return the health of the cluster, if this node leads it."""
         if not self.leads:

@@ -46,6 +46,7 @@ ALLOWED: dict[str, Any] = {
     "status": METRICS,
     "whoami": EVERY_TOKEN,
     "change_log": OPERATE,
+    "bundle": OPERATE,
     "begin_deepening": DEFINE,
     "show_deepening": READ,
     "give_up_deepening": DEFINE,

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from frontend.backend.backend import Backend
 from frontend.embedded.serving import open_engine
 from frontend.http.pages import pages_of
 from railgun.compiling import Compiling
-from railgun.config.settings import EngineSettings, HttpSettings
+from railgun.config.settings import EngineSettings
 from railgun.engine import configured
 from railgun.engine.engine import Engine
 from railgun.engine.errors import FolderError
@@ -93,10 +92,10 @@ def test_pages_asked_for_while_they_are_made_wait(
     """Events do not."""
     may_be_made, made = threading.Event(), list[object]()
 
-    def slowly(backend: Backend, settings: HttpSettings, front_end: dict[str, Any]) -> FastAPI:
-        made.append(backend)
+    def slowly(*given: Any) -> FastAPI:
+        made.append(given)
         assert may_be_made.wait(PATIENCE_S)
-        return pages_of(backend, settings, front_end)
+        return pages_of(*given)
 
     monkeypatch.setattr("frontend.http.pages.pages_of", slowly)
     with payments.serve() as running, ThreadPoolExecutor(2) as pool:

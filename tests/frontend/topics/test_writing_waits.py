@@ -82,7 +82,7 @@ class StuckOutput(HeldOutput):
 
 def means_of(exchange: Any) -> Any:
     """What a stream's way is made with, as far as answers need it."""
-    return SimpleNamespace(exchange=exchange)
+    return SimpleNamespace(exchange=exchange, samples=None)
 
 
 def test_what_may_not_be_written_for_now_is_waited_with() -> None:

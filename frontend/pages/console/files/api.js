@@ -60,25 +60,44 @@ export function mayReadSome(who) {
  *
  * body: a value; or `text`, its JSON.  read: reads the answer.
  */
-export async function ask(path, { method = "GET", body, text: written, read = JSON.parse, signal } = {}) {
+export async function ask(path, { read = JSON.parse, ...options } = {}) {
+  const { status, content } = await answered(path, options, (answer) => answer.text());
+  return parsed(content, status, read);
+}
+
+/** Has the browser save the file that a route answers. Throws as `ask` does. */
+export async function download(path) {
+  const { content, headers } = await answered(path, {}, (answer) => answer.blob());
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = /filename="([^"]+)"/.exec(headers.get("Content-Disposition"))?.[1] ?? "railgun";
+  link.click();
+  // The browser reads it after this call.
+  setTimeout(() => URL.revokeObjectURL(url), PATIENCE_MS);
+}
+
+/** Returns what a route answers. take: takes the content of a good answer. */
+async function answered(path, { method = "GET", body, text, signal } = {}, take) {
   const sent = token();
   const headers = {};
   if (sent) {
     headers.Authorization = `Bearer ${sent}`;
   }
-  const content = body === undefined ? written : JSON.stringify(body);
-  if (content !== undefined) {
+  const said = body === undefined ? text : JSON.stringify(body);
+  if (said !== undefined) {
     headers["Content-Type"] = "application/json";
   }
   const patience = AbortSignal.timeout(PATIENCE_MS);
   const ends = signal ? AbortSignal.any([signal, patience]) : patience;
-  let status, text, title;
+  let status, content, title, answeredHeaders;
   try {
-    const asked = { method, headers, body: content };
+    const asked = { method, headers, body: said };
     const answer = await fetch(path, { ...asked, cache: "no-store", redirect: "error", signal: ends });
     status = answer.status;
     title = answer.statusText;
-    text = await answer.text();
+    answeredHeaders = answer.headers;
+    content = await (answer.ok ? take(answer) : answer.text());
   } catch (error) {
     signal?.throwIfAborted();
     disconnected();
@@ -86,9 +105,9 @@ export async function ask(path, { method = "GET", body, text: written, read = JS
   }
   connected();
   if (status >= 200 && status < 300) {
-    return parsed(text, status, read);
+    return { status, content, headers: answeredHeaders };
   }
-  const problem = problemOf(status, title, text);
+  const problem = problemOf(status, title, content);
   if (status === 401 && sent === token()) {
     session.dispatchEvent(new CustomEvent("refused", { detail: sent ? problem.detail : "" }));
   }

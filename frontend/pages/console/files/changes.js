@@ -1,6 +1,6 @@
 // Who changed which stream or metric, the newest first.
 
-import { ask } from "./api.js";
+import { ask, download } from "./api.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { Page } from "./page.js";
@@ -29,12 +29,15 @@ class Changes extends Page {
   #isWhole = false;
   #askedMs = null;
   #refused = null;
+  #bundle = { askedMs: null, refused: null };
 
   begin() {
     this.changes = this.poll(`/v1/log?limit=${LIMIT}`, EVERY_MS);
     this.addEventListener("click", (event) => {
       if (event.target.closest("[data-action=older]")) {
         this.#askOlder();
+      } else if (event.target.closest("[data-action=bundle]")) {
+        this.#askForBundle();
       }
     });
   }
@@ -43,8 +46,41 @@ class Changes extends Page {
     return [
       this.head("Changes", this.changes),
       h("p", { class: "lead" }, "Who changed which stream or metric, the newest first."),
+      ...this.#support(),
       ...shown(this.changes, "changes", ({ changes }) => this.#list(changes)),
     ];
+  }
+
+  #support() {
+    const { askedMs, refused } = this.#bundle;
+    const says =
+      "Versions, settings without secrets, status, cluster, figures and these changes in one file, " +
+      "for somebody who looks for a fault. No event is in it.";
+    return [
+      h(
+        "p",
+        { class: "more", "data-key": "support" },
+        h("button", { type: "button", "data-action": "bundle", disabled: askedMs !== null }, "Support bundle"),
+        askedMs === null && h("span", { class: "quiet" }, says),
+        askedMs !== null && h("console-wait", { at: askedMs, what: "making the bundle" }),
+      ),
+      refused && problem(refused, "the support bundle"),
+    ];
+  }
+
+  async #askForBundle() {
+    if (this.#bundle.askedMs !== null) {
+      return;
+    }
+    this.#bundle = { askedMs: Date.now(), refused: null };
+    this.draw();
+    try {
+      await download("/v1/bundle");
+      this.#bundle.askedMs = null;
+    } catch (error) {
+      this.#bundle = { askedMs: null, refused: error.status ? error : null };
+    }
+    this.draw();
   }
 
   #list(newest) {
