@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from railgun.catalog.catalog import StreamEntry
 from railgun.telemetry.reading import DiskReading
 from railgun.telemetry.recording import StreamRecord
 
@@ -97,6 +98,9 @@ class LiveFigures(Protocol):
 
     def streams(self) -> Mapping[str, StreamStanding]:
         """Return how each registered stream stands."""
+
+    def entries(self) -> Mapping[str, StreamEntry]:
+        """Return the registered streams. After a change of one it is another object."""
 
     def waiting(self) -> Waiting | None:
         """Return what waits for answers of a cluster; None if there is no cluster."""

@@ -37,6 +37,9 @@ class EmbeddedLiveFigures:
             name: _standing(entry, tasks.get(name, ()), at_s) for name, entry in self._running.entries.items()
         }
 
+    def entries(self) -> dict[str, StreamEntry]:
+        return self._running.entries
+
     def waiting(self) -> None:
         return None
 

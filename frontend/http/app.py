@@ -85,6 +85,7 @@ class Application:
             backend.live_figures,
             backend.readiness,
             lambda: (self.in_flight.events, self.in_flight.size_bytes),
+            self.masks,
         )
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
@@ -125,7 +126,7 @@ class Application:
             if self._pages is None:
                 from frontend.http.pages import pages_of
 
-                self._pages = pages_of(self._backend, self._settings)
+                self._pages = pages_of(self._backend, self._settings, self.live.answered.lately)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

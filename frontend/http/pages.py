@@ -21,6 +21,7 @@ from frontend.http.routes import ROUTES, ServedBy
 from frontend.pages.cluster.routes import cluster
 from frontend.pages.console.routes import console
 from frontend.pages.handlers import PageHandler, PageHandlers
+from frontend.pages.registry.answered import Lately, answered
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
@@ -34,8 +35,11 @@ from railgun.config.settings import HttpSettings
 warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarning)
 
 
-def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
-    """Return the pages as an application of the framework. Not to be called on a thread with an event loop."""
+def pages_of(backend: Backend, settings: HttpSettings, lately: Lately) -> FastAPI:
+    """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
+
+    lately: returns what a metric was answered lately.
+    """
     pages = FastAPI(
         title="Railgun",
         version=railgun.__version__,
@@ -47,6 +51,7 @@ def pages_of(backend: Backend, settings: HttpSettings) -> FastAPI:
         redoc_url=None,
     )
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
+    handlers |= answered(backend.catalogue, lately)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
     for route, (function, described) in ROUTES.bind(ServedBy.PAGES, handlers).items():

@@ -262,6 +262,7 @@ class _Server(uvicorn.Server):
             for connection in self._connections():
                 connection.sweep(now_s)
             self._live.tick()
+            await self._live.answered.digest()
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)

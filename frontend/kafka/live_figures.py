@@ -11,6 +11,7 @@ from frontend.kafka.catalogue import task_topics
 from frontend.kafka.parts import Parts
 from frontend.kafka.running_cluster import RunningCluster
 from frontend.problems import ProblemError
+from railgun.catalog.catalog import StreamEntry
 from railgun.messaging.errors import TransportError
 from railgun.registry.errors import EngineError
 from railgun.registry.metric_status import filled_with_derived
@@ -57,6 +58,10 @@ class KafkaLiveFigures:
                 len(entry.names), warming, name in inputs, unanswered.get(name, 0), warnings
             )
         return found
+
+    def entries(self) -> dict[str, StreamEntry]:
+        parts = self._running.parts
+        return {} if parts is None else parts.intakes.now.catalog.streams
 
     def waiting(self) -> Waiting:
         parts = self._running.parts

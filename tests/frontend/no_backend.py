@@ -7,5 +7,6 @@ from frontend.backend.backend import Backend
 
 _PARTS = {"scoring": None, "catalogue": None, "cluster": None, "deepenings": None, "readiness": None}
 NO_BACKEND = cast(
-    Backend, SimpleNamespace(**_PARTS, live_figures=SimpleNamespace(look_at_cluster=lambda: None))
+    Backend,
+    SimpleNamespace(**_PARTS, live_figures=SimpleNamespace(look_at_cluster=lambda: None, entries=dict)),
 )

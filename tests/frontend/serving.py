@@ -14,7 +14,7 @@ import uvloop
 
 from frontend.embedded.backend import EmbeddedBackend
 from frontend.http.service import Service, listen
-from railgun.config.settings import HttpSettings
+from railgun.config.settings import CONSOLE_DEFAULTS, ConsoleSettings, HttpSettings
 from railgun.engine.engine import Engine
 
 PATIENCE_S = 60.0
@@ -65,11 +65,13 @@ def server(
     open_engine: Callable[[], Engine] | None = None,
     wait: bool = True,
     context: ssl.SSLContext | None = None,
+    console: ConsoleSettings = CONSOLE_DEFAULTS,
     **http: Any,
 ) -> Iterator[Server]:
     """A server on a free port over an engine in `folder`; http: settings that differ from the defaults.
 
     context: of its client, where they have it speak TLS.
+    console: what it keeps and shows of single events.
     """
     settings = dataclasses.replace(HttpSettings(), **{"port": 0, "shutdown_grace_s": 1.0, **http})
     opened: list[Engine] = []
@@ -80,7 +82,7 @@ def server(
 
     listener = listen(settings)
     backend = EmbeddedBackend(opening)
-    service = Service(settings, backend, listener)
+    service = Service(settings, backend, listener, console=console)
     running = Server(service, backend, lambda: opened[-1], context)
 
     def ended(code: int) -> None:

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from frontend.backend.backend import Backend
 from frontend.embedded.serving import open_engine
 from frontend.http.pages import pages_of
+from frontend.pages.registry.answered import Lately
 from railgun.compiling import Compiling
 from railgun.config.settings import EngineSettings, HttpSettings
 from railgun.engine import configured
@@ -93,10 +94,10 @@ def test_pages_asked_for_while_they_are_made_wait(
     """Events do not."""
     may_be_made, made = threading.Event(), list[object]()
 
-    def slowly(backend: Backend, settings: HttpSettings) -> FastAPI:
+    def slowly(backend: Backend, settings: HttpSettings, lately: Lately) -> FastAPI:
         made.append(backend)
         assert may_be_made.wait(PATIENCE_S)
-        return pages_of(backend, settings)
+        return pages_of(backend, settings, lately)
 
     monkeypatch.setattr("frontend.http.pages.pages_of", slowly)
     with payments.serve() as running, ThreadPoolExecutor(2) as pool:
@@ -109,7 +110,7 @@ def test_pages_asked_for_while_they_are_made_wait(
 
 
 def test_pages_that_cannot_be_made_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.http.pages.pages_of", lambda backend, settings: 1 / 0)
+    monkeypatch.setattr("frontend.http.pages.pages_of", lambda backend, settings, lately: 1 / 0)
     with pytest.raises(ZeroDivisionError), server(tmp_path / "data", wait=False) as running:
         until(lambda: is_closed(running.address))
 
@@ -120,7 +121,7 @@ from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
 from tests.frontend.no_backend import NO_BACKEND
 warnings.simplefilter = lambda *_, **__: None
-pages_of(NO_BACKEND, HttpSettings())
+pages_of(NO_BACKEND, HttpSettings(), lambda *_: None)
 """
 
 
