@@ -1,5 +1,6 @@
 // Makes elements, and brings what is shown up to date. Text becomes text nodes alone, never HTML.
 
+const SVG = "http://www.w3.org/2000/svg";
 const TEXT_MAX = 20_000;
 // Characters that are not seen, or that turn the direction of others: controls, soft hyphens, marks and overrides of
 // direction, widths of zero. A line break and a tab are kept.
@@ -9,17 +10,29 @@ const UNSEEN = new RegExp(
   "g",
 );
 
-/** Returns a text in which nothing is unseen: U+202E stands as \u202e. One that is too long is cut, and says so. */
+/** Returns a text in which nothing is unseen: U+202E stands as \u202e. */
+export function seen(text) {
+  return text.replace(UNSEEN, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+/** Returns a text in which nothing is unseen. One that is too long is cut, and says so. */
 export function visible(text) {
   const shown = text.length > TEXT_MAX ? text.slice(0, TEXT_MAX) : text;
-  const seen = shown.replace(UNSEEN, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
   const left = text.length - shown.length;
-  return left ? `${seen} … and ${left.toLocaleString("en")} characters more` : seen;
+  return left ? `${seen(shown)} … and ${left.toLocaleString("en")} characters more` : seen(shown);
 }
 
 /** Makes an element of HTML. A child is an element, a text, or a list of these; null and false are left out. */
 export function h(name, attributes, ...children) {
-  const element = document.createElement(name);
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** Makes an element of SVG, as `h` does one of HTML. */
+export function s(name, attributes, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value !== null && value !== undefined && value !== false) {
       const text = value === true ? "" : String(value);

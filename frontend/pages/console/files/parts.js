@@ -1,6 +1,6 @@
 // What several pages show: ages, times, problems, tables, texts to copy.
 
-import { h, update } from "./dom.js";
+import { h, seen, update } from "./dom.js";
 import { duration, time } from "./format.js";
 
 const PATIENCE_MS = 1_000;
@@ -143,12 +143,12 @@ export function table(label, columns, rows) {
   );
 }
 
-/** Text to copy, with its button. */
+/** Text to copy, whole, with its button. */
 export function copyable(text) {
   return h(
     "div",
     { class: "copyable" },
-    h("pre", { tabindex: 0 }, h("code", null, text)),
+    h("pre", { tabindex: 0 }, h("code", null, document.createTextNode(seen(text)))),
     h("button", { type: "button", "data-action": "copy" }, "Copy"),
   );
 }

@@ -6,11 +6,13 @@ import { time } from "./format.js";
 import { copy, problem, sentence } from "./parts.js";
 import "./changes.js";
 import "./cluster.js";
+import "./stream.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
+// one: the element for what is named behind the page's name.
 const PAGES = {
-  streams: { title: "Streams", element: "page-streams" },
+  streams: { title: "Streams", element: "page-streams", one: "page-stream" },
   cluster: { title: "Cluster", element: "page-cluster" },
   changes: { title: "Changes", element: "page-changes" },
 };
@@ -140,10 +142,10 @@ class Shell extends HTMLElement {
     }
     closeDialogs();
     const [name, rest] = this.#place();
-    const { title, element } = PAGES[name];
+    const { title, element, one } = PAGES[name];
     document.title = `${visible(rest[0] ?? title)} · Railgun`;
     this.#drawBar();
-    const page = document.createElement(element);
+    const page = document.createElement(one && rest.length ? one : element);
     Object.assign(page, { who: this.#who, rest });
     this.#main.replaceChildren(page);
     if (moves) {
