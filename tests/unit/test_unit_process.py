@@ -191,6 +191,10 @@ def test_two_nodes_have_copies_and_one_goes_on_alone(kafka: str, prefix: str, tm
             for heard in player.positions.newest.values()
         )
 
+    def answering() -> set[str]:
+        player.positions.read()
+        return {heard.copy.node for heard in player.positions.newest.values()}
+
     def answered_by_b() -> int:
         player.positions.read()
         copies = [
@@ -209,8 +213,8 @@ def test_two_nodes_have_copies_and_one_goes_on_alone(kafka: str, prefix: str, tm
         sent = sent_on(player, 0, 90)
         check(player, sent)
         awaited(lambda: states() == ["answering/silent"] * 4)
-        both = {heard.copy.node for heard in player.positions.newest.values()}
-        assert both == {"a", "b"}, "each answers for some"
+        # The second one takes its share once it has caught up.
+        awaited(lambda: answering() == {"a", "b"})
         # All of one node is gone at once.
         for pid in (nodes["a"].pid, *children(nodes["a"].pid)):
             os.kill(pid, signal.SIGKILL)
