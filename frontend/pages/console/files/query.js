@@ -170,13 +170,15 @@ export class Query extends HTMLElement {
       const scope = h("code", null, `define:${this.name}`);
       return h("p", { class: "note" }, "Registering needs the scope ", scope, ", which this token lacks.");
     }
-    const count = changed(plan, this.#known.plan)?.length;
-    const label = count ? `Register ${counted(count, "metric")}` : "Register";
+    const found = changed(plan, this.#known.plan);
+    const label = found?.length ? `Register ${counted(found.length, "metric")}` : "Register";
+    // The server would refuse all of them.
+    const isVain = found !== null && !(found.length && found.every(({ isNew }) => isNew));
     return h(
       "div",
       { class: "buttons", "data-key": "buttons" },
       this.#sentMs !== null && h("console-wait", { at: this.#sentMs, what: "registering" }),
-      h("button", { type: "submit", class: "main", disabled: this.#sentMs !== null || count === 0 }, label),
+      h("button", { type: "submit", class: "main", disabled: this.#sentMs !== null || isVain }, label),
     );
   }
 
