@@ -6,6 +6,8 @@ import operator
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir.distinct import distinct
+
 DISTINCT_MAX, BINS_MAX = 16, 24
 _PER_MILLE = {"min": 0, "p10": 100, "p50": 500, "p90": 900, "p99": 990, "max": 1_000}
 # The greatest value is so many times the median, where bins of one width would put nearly all into the first one.
@@ -26,14 +28,16 @@ def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
 
 def histogram(values: NDArray[np.float64]) -> list[Bin]:
     """Return the bins of finite numbers. There is at least one number. Few distinct ones have a bin each."""
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= DISTINCT_MAX:
-        return [(each, each, count) for each, count in zip(distinct.tolist(), counts.tolist())]
-    least, greatest = float(distinct[0]), float(distinct[-1])
-    is_skewed = least >= 0 and greatest > _SKEWED * float(np.median(values))
-    edges = _growing(float(distinct[distinct > 0][0]), greatest) if is_skewed else _even(least, greatest)
-    found, _ = np.histogram(values, edges)
-    return list(zip(edges[:-1], edges[1:], found.tolist()))
+    ordered = np.sort(values)
+    present = distinct(ordered)
+    if len(present) <= DISTINCT_MAX:
+        counts = np.diff(np.searchsorted(ordered, present), append=len(ordered))
+        return [(each, each, count) for each, count in zip(present.tolist(), counts.tolist())]
+    least, greatest = float(ordered[0]), float(ordered[-1])
+    is_skewed = least >= 0 and greatest > _SKEWED * float(ordered[len(ordered) // 2])
+    edges = _growing(float(present[present > 0][0]), greatest) if is_skewed else _even(least, greatest)
+    counts = np.diff(np.searchsorted(ordered, edges[:-1]), append=len(ordered))
+    return list(zip(edges[:-1], edges[1:], counts.tolist()))
 
 
 def _even(least: float, greatest: float) -> list[float]:

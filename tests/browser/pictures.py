@@ -97,7 +97,7 @@ def of_a_stream(made: Tab) -> None:
     made.sees("Register 2 metrics", "console-query")
     picture(made, "query", made.page.locator("console-query"))
     field.fill("")
-    picture(made, "plan", made.page.locator("console-plan"))
+    picture(made, "plan", made.page.locator("console-plan section").first)
 
 
 def main() -> None:

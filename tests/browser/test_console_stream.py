@@ -118,7 +118,7 @@ def test_the_plan_is_a_picture_in_which_what_is_shared_stands_once(browser: Brow
         )
         shown.page.get_by_text("The same as a table").click()
         assert ["big", "max(n)", "long", "card", "SLIDING 7 DAYS", "n > 5", "card"] in shown.cells("Plan")
-        assert shown.cells("Derived metrics")[1] == ["high", "mean7 > 20", "boolean", "mean7"]
+        assert shown.cells("Plan, derived metrics")[1] == ["high", "mean7 > 20", "boolean", "mean7"]
         # It follows what is registered, and what somebody has opened stays open.
         opened.client.delete(f"{PLACE}/metrics/big")
         expect(by_card.locator("g[class=metric]")).to_have_count(4, timeout=PATIENCE_MS)
@@ -422,7 +422,7 @@ def test_nulls_and_what_was_answered_lately(browser: Browser, guarded: Server) -
         assert shown.page.locator("console-answered *").count() == 0
         shown.page.get_by_role("button", name="values of n7").click()
         shown.sees("20 answers in a sample", "console-answered")
-        assert shown.cells("Histogram") == [["1", "20", ""]]
+        assert shown.cells("Histogram") == [["1", "20", "100 %"]]
         shown.check_layout()
 
 

@@ -7,7 +7,7 @@ import { Poll } from "./poll.js";
 
 const EVERY_MS = 2_000;
 const BAR = { width: 240, height: 12 };
-const BINS = [["Value", "number"], ["Answers", "number"], ["", "amount"]];
+const BINS = [["Value", "number"], ["Answers", "number"], ["Share", "amount"]];
 const NOT_KNOWN =
   "What it was answered is not known: no reply with it was seen since this server started, or it is still warming.";
 const MASKED = "Its values would tell a masked field, so nothing of them is shown.";
@@ -78,18 +78,18 @@ function lately({ kind, masked, rows, nulls, since_ms, as_of_ms, quantiles, hist
       { class: "figures" },
       said.map(([name, each]) => h("div", null, h("dt", null, name), h("dd", null, written(each)))),
     ),
-    histogram && table("Histogram", BINS, histogram.map((bin) => [bin.from, bar(bin, kind, most)])),
+    histogram && table("Histogram", BINS, histogram.map((bin) => [bin.from, bar(bin, kind, rows - nulls, most)])),
     kind === "text" && h("p", { class: "note" }, "It is text, which has no histogram."),
   ];
 }
 
-function bar({ from, to, count }, kind, most) {
+function bar({ from, to, count }, kind, all, most) {
   const rect = s("rect", { width: Math.max(1, (BAR.width * count) / most), height: BAR.height, rx: 2 });
   const range = from === to ? written(from) : `${written(from)} to ${written(to)}`;
   return [
     kind === "boolean" ? String(from === 1) : range,
     number(count),
-    s("svg", { ...BAR, "aria-hidden": "true" }, count > 0 && rect),
+    [s("svg", { ...BAR, "aria-hidden": "true" }, count > 0 && rect), " ", share(count / all)],
   ];
 }
 

@@ -40,9 +40,10 @@ export function summary({ metrics, windows, cursors, cells, cells_unshared: alon
 /**
  * What of a plan a picture or a table shows.
  *
- * plan: a stream of an explanation.  keep: whether a metric of a name is shown.  fresh: the names that are new.
+ * plan: a stream of an explanation.  keep: whether a metric of a name is shown.  title: of pictures and tables, since a page
+ * has several.  fresh: the names that are new.
  */
-export function drawn(plan, keep, fresh = new Set()) {
+export function drawn(plan, keep, title, fresh = new Set()) {
   const kept = leaves(plan).filter(({ name }) => keep(name));
   const derived = plan.derived.filter(({ name }) => keep(name));
   const isSmall = kept.length + derived.length <= PICTURE_MAX;
@@ -56,17 +57,17 @@ export function drawn(plan, keep, fresh = new Set()) {
           { "data-key": `plan ${each.partitioner}` },
           h("h3", null, by(each.partitioner)),
           h("p", { class: "quiet" }, summary(each)),
-          isSmall && picture(own, by(each.partitioner), fresh),
+          isSmall && picture(own, `${title}, ${by(each.partitioner)}`, fresh),
         )
       );
     }),
-    kept.length > 0 && (isSmall ? asTable(kept) : [rows(kept), cut(kept.length)]),
+    kept.length > 0 && (isSmall ? asTable(kept, title) : [rows(kept, title), cut(kept.length)]),
     derived.length > 0 &&
       h(
         "section",
         { "data-key": "derived" },
         h("h3", null, "Derived, computed for each reply"),
-        table("Derived metrics", DERIVED, derived.slice(0, ROWS_MAX).map((each) => [each.name, derivedRow(each)])),
+        table(`${title}, derived metrics`, DERIVED, derived.slice(0, ROWS_MAX).map((each) => [each.name, derivedRow(each)])),
         cut(derived.length),
       ),
   ];
@@ -76,12 +77,12 @@ function by(partitioner) {
   return partitioner === "*" ? "All events together" : `By ${partitioner}`;
 }
 
-function asTable(kept) {
-  return h("details", { "data-key": "as a table" }, h("summary", null, "The same as a table"), rows(kept));
+function asTable(kept, title) {
+  return h("details", { "data-key": "as a table" }, h("summary", null, "The same as a table"), rows(kept, title));
 }
 
-function rows(kept) {
-  return table("Plan", COLUMNS, kept.slice(0, ROWS_MAX).map((each) => [each.name, row(each)]));
+function rows(kept, title) {
+  return table(title, COLUMNS, kept.slice(0, ROWS_MAX).map((each) => [each.name, row(each)]));
 }
 
 function cut(count) {
@@ -122,11 +123,11 @@ function picture(own, label, fresh) {
   const [width, height] = [lefts[3] + widths[3] + 1, bottom - GAP + 2];
   const drawing = s(
     "svg",
-    { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Plan, ${label}: ${said(columns)}` },
+    { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}: ${said(columns)}` },
     columns.flatMap((nodes, column) => nodes.flatMap((node) => links(node, column, lefts, widths))),
     columns.flatMap((nodes, column) => nodes.map((node) => box(node, lefts[column], widths[column]))),
   );
-  return h("div", { class: "scroll plan", role: "region", "aria-label": `Picture, ${label}`, tabindex: 0 }, drawing);
+  return h("div", { class: "scroll plan", role: "region", "aria-label": label, tabindex: 0 }, drawing);
 }
 
 function under(above, { kind, text, title }) {
@@ -192,7 +193,7 @@ export class Plan extends HTMLElement {
       return;
     }
     this.#shown = [plan, names];
-    update(this, drawn(plan, (name) => found === null || found.has(name)));
+    update(this, drawn(plan, (name) => found === null || found.has(name), "Plan"));
   }
 }
 

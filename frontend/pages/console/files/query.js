@@ -206,7 +206,7 @@ export class Query extends HTMLElement {
         "details",
         { "data-key": "picture" },
         h("summary", null, "The plan with it"),
-        drawn(plan, beside(plan, fresh), fresh),
+        drawn(plan, beside(plan, fresh), "Plan with it", fresh),
       ),
       this.#toml(plan, sql, found),
     ];
