@@ -1,4 +1,4 @@
-"""What it costs the event loop to decide about a single event, of all that it does for one.
+"""What it costs the event loop to decide about a single event, of all that it does for one, and to look at answers.
 
     python -m bench.access [--runs N] [--scale F]
 
@@ -14,15 +14,19 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import uvicorn
+from msgspec import defstruct
 from uvicorn.server import ServerState
 
 from bench.command_line import Case, measure
 from bench.report import Report
 from frontend.access.masks import Masks
+from frontend.backend.live_figures import Way
 from frontend.http.connection import Connection, connection_type
 from frontend.http.in_flight import InFlight
 from frontend.http.single_events import SingleEvents
+from frontend.live.answered import Answered
 from frontend.samples.samples import Samples
+from frontend.scoring.sampled import ROWS_MAX, note_answers
 from frontend.scoring.scoring import Scoring
 from railgun.access.browsers import RESPONSE_HEADERS
 from railgun.access.guard import Guard
@@ -31,6 +35,8 @@ from railgun.catalog.catalog import Catalog, missing_changes
 from railgun.catalog.definitions import parse_definitions
 from railgun.config.settings import ConsoleSettings, HttpSettings
 from railgun.ingest.replies import Reply
+from railgun.registry import evolution
+from railgun.telemetry.recording import StreamRecord
 
 _ROUNDS, _REQUESTS = 60, 2_000
 _DEFINITIONS = """
@@ -156,7 +162,38 @@ def _single(report: Report) -> None:
     report.note("samples_extra_us", [sampled - plain for plain, _, sampled in found], 2)
 
 
-CASES: dict[str, Case] = {"single": _single}
+_METRICS, _LOOKS = 40, 50
+
+
+def _sampled(report: Report) -> None:
+    """What it costs to say what metrics were answered lately, of one stream that has many metrics."""
+    queries = "".join(
+        f"[[metrics]]\nsql = 'SELECT sum(amount + {number}) AS m{number} FROM payments OVER INFINITE'\n"
+        for number in range(_METRICS)
+    )
+    definitions = parse_definitions(
+        f'[streams.payments]\n[streams.payments.fields]\namount = "double"\n{queries}'
+    )
+    streams = Catalog(evolution.missing(Catalog(), definitions)).streams
+    kind = defstruct("Metrics", [(f"m{number}", float) for number in range(_METRICS)], gc=False)
+    reply = Reply("a", 1_700_000_000_000, kind(*(1.5 * number for number in range(_METRICS))))
+    record = StreamRecord()
+    answered = Answered(lambda: streams, Masks(), lambda: 1_700_000_000_000)
+
+    async def look_ms() -> float:
+        begun_s = time.process_time()
+        for _ in range(_LOOKS):
+            answered.tick([("payments", Way.HTTP, record)])
+            note_answers(record, [reply] * ROWS_MAX)
+            await answered.digest()
+        return (time.process_time() - begun_s) / _LOOKS * 1e3
+
+    rounds = max(3, int(_ROUNDS * report.scale))
+    looks = [min(asyncio.run(look_ms()) for _ in range(rounds)) for _ in range(report.runs)]
+    report.note("answered_ms_a_second", looks, 3)
+
+
+CASES: dict[str, Case] = {"single": _single, "sampled": _sampled}
 
 
 if __name__ == "__main__":

@@ -51,5 +51,8 @@ class StreamCatalogue(Protocol):
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         """Return the plan of a stream as it would be with a query's metrics. Nothing is registered."""
 
+    async def plan(self, stream: str) -> dict[str, Any]:
+        """Return the plan of what is registered of a stream, in the form of `explain`."""
+
     async def status(self) -> dict[str, Any]:
         """Return the state of streams, metrics and tasks, for people and `railgun status`."""

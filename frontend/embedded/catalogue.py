@@ -7,8 +7,10 @@ from typing import Any
 from frontend.backend.letters import FoundLetters, LetterRequest
 from frontend.embedded.running_engine import RunningEngine
 from frontend.problems import refusal
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.engine.engine import Engine
+from railgun.explain.analysis import explained
+from railgun.registry import evolution
 from railgun.registry.change_log import LoggedChange
 from railgun.registry.metric_status import MetricStatus
 from railgun.registry.origin import Origin
@@ -61,6 +63,12 @@ class EmbeddedCatalogue:
 
     async def explain(self, stream: str, sql: str) -> dict[str, Any]:
         return await self._running.call(lambda engine: engine.explain(stream, sql))
+
+    async def plan(self, stream: str) -> dict[str, Any]:
+        # It is made of a copy of the catalogue, so that no event waits for it.
+        return await self._running.call(
+            lambda engine: explained(evolution.stream_entry(engine.catalog(), stream), Definitions())
+        )
 
     async def status(self) -> dict[str, Any]:
         return await self._running.call(lambda engine: dataclasses.asdict(engine.status()))

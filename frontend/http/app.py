@@ -86,6 +86,7 @@ class Application:
             backend.live_figures,
             backend.readiness,
             lambda: (self.in_flight.events, self.in_flight.size_bytes),
+            backend.samples.masks,
         )
         self._pages: Callable[[Scope, Receive, Send], Awaitable[None]] | None = None
         self._preparing = threading.Lock()
@@ -134,7 +135,9 @@ class Application:
                     None if telemetry is None else lambda: telemetry.text()[0],
                     self._shown,
                 )
-                self._pages = pages_of(self._backend, self._settings, self.live.front_end(), parts)
+                self._pages = pages_of(
+                    self._backend, self._settings, self.live.front_end(), self.live.answered.lately, parts
+                )
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = ROUTES.find(scope["method"], scope["path"])

@@ -24,6 +24,7 @@ from frontend.pages.cluster.routes import cluster
 from frontend.pages.console.routes import console
 from frontend.pages.handlers import PageHandler, PageHandlers
 from frontend.pages.letters.routes import letters
+from frontend.pages.registry.answered import Lately, answered
 from frontend.pages.registry.deepening import deepening
 from frontend.pages.registry.log import change_log
 from frontend.pages.registry.routes import registry
@@ -41,11 +42,16 @@ warnings.filterwarnings("ignore", "The 'alias' attribute with value", UserWarnin
 
 
 def pages_of(
-    backend: Backend, settings: HttpSettings, front_end: Mapping[str, Any], parts: Sequence[Part] = ()
+    backend: Backend,
+    settings: HttpSettings,
+    front_end: Mapping[str, Any],
+    lately: Lately,
+    parts: Sequence[Part] = (),
 ) -> FastAPI:
     """Return the pages as an application of the framework. Not to be called on a thread with an event loop.
 
     front_end: name and start of this process, which answers about its memory say.
+    lately: returns what a metric was answered lately.
     parts: of a support bundle.
     """
     pages = FastAPI(
@@ -61,6 +67,7 @@ def pages_of(
     handlers = registry(backend.catalogue, backend.scoring) | change_log(backend.catalogue)
     handlers |= letters(backend.catalogue)
     handlers |= samples(backend.samples, backend.scoring, front_end)
+    handlers |= answered(backend.catalogue, lately)
     handlers |= deepening(backend.deepenings) | cluster(backend.cluster)
     handlers |= values(backend.scoring, settings) | callers() | console() | _descriptions(pages)
     handlers |= bundles(parts, partial(about, front_end), str(front_end.get("name", "")))

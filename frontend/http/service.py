@@ -263,6 +263,7 @@ class _Server(uvicorn.Server):
                 connection.sweep(now_s)
             self._live.tick()
             self._backend.samples.forget_dropped()
+            await self._live.answered.digest()
             if self._backend.readiness().failed:
                 self.stop()
         return await super().on_tick(counter)

@@ -17,7 +17,7 @@ from frontend.kafka.running_cluster import RunningCluster
 from frontend.kafka.task_states import at_a_glance
 from railgun.catalog.catalog import Catalog, StreamEntry
 from railgun.catalog.changes import Change
-from railgun.catalog.model import StreamDefinition
+from railgun.catalog.model import Definitions, StreamDefinition
 from railgun.explain.analysis import explained
 from railgun.registry import evolution
 from railgun.registry.change_log import LoggedChange
@@ -98,6 +98,12 @@ class KafkaCatalogue:
             return explained(catalog.streams[stream], metrics)
 
         return await self._running.call(explain)
+
+    async def plan(self, stream: str) -> dict[str, Any]:
+        def plan(parts: Parts) -> dict[str, Any]:
+            return explained(evolution.stream_entry(parts.intakes.now.catalog, stream), Definitions())
+
+        return await self._running.call(plan)
 
     async def status(self) -> dict[str, Any]:
         return await self._running.call(self._status)

@@ -14,8 +14,10 @@ from typing import Any
 import msgspec
 
 import railgun
+from frontend.access.masks import Masks
 from frontend.backend.live_figures import LISTED_MAX, LiveFigures, StreamStanding, Warming, Way
 from frontend.backend.readiness import Readiness
+from frontend.live.answered import Answered
 from frontend.live.look import Look
 from frontend.live.traffic import Traffic
 from railgun.access.scopes import Scopes
@@ -33,7 +35,9 @@ class Live:
     figures: of the backend.
     readiness: returns whether events are taken.
     in_flight: returns (events, bytes) that are not answered yet.
+    masks: say of which metrics nobody is shown values.
     now_s, now_ms: the clocks: monotonic, and of the wall.
+    answered: what metrics were answered lately. Its `digest` is to be called after each tick.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Live:
         figures: LiveFigures,
         readiness: Callable[[], Readiness],
         in_flight: Callable[[], tuple[int, int]],
+        masks: Masks,
         now_s: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -48,6 +53,7 @@ class Live:
         self._now_s, self._now_ms = now_s, now_ms
         self._started_ms = now_ms()
         self._traffic = Traffic()
+        self.answered = Answered(figures.entries, masks, now_ms)
         self._cluster_look = Look(figures.look_at_cluster, CLUSTER_S, now_s)
         self._disk_look = Look(self._measure_disk, DISK_S, now_s)
         self._disk: tuple[DiskReading, float] | None = None
@@ -59,7 +65,9 @@ class Live:
     def tick(self) -> None:
         """Keep the present counts. To be called about once a second, whether somebody asks or not."""
         self._tick_ms = self._now_ms()
-        self._traffic.tick(self._figures.records(), self._now_s())
+        records = list(self._figures.records())
+        self._traffic.tick(records, self._now_s())
+        self.answered.tick(records)
         self._streams = None
         self._parts.clear()
 
@@ -145,6 +153,7 @@ class Live:
             "http": windows(name, Way.HTTP),
             "topics": windows(name, Way.TOPICS) if standing.has_topics else None,
             "metrics": standing.metrics,
+            "nulls": self.answered.null_shares(name),
             "warming": self._warming(standing.warming),
             "unanswered": standing.unanswered,
             "warnings": list(standing.warnings[:LISTED_MAX]),

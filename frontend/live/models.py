@@ -55,6 +55,16 @@ class LiveWarming(BaseModel):
     as_of_ms: int
 
 
+class LiveNulls(BaseModel):
+    """How often metrics were null lately, by some of the last replies."""
+
+    as_of_ms: int = Field(description="when the last of these replies was given")
+    shares: dict[str, float] = Field(
+        description="by metric, from 0 to 1, of at most 1,024 answers; one that was not asked for, or is warming, "
+        "or masked, is not in it"
+    )
+
+
 class LiveStream(BaseModel):
     """A stream that the token may read."""
 
@@ -64,6 +74,7 @@ class LiveStream(BaseModel):
         description="null where this process reads no input topic of the stream"
     )
     metrics: int = Field(description="how many are registered")
+    nulls: LiveNulls | None = Field(description="null: nothing was answered yet")
     warming: LiveWarming | None = Field(description="null: not known yet")
     unanswered: int = Field(description="tasks that nobody answers")
     warnings: list[str]

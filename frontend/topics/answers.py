@@ -9,6 +9,7 @@ from time import monotonic, perf_counter
 
 from frontend.exchange.pending import PendingRequest
 from frontend.problems import ProblemError
+from frontend.scoring.sampled import note_answers
 from frontend.topics.late_letters import late_letters
 from frontend.topics.reply_headers import ReplyHeaders
 from frontend.topics.route import Means, Route
@@ -173,6 +174,8 @@ class AnswerThread:
             return
         timer = record.stage_timer()
         replies = request.answers()
+        if record.wants_sample:
+            note_answers(record, replies)
         if self._to.discards_late:
             run.late_letters = list(late_letters(run.held, self._stream, replies))
         if self._samples is not None:

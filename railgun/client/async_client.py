@@ -93,6 +93,8 @@ class AsyncClient(Connected):
     streams = _awaited(calls.streams)
     stream = _awaited(calls.stream)
     metrics = _awaited(calls.metrics)
+    plan = _awaited(calls.plan)
+    answered = _awaited(calls.answered)
     create_stream = _awaited(calls.create_stream)
     evolve_stream = _awaited(calls.evolve_stream)
     drop_stream = _awaited(calls.drop_stream)

@@ -185,6 +185,16 @@ def metrics(session: Session, stream: str) -> Steps[list[dict[str, Any]]]:
     return read_tables(session, f"{stream_path(stream)}/metrics", "metrics")
 
 
+def plan(session: Session, stream: str) -> Steps[dict[str, Any]]:
+    """Return what a stream's metrics share: windows, filters, groups and cells, as `railgun explain --format json`."""
+    return read_table(session, f"{stream_path(stream)}/plan")
+
+
+def answered(session: Session, stream: str, metric: str) -> Steps[dict[str, Any]]:
+    """Return what a metric was answered lately, from some of the last replies: nulls, quantiles, a histogram."""
+    return read_table(session, f"{stream_path(stream)}/metrics/{quote(metric, safe='')}/answered")
+
+
 def create_stream(session: Session, definition: Mapping[str, Any]) -> Steps[None]:
     """Register a stream. A stream that exists already stays as it is. definition: as in docs/http.md."""
     yield from change(session, "POST", "/v1/streams", definition)

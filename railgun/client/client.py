@@ -83,6 +83,8 @@ class Client(Connected):
     streams = _blocking(calls.streams)
     stream = _blocking(calls.stream)
     metrics = _blocking(calls.metrics)
+    plan = _blocking(calls.plan)
+    answered = _blocking(calls.answered)
     create_stream = _blocking(calls.create_stream)
     evolve_stream = _blocking(calls.evolve_stream)
     drop_stream = _blocking(calls.drop_stream)

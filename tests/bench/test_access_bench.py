@@ -10,3 +10,10 @@ def test_it_has_its_figures() -> None:
     figures = report.figures
     assert set(figures) == {"event_us", "event_with_token_us", "token_extra_us", "samples_extra_us"}
     assert figures["event_us"] > 0
+
+
+def test_a_look_at_what_was_answered_has_its_figure() -> None:
+    report = Report(1, 0.01)
+    CASES["sampled"](report)
+    assert set(report.figures) == {"answered_ms_a_second"}
+    assert report.figures["answered_ms_a_second"] > 0

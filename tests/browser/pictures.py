@@ -3,6 +3,7 @@
 It needs `pngquant`, by which pictures of text are half as large.
 """
 
+import random
 import re
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Locator
 
 from railgun.config.settings import ConsoleSettings
 from tests.browser.chromium import chromium
@@ -56,6 +57,8 @@ LETTERS = [
         value=bytes_of('{"tx_id": "tx-9", "amount": "much"}'),
     ),
 ]
+MISTAKEN = """SELECT count(*) AS card_big_1h, sum(amunt) AS card_spent_1h
+FROM payments WHERE amount > 100 GROUP BY card OVER SLIDING 1 HOUR"""
 
 
 @contextmanager
@@ -71,12 +74,54 @@ def shown(
         yield made
 
 
-def picture(made: Tab, name: str) -> None:
+def picture(made: Tab, name: str, part: Locator | None = None) -> None:
+    """Make a picture of what the window shows, or of a part of the page."""
     made.page.wait_for_timeout(300)
     path = IMAGES / f"console-{name}.png"
-    made.page.screenshot(path=path)
+    (made.page if part is None else part).screenshot(path=path)
     subprocess.run(["pngquant", "--force", "--ext", ".png", "--speed", "1", str(path)], check=True)
     assert path.stat().st_size <= LIMIT_BYTES, path.stat()
+
+
+def answer_some(running: Server) -> None:
+    """Payments of some cards, so that metrics have values."""
+    drawn = random.Random(7)
+    events = [
+        {
+            "tx_id": f"t{number}",
+            "ts": 1_700_000_000_000 + 20_000 * number,
+            "channel": "pos",
+            "card": f"4242{drawn.randrange(40):08}",
+            "merchant": f"m{drawn.randrange(12)}",
+            "country": "PT",
+            "amount": f"{drawn.lognormvariate(3, 1):.2f}",
+            "declined": drawn.random() < 0.1,
+        }
+        for number in range(3_000)
+    ]
+    # A sample of them is taken each second.
+    for place in range(0, len(events), 250):
+        answer = running.post("/v1/streams/payments/events", events[place : place + 250])
+        assert answer.status_code == 200
+        time.sleep(1.0)
+
+
+def of_a_stream(made: Tab) -> None:
+    """The parts of the page of a stream that lie below its beginning."""
+    made.sees("The same as a table", "console-plan")
+    made.page.get_by_role("button", name="values of card_amount_1d").click()
+    made.sees("in a sample", "console-answered")
+    picture(made, "answered", made.page.locator("console-answered"))
+    made.page.get_by_role("button", name="Close").click()
+    field = made.page.get_by_label("A query, or a DERIVE")
+    field.fill(MISTAKEN)
+    made.sees("did you mean amount?", "#said")
+    picture(made, "mistake", made.page.locator("console-query"))
+    field.fill(MISTAKEN.replace("amunt", "amount"))
+    made.sees("Register 2 metrics", "console-query")
+    picture(made, "query", made.page.locator("console-query"))
+    field.fill("")
+    picture(made, "plan", made.page.locator("console-plan section").first)
 
 
 def main() -> None:
@@ -103,6 +148,7 @@ def main() -> None:
                 made.give(secret("ada"))
                 made.sees("logins/device/3")
                 picture(made, "overview")
+            answer_some(running)
             for name, place, height, scheme, text in (
                 ("streams", "streams", 420, "light", "logins"),
                 ("stream", "streams/payments", 800, "light", "card_payments_10m"),
@@ -152,6 +198,9 @@ def pay(running: Server) -> None:
         }
         payment |= {9: {"tx_id": "tx-8"}, 12: {"ts": now_ms}, 15: {"amount": "much"}}.get(number, {})
         running.post("/v1/streams/payments/events", payment)
+            with shown(browser, running, "streams/payments", 640, "light") as made:
+                made.give(secret("ada"))
+                of_a_stream(made)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The console can be used by everybody: axe finds nothing, on any page, light or dark, wide or narrow."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.console_tab import Tab, tab
 from tests.browser.some_cluster import ShownBackend
 from tests.browser.some_live import Fed, troubled
-from tests.frontend.access.callers import secret, tokens
+from tests.frontend.access.callers import bearer, secret, tokens
 from tests.frontend.conftest import PAYMENTS
 from tests.frontend.serving import Server, server
 
@@ -33,6 +34,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         patch.setattr("tests.frontend.serving.EmbeddedBackend", ShownBackend)
         with server(tmp_path_factory.mktemp("all") / "data", tokens=tokens()) as found:
             found.define(PAYMENTS)
+            events = [{"tx_id": f"e{n}", "ts": n, "card": "c", "amount": n} for n in range(1, 30)]
+            sent = found.post("/v1/streams/payments/events", events, headers={"Authorization": bearer("all")})
+            assert sent.status_code == 200
             yield found
 
 
@@ -54,6 +58,7 @@ def check_pages(shown: Tab) -> None:
         shown.open(place)
         shown.sees(text)
         assert found(shown.page) == [], place
+    check_stream(shown)
     Fed(shown.page, troubled())
     shown.open("overview")
     shown.sees("logins/device/3")
@@ -68,6 +73,25 @@ def check_pages(shown: Tab) -> None:
     shown.give(secret("score-own"))
     shown.sees("This token may not see the cluster")
     assert found(shown.page) == [], "a lacking scope"
+
+
+def check_stream(shown: Tab) -> None:
+    """The form with a mistake and without one, the plan with it, a panel of values."""
+    shown.open("streams/payments")
+    shown.sees("The same as a table", "console-plan")
+    field = shown.page.get_by_label("A query, or a DERIVE")
+    field.fill("SELECT sum(amunt) AS x FROM payments OVER INFINITE")
+    shown.sees("did you mean amount?", "#said")
+    assert found(shown.page) == [], "a mistake"
+    field.fill("SELECT sum(amount) AS x FROM payments OVER INFINITE")
+    shown.sees("Register 1 metric", "console-query")
+    for each in shown.page.locator("summary").all():
+        if each.is_visible():
+            each.click()
+    shown.page.get_by_role("button", name="values of n7").click()
+    shown.sees(re.compile("not known|in a sample"), "console-answered")
+    assert found(shown.page) == [], "a query, the plan, values"
+    shown.check_layout()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

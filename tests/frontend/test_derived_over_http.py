@@ -71,5 +71,7 @@ def test_they_are_metrics_among_others(client: httpx.Client, event: Callable[...
         assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
     plan = client.post(f"{PLACE}/explain", json={"sql": "DERIVE n + 1 AS next FROM payments"}).json()
     assert [each["name"] for each in plan["streams"][0]["derived"]] == ["mean", "high", "others", "next"]
+    registered = client.get(f"{PLACE}/plan").json()
+    assert [each["name"] for each in registered["streams"][0]["derived"]] == ["mean", "high", "others"]
     assert client.delete(f"{PLACE}/metrics/high").status_code == 204
     assert list(score()) == ["n", "total", "here", "mean", "others"]

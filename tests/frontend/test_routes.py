@@ -32,6 +32,8 @@ ASKED: list[tuple[str, str, Any, int]] = [
     ("GET", "list_metrics", None, 200),
     ("GET", "show_metric", None, 200),
     ("POST", "explain", QUERY, 200),
+    ("GET", "show_plan", None, 200),
+    ("GET", "show_answered", None, 200),
     ("POST", "score", {"a": 1}, 200),
     ("GET", "key_values", None, 200),
     ("POST", "values_of_keys", {"keys": [{}]}, 200),
@@ -166,7 +168,7 @@ def test_the_description_has_all_rows(shared: Server) -> None:
 
 
 def test_pages_are_at_their_rows() -> None:
-    pages = pages_of(NO_BACKEND, HttpSettings(), {})
+    pages = pages_of(NO_BACKEND, HttpSettings(), {}, lambda *_: None)
     made = [each for each in pages.routes if isinstance(each, APIRoute)]
     assert [(*each.methods, each.path, each.endpoint.__name__) for each in made] == [
         row[:3] for row in ROUTES.rows_of(ServedBy.PAGES)
@@ -190,7 +192,7 @@ def test_single_events_are_at_their_row(url: str) -> None:
     ("part", "make"),
     [
         (ServedBy.PROBES, lambda: Application(NO_BACKEND, HttpSettings())),
-        (ServedBy.PAGES, lambda: pages_of(NO_BACKEND, HttpSettings(), {})),
+        (ServedBy.PAGES, lambda: pages_of(NO_BACKEND, HttpSettings(), {}, lambda *_: None)),
     ],
 )
 def test_a_row_without_a_handler_is_noticed(

@@ -13,7 +13,7 @@ from tests.golden.stream import DEFINITIONS
 _CLIENT = (
     *("score", "score_batch", "score_all", "score_lines", "values", "streams", "stream", "metrics"),
     *("create_stream", "evolve_stream", "drop_stream", "add_metrics", "drop_metric", "whoami", "status"),
-    *("live", "samples", "dead", "is_ready", "bundle", "close"),
+    *("plan", "answered", "live", "samples", "dead", "is_ready", "bundle", "close"),
 )
 
 # Of README.md and docs/: where each is imported from, and the methods that are named there.

@@ -131,6 +131,32 @@ class Metric(BaseModel):
     )
 
 
+class Bin(BaseModel):
+    """Values of at least `from` and below `to`; of the last bin, up to `to`."""
+
+    from_: float = Field(alias="from")
+    to: float
+    count: int
+
+
+class AnsweredMetric(BaseModel):
+    """What a metric was answered lately: at most 1,024 values, of at most 32 replies a second."""
+
+    name: str
+    kind: str = Field(description="number, boolean or text")
+    masked: bool = Field(description="it would tell a masked field, so nothing of it is shown")
+    rows: int = Field(description="how many answers are known; 0: what was answered is not known")
+    nulls: int = Field(description="how many of them were null")
+    since_ms: int | None = Field(description="when the first of them was given")
+    as_of_ms: int | None = Field(description="when the last of them was given")
+    quantiles: dict[str, float] | None = Field(
+        description="min, p10, p50, p90, p99, max of numbers; null without any, and of text"
+    )
+    histogram: list[Bin] | None = Field(
+        description="of numbers; of few distinct ones, and of booleans (0 and 1), a bin each, from and to being equal"
+    )
+
+
 class DeepeningStart(BaseModel):
     """From when on the stream's own events are taken."""
 

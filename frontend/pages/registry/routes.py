@@ -105,7 +105,7 @@ def _add_metrics(page: PageHandlers, catalogue: StreamCatalogue) -> None:
     @page(response_model=Metric)
     async def show_metric(stream: str, name: str) -> dict[str, Any]:
         """A metric, and how it stands."""
-        return asdict(_named(stream, name, await catalogue.metrics(stream)))
+        return asdict(named_metric(stream, name, await catalogue.metrics(stream)))
 
     @page(status_code=204)
     async def drop_metric(stream: str, name: str, request: Request) -> Response:
@@ -117,6 +117,11 @@ def _add_metrics(page: PageHandlers, catalogue: StreamCatalogue) -> None:
     async def explain(stream: str, request: Request) -> dict[str, Any]:
         """The plan of the stream as it would be with a query's metrics; nothing is registered."""
         return await catalogue.explain(stream, checked(_sql, await read_json(request)))
+
+    @page()
+    async def show_plan(stream: str) -> dict[str, Any]:
+        """The plan of what is registered of a stream, as explain shows it: what its metrics share."""
+        return await catalogue.plan(stream)
 
     @page()
     async def status() -> dict[str, Any]:
@@ -133,7 +138,7 @@ def _check_may_define(request: Request, stream: str) -> None:
         raise refused(error)
 
 
-def _named(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
+def named_metric(stream: str, name: str, metrics: list[MetricStatus]) -> MetricStatus:
     """Return the metric of a name. Raises ProblemError (404)."""
     by_name = {each.name: each for each in metrics}
     if name not in by_name:

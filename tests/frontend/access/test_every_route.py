@@ -39,6 +39,8 @@ ALLOWED: dict[str, Any] = {
     "show_metric": READ,
     "drop_metric": DEFINE,
     "explain": READ,
+    "show_plan": READ,
+    "show_answered": {"inspect-own", "inspect-all"},
     "key_values": {"inspect-own", "inspect-all"},
     "values_of_keys": {"inspect-own", "inspect-all"},
     "dead_letters": {"inspect-own", "inspect-all"},

@@ -119,7 +119,7 @@ from frontend.http.pages import pages_of
 from railgun.config.settings import HttpSettings
 from tests.frontend.no_backend import NO_BACKEND
 warnings.simplefilter = lambda *_, **__: None
-pages_of(NO_BACKEND, HttpSettings(), {})
+pages_of(NO_BACKEND, HttpSettings(), {}, lambda *_: None)
 """
 
 

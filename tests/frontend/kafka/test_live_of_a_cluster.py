@@ -68,6 +68,10 @@ def test_events_over_http_and_of_topics_are_apart(cluster: LocalCluster, event: 
             served.score("payments", each)
         topic.send([event() for _ in range(40)] + [b"{"])
         topic.await_replies(40)
+        # More answers are known than came over HTTP.
+        answered = "/v1/streams/payments/metrics/everyone/answered"
+        until(lambda: served.client.get(answered).json()["rows"] > 3)
+        assert stream(served)["nulls"]["shares"] == {"n7": 0, "s7": 0, "l7": 1, "p7": 1, "everyone": 0}
 
         def events() -> tuple[int, int]:
             found = stream(served)

@@ -39,6 +39,10 @@ def test_concurrent_registrations_come_in_one_order(kafka: str, tmp_path: Path, 
         listed = [served.client.get(METRICS).json()["metrics"] for served in front_ends]
         assert [each["name"] for each in listed[0]] == [each["name"] for each in listed[1]]
         assert {each["name"] for each in listed[0]} == {"x0", "x1", "x2", "x3"}
+        plans = [served.client.get("/v1/streams/payments/plan").json() for served in front_ends]
+        assert plans[0] == plans[1]
+        assert [each["metrics"] for each in plans[0]["streams"][0]["partitioners"]] == [4, 0]
+        assert front_ends[0].client.get("/v1/streams/payment/plan").status_code == 404
         other = {**body, "lateness": "7s"}
         assert front_ends[1].post("/v1/streams", other).status_code == 409
         assert list(front_ends[1].score("payments", event())["metrics"]) == [

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from frontend.access.masks import Masks
 from frontend.backend.live_figures import ClusterStanding, StreamStanding, Waiting, Warming, Way
 from frontend.backend.readiness import READY, Readiness
 from frontend.live import live, models
 from frontend.live.live import Live
 from railgun.access.scopes import Scopes
+from railgun.catalog.catalog import StreamEntry
 from railgun.telemetry.reading import DiskReading
 from railgun.telemetry.recording import TOTAL, StreamRecord
 
@@ -43,6 +45,9 @@ class Figures:
     def streams(self) -> dict[str, StreamStanding]:
         return self.standings
 
+    def entries(self) -> dict[str, StreamEntry]:
+        return {}
+
     def waiting(self) -> Waiting:
         return Waiting(5, 500, 0.123_456)
 
@@ -69,6 +74,7 @@ class Scene:
             self.figures,
             lambda: self.standing,
             lambda: (7, 77),
+            Masks(),
             lambda: self.now_s,
             lambda: NOW_MS + round(1_000 * (self.now_s - 50.0)),
         )
@@ -227,7 +233,7 @@ def test_the_disk_is_measured_each_minute_and_the_cluster_each_5_s(scene: Scene)
 
 def test_a_caller_before_the_first_tick_gets_an_answer() -> None:
     figures = Figures()
-    made = Live(figures, lambda: READY, lambda: (0, 0))
+    made = Live(figures, lambda: READY, lambda: (0, 0), Masks())
     said = msgspec.json.decode(asyncio.run(made.answer(Scopes(["*"]))))
     assert [each["name"] for each in said["streams"]] == [OWN, FOREIGN]
 

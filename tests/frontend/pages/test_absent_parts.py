@@ -24,7 +24,7 @@ TASK = {"stream": "s", "partitioner": "k", "partition": 0}
 
 @pytest.fixture(scope="module")
 def pages() -> FastAPI:
-    return pages_of(NO_BACKEND, HttpSettings(), {})
+    return pages_of(NO_BACKEND, HttpSettings(), {}, lambda *_: None)
 
 
 def asked(pages: FastAPI, method: str, path: str, body: Any = None) -> tuple[int, str]:

@@ -1,5 +1,6 @@
 // Makes elements, and brings what is shown up to date. Text becomes text nodes alone, never HTML.
 
+const SVG = "http://www.w3.org/2000/svg";
 const TEXT_MAX = 20_000;
 // Characters that are not seen, or that turn the direction of others: controls, soft hyphens, marks and overrides of
 // direction, widths of zero. A line break and a tab are kept.
@@ -23,7 +24,15 @@ export function visible(text) {
 
 /** Makes an element of HTML. A child is an element, a text, or a list of these; null and false are left out. */
 export function h(name, attributes, ...children) {
-  const element = document.createElement(name);
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** Makes an element of SVG, as `h` does one of HTML. */
+export function s(name, attributes, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value !== null && value !== undefined && value !== false) {
       const text = value === true ? "" : String(value);

@@ -23,6 +23,13 @@ export function share(value) {
   return `${Math.floor(100 * value)} %`;
 }
 
+/** A share in percent, with a tenth; one that is neither 0 nor 1 is not shown as such. */
+export function percent(value) {
+  const percent = 100 * value;
+  const shown = value === 0 || value === 1 ? percent : Math.min(99.9, Math.max(0.1, percent));
+  return `${shown.toFixed(Number.isInteger(shown) ? 0 : 1)} %`;
+}
+
 /** 1234567 bytes are 1.2 MB. */
 export function bytes(value) {
   let shown = value;

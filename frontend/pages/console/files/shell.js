@@ -10,12 +10,14 @@ import "./dead.js";
 import "./live.js";
 import "./lookup.js";
 import "./overview.js";
+import "./stream.js";
 import "./streams.js";
 
 const AGAIN_MS = 2_000;
+// one: the element for what is named behind the page's name.
 const PAGES = {
   overview: { title: "Overview", element: "page-overview" },
-  streams: { title: "Streams", element: "page-streams" },
+  streams: { title: "Streams", element: "page-streams", one: "page-stream" },
   live: { title: "Live", element: "page-live" },
   lookup: { title: "Look up", element: "page-lookup" },
   dead: { title: "Dead letters", element: "page-dead" },
@@ -148,10 +150,10 @@ class Shell extends HTMLElement {
     }
     closeDialogs();
     const [name, rest] = this.#place();
-    const { title, element } = PAGES[name];
+    const { title, element, one } = PAGES[name];
     document.title = `${visible(rest[0] ?? title)} · Railgun`;
     this.#drawBar();
-    const page = document.createElement(element);
+    const page = document.createElement(one && rest.length ? one : element);
     Object.assign(page, { who: this.#who, rest });
     this.#main.replaceChildren(page);
     if (moves) {

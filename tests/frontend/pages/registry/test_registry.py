@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from railgun.client.client import Client
 from tests.frontend.serving import Server, until
 
 FIELDS = {"id": "string", "ts": "timestamp", "k": "string", "x": "double"}
@@ -198,6 +199,25 @@ def test_explain_registers_nothing(shared: Server) -> None:
     refused(shared.post("/v1/streams/planed/explain", body), 404)
 
 
+def test_the_plan_of_what_is_registered(shared: Server) -> None:
+    """It is what `explain` says of a query that is registered already."""
+    place = made(shared, "shared_plan")
+    (empty,) = shared.client.get(f"{place}/plan").json()["streams"]
+    assert (empty["name"], [each["metrics"] for each in empty["partitioners"]]) == ("shared_plan", [0])
+    for sql in (COUNT.format("shared_plan"), "DERIVE n + 1 AS next FROM shared_plan"):
+        assert shared.post(f"{place}/metrics", {"sql": sql}).status_code == 201
+    plan = shared.client.get(f"{place}/plan").json()
+    assert plan == shared.post(f"{place}/explain", {"sql": COUNT.format("shared_plan")}).json()
+    (stream,) = plan["streams"]
+    assert [each["name"] for each in stream["derived"]] == ["next"]
+    with Client(str(shared.client.base_url)) as client:
+        assert client.plan("shared_plan") == plan
+    shared.client.delete(f"{place}/metrics/next")
+    assert shared.client.get(f"{place}/plan").json()["streams"][0]["derived"] == []
+    told = refused(shared.client.get("/v1/streams/shared_pla/plan"), 404)
+    assert "did you mean shared_plan?" in told["detail"]
+
+
 @pytest.mark.parametrize(
     ("content", "content_type", "status"),
     [
@@ -247,6 +267,8 @@ def test_the_description_names_every_route(shared: Server) -> None:
         (f"{metrics}/{{name}}", "get"),
         (f"{metrics}/{{name}}", "delete"),
         (f"{streams}/explain", "post"),
+        (f"{streams}/plan", "get"),
+        (f"{metrics}/{{name}}/answered", "get"),
         (f"{streams}/values", "get"),
         (f"{streams}/values", "post"),
         (f"{streams}/deepening", "post"),
