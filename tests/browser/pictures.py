@@ -159,6 +159,9 @@ def main() -> None:
                     made.give(secret("ada"))
                     made.sees(re.compile(re.escape(text)))
                     picture(made, name)
+            with shown(browser, running, "streams/payments", 640, "light") as made:
+                made.give(secret("ada"))
+                of_a_stream(made)
             pay(running)
             with shown(
                 browser, running, f"lookup/payments/{quote(LOOKED_UP, safe='')}", 1_300, "light"
@@ -198,9 +201,6 @@ def pay(running: Server) -> None:
         }
         payment |= {9: {"tx_id": "tx-8"}, 12: {"ts": now_ms}, 15: {"amount": "much"}}.get(number, {})
         running.post("/v1/streams/payments/events", payment)
-            with shown(browser, running, "streams/payments", 640, "light") as made:
-                made.give(secret("ada"))
-                of_a_stream(made)
 
 
 if __name__ == "__main__":
